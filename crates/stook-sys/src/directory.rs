@@ -1,0 +1,424 @@
+//! Open directories, and everything done relative to one.
+//!
+//! [`Directory::open_beneath`] is the safe way down: one `openat2` with `RESOLVE_BENEATH` and
+//! `RESOLVE_NO_SYMLINKS` where the kernel has it, else one `openat` with `O_NOFOLLOW` for each
+//! component. Paths longer than `PATH_MAX` are opened in pieces.
+
+use std::ffi::CStr;
+use std::fs::File;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::fs::{
+    self, AtFlags, CWD, Gid, Mode, OFlags, RawDir, ResolveFlags, StatxFlags, Timespec, Timestamps,
+    Uid,
+};
+use rustix::io::Errno;
+
+use crate::{Context, FileKind, Metadata, SysError, Timestamp};
+
+/// What to do with a symbolic link in the last place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Links {
+    /// Look at what it points to.
+    Follow,
+    /// Look at the link itself; opening one fails.
+    Refuse,
+}
+
+/// An open directory.
+#[derive(Debug)]
+pub struct Directory {
+    fd: OwnedFd,
+}
+
+/// A name found in a directory.
+#[derive(Debug, Clone, Copy)]
+pub struct FoundName<'a> {
+    /// The name, without the directory.
+    pub name: &'a [u8],
+    /// Its kind, where the file system tells it with the name.
+    pub kind: Option<FileKind>,
+    /// Its inode number.
+    pub inode: u64,
+}
+
+/// Memory for [`Directory::names`], to be used again from directory to directory.
+#[derive(Debug)]
+pub struct NameBuffer(Vec<MaybeUninit<u8>>);
+
+impl Default for NameBuffer {
+    fn default() -> Self {
+        // 64 KiB holds about 2,000 names: one getdents64 for nearly every directory.
+        Self(vec![MaybeUninit::uninit(); 64 << 10])
+    }
+}
+
+/// Longest path handed to the kernel in one call; `PATH_MAX` is 4,096 with the final NUL.
+const LONGEST_PATH: usize = 4_000;
+
+const DIRECTORY_FLAGS: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::CLOEXEC);
+
+/// Cleared when the kernel (before 5.6) or a seccomp filter refuses `openat2`.
+static HAS_OPENAT2: AtomicBool = AtomicBool::new(true);
+
+impl Directory {
+    /// Opens a directory that the user named: symbolic links are followed.
+    ///
+    /// # Errors
+    /// The operation "open" with the path.
+    pub fn open(path: &Path) -> Result<Self, SysError> {
+        let fd = fs::openat(CWD, path, DIRECTORY_FLAGS, Mode::empty()).context("open", path)?;
+        Ok(Self { fd })
+    }
+
+    /// Opens the directory `path` below this one, an empty path meaning this one again.
+    ///
+    /// No component may be a symbolic link or `..`, and none leads out of this directory.
+    ///
+    /// # Cost
+    /// One system call, or one for each component where `openat2` is missing.
+    pub fn open_beneath(&self, path: &[u8]) -> io::Result<Self> {
+        self.open_pieces(path, Self::open_piece_beneath)
+    }
+
+    /// Opens the directory `path` below this one, following symbolic links.
+    pub fn open_following(&self, path: &[u8]) -> io::Result<Self> {
+        self.open_pieces(path, |base, piece| {
+            fs::openat(base, piece, DIRECTORY_FLAGS, Mode::empty())
+        })
+    }
+
+    fn open_pieces(
+        &self,
+        path: &[u8],
+        open: impl Fn(BorrowedFd<'_>, &[u8]) -> Result<OwnedFd, Errno>,
+    ) -> io::Result<Self> {
+        let mut rest = if path.is_empty() { &b"."[..] } else { path };
+        let mut opened: Option<OwnedFd> = None;
+        while !rest.is_empty() {
+            let (piece, tail) = split_piece(rest);
+            let base = opened.as_ref().map_or(self.fd.as_fd(), AsFd::as_fd);
+            opened = Some(open(base, piece)?);
+            rest = tail;
+        }
+        Ok(Self {
+            fd: opened.ok_or(Errno::NOENT)?,
+        })
+    }
+
+    fn open_piece_beneath(base: BorrowedFd<'_>, piece: &[u8]) -> Result<OwnedFd, Errno> {
+        if HAS_OPENAT2.load(Ordering::Relaxed) {
+            let resolve =
+                ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+            match fs::openat2(base, piece, DIRECTORY_FLAGS, Mode::empty(), resolve) {
+                Err(Errno::NOSYS | Errno::PERM) => HAS_OPENAT2.store(false, Ordering::Relaxed),
+                other => return other,
+            }
+        }
+        Self::open_components(base, piece)
+    }
+
+    /// The way down without `openat2`.
+    fn open_components(base: BorrowedFd<'_>, piece: &[u8]) -> Result<OwnedFd, Errno> {
+        let mut opened: Option<OwnedFd> = None;
+        for component in piece
+            .split(|&byte| byte == b'/')
+            .filter(|component| !component.is_empty())
+        {
+            if component == b".." {
+                return Err(Errno::XDEV);
+            }
+            let base = opened.as_ref().map_or(base, AsFd::as_fd);
+            opened = Some(fs::openat(
+                base,
+                component,
+                DIRECTORY_FLAGS | OFlags::NOFOLLOW,
+                Mode::empty(),
+            )?);
+        }
+        opened.ok_or(Errno::NOENT)
+    }
+
+    /// Opens a regular file in this directory for reading.
+    ///
+    /// Never blocks on a fifo that took the file's place.
+    pub fn open_file(&self, name: &[u8], links: Links) -> io::Result<File> {
+        let mut flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+        if links == Links::Refuse {
+            flags |= OFlags::NOFOLLOW;
+        }
+        Ok(fs::openat(&self.fd, name, flags, Mode::empty())?.into())
+    }
+
+    /// Creates a file that must not exist.
+    pub fn create_file(&self, name: &[u8], mode: u32) -> io::Result<File> {
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(fs::openat(&self.fd, name, flags, Mode::from_raw_mode(mode))?.into())
+    }
+
+    /// Calls `visit` with every name but `.` and `..`, in the file system's order.
+    pub fn names(
+        &self,
+        buffer: &mut NameBuffer,
+        mut visit: impl FnMut(FoundName<'_>),
+    ) -> io::Result<()> {
+        let mut entries = RawDir::new(&self.fd, &mut buffer.0);
+        while let Some(entry) = entries.next() {
+            let entry = entry?;
+            let name = entry.file_name().to_bytes();
+            if name != b"." && name != b".." {
+                visit(FoundName {
+                    name,
+                    kind: FileKind::of(entry.file_type()),
+                    inode: entry.ino(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the facts about an entry.
+    pub fn metadata(&self, name: &[u8], links: Links) -> io::Result<Metadata> {
+        let flags = match links {
+            Links::Follow => AtFlags::empty(),
+            Links::Refuse => AtFlags::SYMLINK_NOFOLLOW,
+        };
+        let stat = fs::statx(&self.fd, name, flags, StatxFlags::BASIC_STATS)?;
+        Ok(Metadata::of(&stat))
+    }
+
+    /// Returns the facts about the directory itself.
+    pub fn own_metadata(&self) -> io::Result<Metadata> {
+        metadata_of(&self.fd)
+    }
+
+    /// Returns the target of a symbolic link.
+    pub fn read_link(&self, name: &[u8]) -> io::Result<Vec<u8>> {
+        Ok(fs::readlinkat(&self.fd, name, Vec::new())?.into_bytes())
+    }
+
+    /// Makes a directory.
+    pub fn create_directory(&self, name: &[u8], mode: u32) -> io::Result<()> {
+        Ok(fs::mkdirat(&self.fd, name, Mode::from_raw_mode(mode))?)
+    }
+
+    /// Makes a symbolic link.
+    pub fn create_symlink(&self, name: &[u8], target: &[u8]) -> io::Result<()> {
+        Ok(fs::symlinkat(target, &self.fd, name)?)
+    }
+
+    /// Makes a fifo, or a device with the given major and minor number.
+    pub fn create_node(&self, name: &[u8], kind: FileKind, device: (u32, u32)) -> io::Result<()> {
+        let kind = match kind {
+            FileKind::Fifo => fs::FileType::Fifo,
+            FileKind::CharDevice => fs::FileType::CharacterDevice,
+            FileKind::BlockDevice => fs::FileType::BlockDevice,
+            _ => return Err(Errno::INVAL.into()),
+        };
+        let device = fs::makedev(device.0, device.1);
+        Ok(fs::mknodat(
+            &self.fd,
+            name,
+            kind,
+            Mode::from_raw_mode(0o600),
+            device,
+        )?)
+    }
+
+    /// Gives the file `name` of this directory a further name in another one.
+    pub fn hard_link(&self, name: &[u8], into: &Self, new_name: &[u8]) -> io::Result<()> {
+        Ok(fs::linkat(
+            &self.fd,
+            name,
+            &into.fd,
+            new_name,
+            AtFlags::empty(),
+        )?)
+    }
+
+    /// Renames an entry within this directory, replacing what had the new name.
+    pub fn rename(&self, from: &[u8], to: &[u8]) -> io::Result<()> {
+        Ok(fs::renameat(&self.fd, from, &self.fd, to)?)
+    }
+
+    /// Removes a name that is not a directory.
+    pub fn remove(&self, name: &[u8]) -> io::Result<()> {
+        Ok(fs::unlinkat(&self.fd, name, AtFlags::empty())?)
+    }
+
+    /// Sets the modification time of an entry, not following a link.
+    pub fn set_mtime(&self, name: &[u8], mtime: Timestamp) -> io::Result<()> {
+        Ok(fs::utimensat(
+            &self.fd,
+            name,
+            &times(mtime),
+            AtFlags::SYMLINK_NOFOLLOW,
+        )?)
+    }
+
+    /// Sets the owner of an entry, not following a link.
+    pub fn set_owner(&self, name: &[u8], uid: u32, gid: u32) -> io::Result<()> {
+        let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
+        Ok(fs::chownat(
+            &self.fd,
+            name,
+            Some(uid),
+            Some(gid),
+            AtFlags::SYMLINK_NOFOLLOW,
+        )?)
+    }
+
+    /// Sets the permission bits of an entry that is not a link.
+    pub fn set_mode(&self, name: &[u8], mode: u32) -> io::Result<()> {
+        Ok(fs::chmodat(
+            &self.fd,
+            name,
+            Mode::from_raw_mode(mode),
+            AtFlags::empty(),
+        )?)
+    }
+
+    /// Sets the directory's own permission bits.
+    pub fn set_own_mode(&self, mode: u32) -> io::Result<()> {
+        Ok(fs::fchmod(&self.fd, Mode::from_raw_mode(mode))?)
+    }
+
+    /// Sets the directory's own modification time.
+    pub fn set_own_mtime(&self, mtime: Timestamp) -> io::Result<()> {
+        Ok(fs::futimens(&self.fd, &times(mtime))?)
+    }
+
+    /// Sets the directory's own owner.
+    pub fn set_own_owner(&self, uid: u32, gid: u32) -> io::Result<()> {
+        Ok(fs::fchown(
+            &self.fd,
+            Some(Uid::from_raw(uid)),
+            Some(Gid::from_raw(gid)),
+        )?)
+    }
+
+    /// Returns a second handle on the same open directory.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        Ok(Self {
+            fd: self.fd.try_clone()?,
+        })
+    }
+}
+
+impl AsFd for Directory {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+pub(crate) fn metadata_of(fd: impl AsFd) -> io::Result<Metadata> {
+    const SELF: &CStr = c"";
+    Ok(Metadata::of(&fs::statx(
+        fd,
+        SELF,
+        AtFlags::EMPTY_PATH,
+        StatxFlags::BASIC_STATS,
+    )?))
+}
+
+pub(crate) fn times(mtime: Timestamp) -> Timestamps {
+    let stamp = Timespec {
+        tv_sec: mtime.seconds,
+        tv_nsec: mtime.nanoseconds.into(),
+    };
+    Timestamps {
+        last_access: stamp,
+        last_modification: stamp,
+    }
+}
+
+/// Cuts off as many leading components as fit into one call.
+fn split_piece(path: &[u8]) -> (&[u8], &[u8]) {
+    if path.len() <= LONGEST_PATH {
+        return (path, &[]);
+    }
+    let cut = path[..LONGEST_PATH]
+        .iter()
+        .rposition(|&byte| byte == b'/')
+        .unwrap_or(LONGEST_PATH);
+    let tail = &path[cut..];
+    (&path[..cut], tail.strip_prefix(b"/").unwrap_or(tail))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scratch() -> (tempfile::TempDir, Directory) {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = Directory::open(folder.path()).unwrap();
+        (folder, directory)
+    }
+
+    #[test]
+    fn opens_beneath_and_refuses_links_and_parents() {
+        let (_folder, root) = scratch();
+        root.create_directory(b"a", 0o755).unwrap();
+        root.open_beneath(b"a")
+            .unwrap()
+            .create_directory(b"b", 0o755)
+            .unwrap();
+        root.create_symlink(b"link", b"a").unwrap();
+        assert!(root.open_beneath(b"").is_ok());
+        assert!(root.open_beneath(b"a/b").is_ok());
+        assert!(root.open_beneath(b"link/b").is_err());
+        assert!(root.open_beneath(b"a/../..").is_err());
+        assert!(root.open_following(b"link/b").is_ok());
+    }
+
+    #[test]
+    fn component_walk_is_as_strict_as_openat2() {
+        let (_folder, root) = scratch();
+        root.create_directory(b"a", 0o755).unwrap();
+        root.create_symlink(b"link", b"a").unwrap();
+        let fd = root.as_fd();
+        assert!(Directory::open_components(fd, b"a").is_ok());
+        assert!(Directory::open_components(fd, b"./a/").is_ok());
+        assert!(Directory::open_components(fd, b"link").is_err());
+        assert!(Directory::open_components(fd, b"a/..").is_err());
+        assert!(Directory::open_components(fd, b"/").is_err());
+    }
+
+    #[test]
+    fn long_paths_are_opened_in_pieces() {
+        let (_folder, root) = scratch();
+        let name = [b'n'; 200];
+        let mut path = Vec::new();
+        let mut current = root.try_clone().unwrap();
+        for _ in 0..30 {
+            current.create_directory(&name, 0o755).unwrap();
+            current = current.open_beneath(&name).unwrap();
+            path.extend_from_slice(&name);
+            path.push(b'/');
+        }
+        path.pop();
+        assert!(path.len() > 4096);
+        let found = root.open_beneath(&path).unwrap().own_metadata().unwrap();
+        assert!(found.is_same_file(&current.own_metadata().unwrap()));
+    }
+
+    #[test]
+    fn names_lists_all_but_the_dots() {
+        let (_folder, root) = scratch();
+        for i in 0..5_000 {
+            root.create_file(format!("file-with-a-long-name-{i}").as_bytes(), 0o600)
+                .unwrap();
+        }
+        let mut count = 0;
+        root.names(&mut NameBuffer::default(), |_| count += 1)
+            .unwrap();
+        assert_eq!(count, 5_000);
+    }
+}

@@ -1,0 +1,277 @@
+//! Files and folders that the user named, and whole reads and writes.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{self, AtFlags, CWD, Mode, OFlags, SeekFrom};
+use rustix::io::Errno;
+
+use crate::directory::{metadata_of, times};
+use crate::{Context, Directory, Metadata, SysError, Timestamp};
+
+/// Opens a file for reading.
+///
+/// # Errors
+/// The operation "open" with the path.
+pub fn open_file(path: &Path) -> Result<File, SysError> {
+    let fd = fs::openat(CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+        .context("open", path)?;
+    Ok(fd.into())
+}
+
+/// Opens a file for reading and writing, as it stands.
+///
+/// # Errors
+/// The operation "open" with the path.
+pub fn open_read_write(path: &Path) -> Result<File, SysError> {
+    let fd = fs::openat(CWD, path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
+        .context("open", path)?;
+    Ok(fd.into())
+}
+
+/// Creates a file that must not exist, for reading and writing.
+///
+/// # Errors
+/// The operation "create" with the path.
+pub fn create_new_file(path: &Path) -> Result<File, SysError> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    let fd = fs::openat(CWD, path, flags, Mode::from_raw_mode(0o666)).context("create", path)?;
+    Ok(fd.into())
+}
+
+/// Writes a file anew, whatever was in it.
+///
+/// # Errors
+/// The operation "write" with the path.
+pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), SysError> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC;
+    let file: File = fs::openat(CWD, path, flags, Mode::from_raw_mode(0o666))
+        .context("write", path)?
+        .into();
+    file.write_all_at(bytes, 0).context("write", path)
+}
+
+/// Makes a folder and those above it; one that is there already is fine.
+///
+/// # Errors
+/// The operation "create" with the path.
+pub fn create_directory(path: &Path) -> Result<(), SysError> {
+    match fs::mkdirat(CWD, path, Mode::from_raw_mode(0o777)) {
+        Ok(()) => Ok(()),
+        Err(Errno::EXIST) if Directory::open(path).is_ok() => Ok(()),
+        Err(Errno::NOENT) => {
+            let parent = path
+                .parent()
+                .filter(|parent| !parent.as_os_str().is_empty());
+            create_directory(parent.ok_or(Errno::NOENT).context("create", path)?)?;
+            fs::mkdirat(CWD, path, Mode::from_raw_mode(0o777)).context("create", path)
+        }
+        Err(error) => Err(error).context("create", path),
+    }
+}
+
+/// Returns the facts about what `path` names, following links; None if there is nothing.
+///
+/// # Errors
+/// The operation "look at" with the path, for anything but a missing file.
+pub fn exists(path: &Path) -> Result<Option<Metadata>, SysError> {
+    match fs::statx(CWD, path, AtFlags::empty(), fs::StatxFlags::BASIC_STATS) {
+        Ok(stat) => Ok(Some(Metadata::of(&stat))),
+        Err(Errno::NOENT) => Ok(None),
+        Err(error) => Err(error).context("look at", path),
+    }
+}
+
+/// Renames a file, replacing what had the new name.
+///
+/// # Errors
+/// The operation "rename" with the old path.
+pub fn rename(from: &Path, to: &Path) -> Result<(), SysError> {
+    fs::renameat(CWD, from, CWD, to).context("rename", from)
+}
+
+/// Removes a file; one that is not there is fine.
+///
+/// # Errors
+/// The operation "remove" with the path.
+pub fn remove_file(path: &Path) -> Result<(), SysError> {
+    match fs::unlinkat(CWD, path, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(error) => Err(error).context("remove", path),
+    }
+}
+
+/// Makes the names in a folder durable.
+///
+/// # Errors
+/// The operation "sync" with the path.
+pub fn sync_directory(path: &Path) -> Result<(), SysError> {
+    let directory = Directory::open(path)?;
+    match fs::fsync(directory.as_fd()) {
+        // Some network file systems cannot sync a directory, and need not.
+        Ok(()) | Err(Errno::INVAL | Errno::NOTSUP) => Ok(()),
+        Err(error) => Err(error).context("sync", path),
+    }
+}
+
+/// Returns the path with all links and dots resolved.
+///
+/// # Errors
+/// The operation "resolve" with the path.
+#[expect(clippy::disallowed_methods, reason = "this is the wrapper")]
+pub fn absolute(path: &Path) -> Result<PathBuf, SysError> {
+    std::fs::canonicalize(path).context("resolve", path)
+}
+
+/// Returns the facts about an open file.
+///
+/// # Errors
+/// As `fstat`.
+pub fn metadata(file: &File) -> io::Result<Metadata> {
+    metadata_of(file)
+}
+
+/// Sets the modification time of an open file.
+///
+/// # Errors
+/// As `futimens`.
+pub fn set_mtime(file: &File, mtime: Timestamp) -> io::Result<()> {
+    Ok(fs::futimens(file, &times(mtime))?)
+}
+
+/// Sets the permission bits of an open file.
+///
+/// # Errors
+/// As `fchmod`.
+pub fn set_mode(file: &File, mode: u32) -> io::Result<()> {
+    Ok(fs::fchmod(file, Mode::from_raw_mode(mode))?)
+}
+
+/// Sets the owner of an open file.
+///
+/// # Errors
+/// As `fchown`.
+pub fn set_owner(file: &File, uid: u32, gid: u32) -> io::Result<()> {
+    Ok(fs::fchown(
+        file,
+        Some(fs::Uid::from_raw(uid)),
+        Some(fs::Gid::from_raw(gid)),
+    )?)
+}
+
+/// Reads until the buffer is full or the file ends; returns the number of bytes.
+///
+/// # Errors
+/// As `pread`; an interrupted call is repeated.
+pub fn read_up_to_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    let mut done = 0;
+    while done < buffer.len() {
+        match file.read_at(&mut buffer[done..], offset + done as u64) {
+            Ok(0) => break,
+            Ok(count) => done += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(done)
+}
+
+/// Reads exactly the buffer's length.
+///
+/// # Errors
+/// As `pread`; `UnexpectedEof` if the file ends before.
+pub fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+    file.read_exact_at(buffer, offset)
+}
+
+/// Writes the whole buffer.
+///
+/// # Errors
+/// As `pwrite`.
+pub fn write_all_at(file: &File, buffer: &[u8], offset: u64) -> io::Result<()> {
+    file.write_all_at(buffer, offset)
+}
+
+/// A stretch of a sparse file that holds data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Segment {
+    /// Where it begins, in bytes.
+    pub offset: u64,
+    /// Its length in bytes.
+    pub len: u64,
+}
+
+/// Returns the stretches of a file of `size` bytes that hold data, in order.
+///
+/// A file system that cannot tell gives one stretch: the whole file.
+///
+/// # Errors
+/// As `lseek`.
+pub fn data_segments(file: &File, size: u64) -> io::Result<Vec<Segment>> {
+    let mut segments = Vec::new();
+    let mut position = 0;
+    while position < size {
+        let start = match fs::seek(file, SeekFrom::Data(position)) {
+            Ok(start) => start.min(size),
+            Err(Errno::NXIO) => break,
+            Err(Errno::INVAL | Errno::OPNOTSUPP) => {
+                return Ok(vec![Segment {
+                    offset: 0,
+                    len: size,
+                }]);
+            }
+            Err(error) => return Err(error.into()),
+        };
+        if start == size {
+            break;
+        }
+        let end = fs::seek(file, SeekFrom::Hole(start))?.min(size);
+        segments.push(Segment {
+            offset: start,
+            len: end - start,
+        });
+        position = end;
+    }
+    Ok(segments)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn segments_of_a_sparse_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = create_new_file(&folder.path().join("f")).unwrap();
+        file.set_len(10 << 20).unwrap();
+        write_all_at(&file, b"data", 5 << 20).unwrap();
+        let segments = data_segments(&file, 10 << 20).unwrap();
+        assert!(
+            segments
+                .iter()
+                .any(|s| s.offset <= 5 << 20 && s.offset + s.len >= (5 << 20) + 4)
+        );
+        assert_eq!(data_segments(&file, 0).unwrap(), []);
+        let mut buffer = [1; 8];
+        assert_eq!(
+            read_up_to_at(&file, &mut buffer, (10 << 20) - 4).unwrap(),
+            4
+        );
+    }
+
+    #[test]
+    fn folders_are_made_with_those_above() {
+        let folder = tempfile::tempdir().unwrap();
+        let deep = folder.path().join("a/b/c");
+        create_directory(&deep).unwrap();
+        create_directory(&deep).unwrap();
+        assert!(exists(&deep).unwrap().is_some());
+        std::fs::write(deep.join("f"), b"").unwrap();
+        let error = create_directory(&deep.join("f")).unwrap_err();
+        assert_eq!(error.operation, "create");
+        assert!(exists(&deep.join("none")).unwrap().is_none());
+    }
+}

@@ -1,0 +1,38 @@
+//! System calls with named errors: the one home of raw file access.
+//!
+//! Everything is relative to an open [`Directory`], so that no path is resolved twice, names
+//! longer than `PATH_MAX` work, and a symbolic link swapped in on the way is not followed.
+//! Functions relative to a directory return a bare [`std::io::Error`]: the caller knows the
+//! whole path and adds it with [`Context`].
+
+#![cfg_attr(
+    test,
+    allow(clippy::disallowed_methods, reason = "tests make their own files")
+)]
+
+mod directory;
+mod error;
+mod file;
+mod lock;
+mod metadata;
+#[expect(unsafe_code, reason = "the C library knows the users; rustix does not")]
+mod owners;
+mod process;
+mod time;
+mod xattr;
+
+pub use directory::{Directory, FoundName, Links, NameBuffer};
+pub use error::{Context, SysError, cause, display_bytes, display_path};
+pub use file::{
+    Segment, absolute, create_directory, create_new_file, data_segments, exists, metadata,
+    open_file, open_read_write, read_exact_at, read_up_to_at, remove_file, rename, set_mode,
+    set_mtime, set_owner, sync_directory, write_all_at, write_file,
+};
+pub use lock::{LockError, WriterLock};
+pub use metadata::{FileId, FileKind, Metadata};
+pub use owners::Owners;
+pub use process::{
+    available_cpus, is_root, peak_memory, raise_open_files, reset_peak_memory, utc_now,
+};
+pub use time::Timestamp;
+pub use xattr::{Xattr, get_xattrs, set_xattr};

@@ -1,0 +1,101 @@
+//! Facts about this process and its machine.
+
+use std::fs::File;
+use std::io::{Read, Write};
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::{Timestamp, open_file};
+
+/// Returns the number of processors this process may use: affinity and cgroup limits counted.
+pub fn available_cpus() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Returns true if the process has the rights of the superuser.
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Returns the current time.
+pub fn utc_now() -> Timestamp {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+    Timestamp {
+        seconds: now.tv_sec,
+        nanoseconds: u32::try_from(now.tv_nsec).unwrap_or(0),
+    }
+}
+
+/// Raises the limit of open files as far as the system lets an ordinary process go.
+pub fn raise_open_files() {
+    let limit = getrlimit(Resource::Nofile);
+    // A refusal leaves the limit as it was, which is no error.
+    let _ = setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: limit.maximum,
+            maximum: limit.maximum,
+        },
+    );
+}
+
+/// Returns the most memory the process has held since [`reset_peak_memory`], in bytes.
+///
+/// None where `/proc` is not there.
+pub fn peak_memory() -> Option<u64> {
+    let mut text = String::new();
+    open_file("/proc/self/status".as_ref())
+        .ok()?
+        .read_to_string(&mut text)
+        .ok()?;
+    let line = text.lines().find(|line| line.starts_with("VmHWM:"))?;
+    let kilobytes: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kilobytes * 1024)
+}
+
+/// Starts the count of [`peak_memory`] anew.
+pub fn reset_peak_memory() {
+    use rustix::fs::{CWD, Mode, OFlags, openat};
+    let opened = openat(
+        CWD,
+        "/proc/self/clear_refs",
+        OFlags::WRONLY | OFlags::CLOEXEC,
+        Mode::empty(),
+    );
+    if let Ok(fd) = opened {
+        // A kernel without it keeps the count from the start.
+        let _ = File::from(fd).write_all(b"5");
+    }
+}
+
+pub(crate) fn host_name() -> String {
+    rustix::system::uname()
+        .nodename()
+        .to_string_lossy()
+        .into_owned()
+}
+
+pub(crate) fn is_process_alive(process: i32) -> bool {
+    let Some(process) = rustix::process::Pid::from_raw(process) else {
+        return false;
+    };
+    !matches!(
+        rustix::process::test_kill_process(process),
+        Err(rustix::io::Errno::SRCH)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn peak_memory_is_counted() {
+        reset_peak_memory();
+        let block = vec![1_u8; 64 << 20];
+        assert!(std::hint::black_box(&block)[100] == 1);
+        assert!(peak_memory().unwrap() > 64 << 20);
+        assert!(available_cpus() >= 1);
+        assert!(utc_now().seconds > 1_700_000_000);
+    }
+}

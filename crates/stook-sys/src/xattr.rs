@@ -1,0 +1,96 @@
+//! Extended attributes of open files.
+
+use std::io;
+use std::os::fd::AsFd;
+
+use rustix::fs::{XattrFlags, fgetxattr, flistxattr, fsetxattr};
+use rustix::io::Errno;
+
+/// A name and its value.
+pub type Xattr = (Vec<u8>, Vec<u8>);
+
+/// Returns the extended attributes of an open file or directory, sorted by name.
+///
+/// A file system without attributes gives none. Access control lists are among them, as
+/// `system.posix_acl_access` and `system.posix_acl_default`.
+///
+/// # Errors
+/// As `flistxattr` and `fgetxattr`; an attribute that vanishes meanwhile is left out.
+///
+/// # Cost
+/// One system call for a file without attributes.
+pub fn get_xattrs(fd: impl AsFd) -> io::Result<Vec<Xattr>> {
+    let fd = fd.as_fd();
+    let list = match grow(|buffer| flistxattr(fd, buffer)) {
+        Ok(list) => list,
+        Err(Errno::NOTSUP | Errno::NOSYS) => return Ok(Vec::new()),
+        Err(error) => return Err(error.into()),
+    };
+    let mut found = Vec::new();
+    for name in list
+        .split(|&byte| byte == 0)
+        .filter(|name| !name.is_empty())
+    {
+        match grow(|buffer| fgetxattr(fd, name, buffer)) {
+            Ok(value) => found.push((name.to_vec(), value)),
+            Err(Errno::NODATA | Errno::NOTSUP | Errno::PERM | Errno::ACCESS) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Sets one extended attribute of an open file or directory.
+///
+/// # Errors
+/// As `fsetxattr`.
+pub fn set_xattr(fd: impl AsFd, name: &[u8], value: &[u8]) -> io::Result<()> {
+    Ok(fsetxattr(fd, name, value, XattrFlags::empty())?)
+}
+
+/// Calls with a larger buffer until the answer fits; most files have no attributes at all.
+fn grow(mut call: impl FnMut(&mut [u8]) -> Result<usize, Errno>) -> Result<Vec<u8>, Errno> {
+    let mut small = [0; 256];
+    match call(&mut small) {
+        Ok(len) => return Ok(small[..len].to_vec()),
+        Err(Errno::RANGE) => {}
+        Err(error) => return Err(error),
+    }
+    let mut large = vec![0; 64 << 10];
+    loop {
+        match call(&mut large) {
+            Ok(len) => {
+                large.truncate(len);
+                return Ok(large);
+            }
+            Err(Errno::RANGE) if large.len() < 16 << 20 => large.resize(large.len() * 4, 0),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attributes_come_back_sorted() {
+        let folder = tempfile::tempdir_in(".").unwrap();
+        let file = crate::create_new_file(&folder.path().join("f")).unwrap();
+        assert_eq!(get_xattrs(&file).unwrap(), []);
+        if let Err(error) = set_xattr(&file, b"user.b", &[7; 3000]) {
+            println!("skipped: no user attributes on this file system: {error}");
+            return;
+        }
+        set_xattr(&file, b"user.a", b"").unwrap();
+        let found = get_xattrs(&file).unwrap();
+        assert_eq!(
+            found,
+            [
+                (b"user.a".to_vec(), vec![]),
+                (b"user.b".to_vec(), vec![7; 3000])
+            ]
+        );
+    }
+}
