@@ -1,0 +1,29 @@
+//! The clock: raw ticks of the time-stamp counter, scaled to nanoseconds when a scope ends.
+//!
+//! Reading the counter costs 10 ns where `Instant::now` costs 23 ns, and a scope reads it twice. On
+//! machines without a steady counter `quanta` falls back to the system's monotonic clock.
+
+use std::sync::OnceLock;
+
+use quanta::Clock;
+
+static CLOCK: OnceLock<Clock> = OnceLock::new();
+
+/// Starts the clock, which until then stands still. For the first time this measures the tick rate.
+pub(crate) fn calibrate() {
+    CLOCK.get_or_init(Clock::new);
+}
+
+/// Returns the present moment in ticks: 2 or more, which leaves 0 and 1 free for other meanings.
+#[inline]
+pub(crate) fn now() -> u64 {
+    CLOCK.get().map_or(0, Clock::raw).max(2)
+}
+
+/// Returns the nanoseconds from one moment to a later one; 0 if the counter went backwards.
+#[inline]
+pub(crate) fn nanoseconds(from: u64, to: u64) -> u64 {
+    CLOCK
+        .get()
+        .map_or(0, |clock| clock.delta_as_nanos(from, to))
+}

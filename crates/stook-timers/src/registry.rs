@@ -1,0 +1,166 @@
+//! All threads' trees, dead and running, and the switch every scope looks at.
+//!
+//! A thread's tree outlives it: when the thread ends, the tree becomes vacant, records and all, and
+//! the next new thread goes on adding to it. Memory thus follows the number of threads alive at the
+//! same time, and nothing is copied when one ends. The lock is taken when a thread records for the first
+//! time, when it ends, and by readers; never between.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::node::{Callsite, Kind, MAX_NODES, Node};
+
+/// Bit 0: recording is on. The bits above: the number of resets, so that one load tells a scope both
+/// whether to record and whether the thread's records are out of date.
+pub(crate) static STATE: AtomicU32 = AtomicU32::new(0);
+/// The bit of [`STATE`] that switches recording on.
+pub(crate) const ON: u32 = 1;
+const ONE_RESET: u32 = 2;
+
+/// Scopes entered on threads too far in their end to have a tree.
+static HOMELESS: AtomicU64 = AtomicU64::new(0);
+
+static REGISTRY: Mutex<Registry> = Mutex::new(Registry {
+    all: Vec::new(),
+    vacant: Vec::new(),
+    threads: 0,
+});
+
+#[derive(Debug)]
+struct Registry {
+    all: Vec<&'static Tree>,
+    vacant: Vec<&'static Tree>,
+    threads: usize,
+}
+
+/// The records of one thread at a time.
+#[derive(Debug)]
+pub(crate) struct Tree {
+    pub(crate) root: &'static Node,
+    pub(crate) lost: &'static Node,
+    nodes: AtomicU64,
+    dropped: AtomicU64,
+    resets: AtomicU32,
+}
+
+/// What a reader gets to see while the registry is locked.
+#[derive(Debug)]
+pub(crate) struct Records<'a> {
+    pub(crate) roots: &'a [&'static Node],
+    pub(crate) dropped: u64,
+    pub(crate) threads: usize,
+}
+
+impl Tree {
+    fn leak() -> &'static Self {
+        Box::leak(Box::new(Self {
+            root: Node::leak_single(Kind::Root),
+            lost: Node::leak_single(Kind::Lost),
+            nodes: AtomicU64::new(0),
+            dropped: AtomicU64::new(0),
+            resets: AtomicU32::new(0),
+        }))
+    }
+
+    /// Returns the child of `parent`, or `None` if there is no room for another node.
+    pub(crate) fn child(
+        &self,
+        parent: &'static Node,
+        callsite: &'static Callsite,
+        kind: Kind,
+    ) -> Option<&'static Node> {
+        parent.child(callsite, kind, || {
+            let nodes = self.nodes.load(Ordering::Relaxed);
+            let has_room = nodes < MAX_NODES;
+            self.nodes
+                .store(nodes + u64::from(has_room), Ordering::Relaxed);
+            has_room
+        })
+    }
+
+    /// Counts one scope for which there was no room.
+    pub(crate) fn drop_one(&self) {
+        self.dropped
+            .store(self.dropped.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+
+    fn clear(&self) {
+        self.root.each(&mut Node::clear);
+        self.dropped.store(0, Ordering::Relaxed);
+    }
+}
+
+fn lock() -> MutexGuard<'static, Registry> {
+    REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Brings a thread's tree up to date with the last reset, finding it one if it has none yet; returns
+/// the tree and the [`STATE`] it is good for.
+pub(crate) fn join(seat: Option<&'static Tree>) -> (&'static Tree, u32) {
+    let mut registry = lock();
+    let tree = seat.unwrap_or_else(|| registry.seat());
+    let state = STATE.load(Ordering::Relaxed) | ON;
+    if tree.resets.load(Ordering::Relaxed) != state {
+        tree.clear();
+        tree.resets.store(state, Ordering::Relaxed);
+    }
+    registry.threads += 1;
+    (tree, state)
+}
+
+impl Registry {
+    /// Takes a vacant tree that has room for another thread's paths, or makes one.
+    fn seat(&mut self) -> &'static Tree {
+        let roomy = self
+            .vacant
+            .iter()
+            .rposition(|tree| tree.nodes.load(Ordering::Relaxed) <= MAX_NODES / 2);
+        roomy
+            .map(|at| self.vacant.swap_remove(at))
+            .unwrap_or_else(|| {
+                let tree = Tree::leak();
+                self.all.push(tree);
+                tree
+            })
+    }
+}
+
+/// Takes back the tree of a thread that ends; scopes it never left count as not running.
+pub(crate) fn leave(tree: &'static Tree) {
+    tree.root.each(&mut Node::close);
+    lock().vacant.push(tree);
+}
+
+/// Counts a scope of a thread that has already given its tree back.
+pub(crate) fn drop_homeless() {
+    HOMELESS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Makes all present records out of date.
+pub(crate) fn reset() {
+    let mut registry = lock();
+    STATE.fetch_add(ONE_RESET, Ordering::Relaxed);
+    HOMELESS.store(0, Ordering::Relaxed);
+    registry.threads = 0;
+}
+
+/// Shows the records since the last reset to `read`; no thread joins, ends or resets meanwhile.
+pub(crate) fn with_records<T>(read: impl FnOnce(&Records<'_>) -> T) -> T {
+    let registry = lock();
+    let state = STATE.load(Ordering::Relaxed) | ON;
+    let present = || {
+        registry
+            .all
+            .iter()
+            .filter(|tree| tree.resets.load(Ordering::Relaxed) == state)
+    };
+    let roots: Vec<_> = present().map(|tree| tree.root).collect();
+    let dropped: u64 = present()
+        .map(|tree| tree.dropped.load(Ordering::Relaxed))
+        .sum();
+    read(&Records {
+        roots: &roots,
+        dropped: dropped + HOMELESS.load(Ordering::Relaxed),
+        threads: registry.threads,
+    })
+}

@@ -1,0 +1,114 @@
+//! What the timers found: records by call path, and their JSON form.
+//!
+//! JSON keeps all of a report, durations as whole nanoseconds (`total_ns`), and reads back to an equal
+//! value. The table for people is in [`crate::table`].
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::table;
+
+/// All threads' records at one moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Report {
+    /// The outermost scopes, longest total first; so are all children.
+    pub roots: Vec<Record>,
+    /// Scopes not recorded, because their thread had no room ([`MAX_NODES`](crate::MAX_NODES),
+    /// [`MAX_DEPTH`](crate::MAX_DEPTH)) or was ending.
+    pub dropped: u64,
+    /// Threads that recorded anything, dead or running.
+    pub threads: usize,
+}
+
+/// One call path.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    /// Name of the scope; the names above it are those of the records around it.
+    pub name: String,
+    /// Finished calls.
+    pub calls: u64,
+    /// Wall time in the scope, of all threads together, with that of calls still running.
+    #[serde(rename = "total_ns", with = "nanoseconds")]
+    pub total: Duration,
+    /// `total` without the scopes inside it on the same thread: time no other record explains.
+    #[serde(rename = "self_ns", with = "nanoseconds")]
+    pub own: Duration,
+    /// Shortest finished call; zero without calls.
+    #[serde(rename = "min_ns", with = "nanoseconds")]
+    pub min: Duration,
+    /// Longest finished call; zero without calls.
+    #[serde(rename = "max_ns", with = "nanoseconds")]
+    pub max: Duration,
+    /// Finished calls by time: element `i` counts those of `2^i` to `2^(i+1) - 1` ns, element 0 also
+    /// those of 0 ns. Without trailing zeros.
+    pub histogram: Vec<u64>,
+    /// Calls not finished yet, at most one for each thread.
+    pub running: u64,
+    /// The part of `total` that belongs to calls not finished yet.
+    #[serde(rename = "running_ns", with = "nanoseconds")]
+    pub running_time: Duration,
+    /// Scopes inside this one.
+    pub children: Vec<Record>,
+}
+
+impl Record {
+    pub(crate) fn new(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            ..Self::default()
+        }
+    }
+
+    /// Returns the mean time of finished calls; zero without calls.
+    pub fn mean(&self) -> Duration {
+        let finished = self.total.saturating_sub(self.running_time).as_nanos();
+        let mean = finished.checked_div(self.calls.into()).unwrap_or(0);
+        Duration::from_nanos(u64::try_from(mean).unwrap_or(u64::MAX))
+    }
+}
+
+impl Report {
+    /// Returns the record at a path of names, outermost first.
+    pub fn at(&self, path: &[&str]) -> Option<&Record> {
+        let (first, rest) = path.split_first()?;
+        let find = |records: &'_ [Record], name: &str| {
+            records.iter().position(|record| record.name == name)
+        };
+        let mut record = &self.roots[find(&self.roots, first)?];
+        for name in rest {
+            record = &record.children[find(&record.children, name)?];
+        }
+        Some(record)
+    }
+
+    /// Returns the report as an aligned table for people; the last line counts threads and dropped scopes.
+    pub fn tree(&self) -> String {
+        table::render(self)
+    }
+
+    /// Returns the report as JSON on one line.
+    pub fn json(&self) -> String {
+        serde_json::to_string(self).expect("strings, integers and lists always have a JSON form")
+    }
+}
+
+/// Durations as whole nanoseconds; past 584 years they stay there.
+mod nanoseconds {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(
+        duration: &Duration,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Duration, D::Error> {
+        u64::deserialize(deserializer).map(Duration::from_nanos)
+    }
+}

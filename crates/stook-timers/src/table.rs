@@ -1,0 +1,186 @@
+//! A report as an aligned table: one line for each call path, indented under its parent.
+//!
+//! ```text
+//! scope     calls    total      self       min      mean       max   share
+//! create        1  2.000 s  500.0 ms   2.000 s   2.000 s   2.000 s  100.0%
+//!   open   12,000  1.500 s   1.500 s  90.00 us  125.0 us  1.250 ms   75.0%
+//! 3 threads, 0 scopes dropped
+//! ```
+//! Shares are of the outermost scopes' time together; helpers running at once can exceed 100%. `12+1`
+//! calls means one more still running, whose time so far is in total and self. ASCII only, no colour.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use crate::report::{Record, Report};
+
+const COLUMNS: usize = 8;
+const HEADER: [&str; COLUMNS] = [
+    "scope", "calls", "total", "self", "min", "mean", "max", "share",
+];
+
+type Row = [String; COLUMNS];
+
+/// Renders the table, each line ending in a newline.
+pub(crate) fn render(report: &Report) -> String {
+    let whole = report
+        .roots
+        .iter()
+        .map(|root| root.total)
+        .fold(Duration::ZERO, Duration::saturating_add);
+    let mut rows = vec![HEADER.map(str::to_owned)];
+    for root in &report.roots {
+        push_rows(&mut rows, root, 0, whole);
+    }
+    let mut text = align(&rows);
+    let plural = |count: u64| if count == 1 { "" } else { "s" };
+    let (threads, dropped) = (report.threads as u64, report.dropped);
+    let counts = (
+        grouped(threads),
+        plural(threads),
+        grouped(dropped),
+        plural(dropped),
+    );
+    let _ = writeln!(
+        text,
+        "{} thread{}, {} scope{} dropped",
+        counts.0, counts.1, counts.2, counts.3
+    );
+    text
+}
+
+fn push_rows(rows: &mut Vec<Row>, record: &Record, depth: usize, whole: Duration) {
+    let finished = |duration: Duration| {
+        if record.calls == 0 {
+            "-".to_owned()
+        } else {
+            readable(duration)
+        }
+    };
+    let calls = match record.running {
+        0 => grouped(record.calls),
+        running => format!("{}+{}", grouped(record.calls), grouped(running)),
+    };
+    rows.push([
+        format!("{:indent$}{}", "", record.name, indent = 2 * depth),
+        calls,
+        readable(record.total),
+        readable(record.own),
+        finished(record.min),
+        finished(record.mean()),
+        finished(record.max),
+        share(record.total, whole),
+    ]);
+    for child in &record.children {
+        push_rows(rows, child, depth + 1, whole);
+    }
+}
+
+/// Pads names on the right and numbers on the left.
+fn align(rows: &[Row]) -> String {
+    let widths: [usize; COLUMNS] = std::array::from_fn(|column| {
+        rows.iter()
+            .map(|row| row[column].chars().count())
+            .max()
+            .unwrap_or(0)
+    });
+    let mut text = String::new();
+    for [name, numbers @ ..] in rows {
+        let _ = write!(text, "{name:<width$}", width = widths[0]);
+        for (number, width) in numbers.iter().zip(&widths[1..]) {
+            let _ = write!(text, "  {number:>width$}");
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn share(part: Duration, whole: Duration) -> String {
+    if whole.is_zero() {
+        return "-".to_owned();
+    }
+    let permille = (part.as_nanos() * 1000 + whole.as_nanos() / 2) / whole.as_nanos();
+    format!("{}.{}%", permille / 10, permille % 10)
+}
+
+/// Writes four significant digits with a unit. Rounds before choosing the unit, so that 999.96 us
+/// becomes `1.000 ms`.
+fn readable(duration: Duration) -> String {
+    let exact = duration.as_nanos();
+    let step = 10_u128.pow(exact.checked_ilog10().unwrap_or(0).saturating_sub(3));
+    let rounded = (exact + step / 2) / step * step;
+    let (unit, name) = match rounded {
+        0..1_000 => return format!("{rounded} ns"),
+        1_000..1_000_000 => (1_000, "us"),
+        1_000_000..1_000_000_000 => (1_000_000, "ms"),
+        _ => (1_000_000_000, "s"),
+    };
+    let (whole, part) = (rounded / unit, rounded % unit * 1_000 / unit);
+    match whole {
+        0..10 => format!("{whole}.{part:03} {name}"),
+        10..100 => format!("{whole}.{:02} {name}", part / 10),
+        100..1_000 => format!("{whole}.{} {name}", part / 100),
+        _ => format!("{} {name}", (exact + unit / 2) / unit),
+    }
+}
+
+/// Writes a count with a comma between thousands.
+fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_four_digits_and_the_right_unit() {
+        let cases = [
+            (0, "0 ns"),
+            (999, "999 ns"),
+            (1_000, "1.000 us"),
+            (12_344, "12.34 us"),
+            (12_345, "12.35 us"),
+            (999_949, "999.9 us"),
+            (999_950, "1.000 ms"),
+            (123_456_789, "123.5 ms"),
+            (999_999_999, "1.000 s"),
+            (59_996_000_000, "60.00 s"),
+            (999_960_000_000, "1000 s"),
+            (12_345_678_000_000, "12346 s"),
+        ];
+        for (nanoseconds, text) in cases {
+            assert_eq!(readable(Duration::from_nanos(nanoseconds)), text);
+        }
+        assert_eq!(readable(Duration::MAX), "18446744073709551616 s");
+    }
+
+    #[test]
+    fn counts_are_grouped_by_thousands() {
+        for (count, text) in [
+            (0, "0"),
+            (999, "999"),
+            (1_000, "1,000"),
+            (1_290_284, "1,290,284"),
+        ] {
+            assert_eq!(grouped(count), text);
+        }
+    }
+
+    #[test]
+    fn shares_round_and_survive_an_empty_whole() {
+        let second = Duration::from_secs(1);
+        assert_eq!(share(second, 3 * second), "33.3%");
+        assert_eq!(share(5 * second, second), "500.0%");
+        assert_eq!(share(second, Duration::ZERO), "-");
+        assert_eq!(share(Duration::MAX, Duration::MAX), "100.0%");
+    }
+}

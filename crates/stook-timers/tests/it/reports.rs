@@ -1,0 +1,152 @@
+//! Reports as text and JSON.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+use stook_timers::{Record, Report};
+
+fn sample() -> Report {
+    let open = Record {
+        name: "open".to_owned(),
+        calls: 12_000,
+        total: Duration::from_millis(1_500),
+        own: Duration::from_millis(1_500),
+        min: Duration::from_micros(90),
+        max: Duration::from_micros(1_250),
+        histogram: vec![0, 0, 12_000],
+        ..Record::default()
+    };
+    let read = Record {
+        name: "read".to_owned(),
+        running: 2,
+        total: Duration::from_millis(3_999),
+        own: Duration::from_millis(3_999),
+        running_time: Duration::from_millis(3_999),
+        ..Record::default()
+    };
+    let create = Record {
+        name: "create".to_owned(),
+        calls: 1,
+        running: 1,
+        total: Duration::from_secs(2),
+        own: Duration::from_millis(500),
+        running_time: Duration::from_secs(1),
+        min: Duration::from_secs(1),
+        max: Duration::from_secs(1),
+        histogram: vec![1],
+        children: vec![read, open],
+    };
+    Report {
+        roots: vec![create],
+        dropped: 1,
+        threads: 3,
+    }
+}
+
+#[test]
+fn tree_text_is_exactly_this() {
+    let expected = "\
+scope    calls    total      self       min      mean       max   share
+create     1+1  2.000 s  500.0 ms   1.000 s   1.000 s   1.000 s  100.0%
+  read     0+2  3.999 s   3.999 s         -         -         -  200.0%
+  open  12,000  1.500 s   1.500 s  90.00 us  125.0 us  1.250 ms   75.0%
+3 threads, 1 scope dropped
+";
+    assert_eq!(sample().tree(), expected);
+}
+
+#[test]
+fn tree_text_of_an_empty_report_still_counts() {
+    let expected = "\
+scope  calls  total  self  min  mean  max  share
+0 threads, 0 scopes dropped
+";
+    assert_eq!(Report::default().tree(), expected);
+}
+
+#[test]
+fn json_names_units() {
+    let mut report = sample();
+    report.roots[0].children.clear();
+    let expected = concat!(
+        r#"{"roots":[{"name":"create","calls":1,"total_ns":2000000000,"self_ns":500000000,"#,
+        r#""min_ns":1000000000,"max_ns":1000000000,"histogram":[1],"running":1,"#,
+        r#""running_ns":1000000000,"children":[]}],"dropped":1,"threads":3}"#
+    );
+    assert_eq!(report.json(), expected);
+}
+
+#[test]
+fn records_are_found_by_path() {
+    let report = sample();
+    assert_eq!(
+        report.at(&["create", "open"]).map(|record| record.calls),
+        Some(12_000)
+    );
+    for path in [
+        &[][..],
+        &["open"],
+        &["create", "write"],
+        &["create", "open", "open"],
+    ] {
+        assert_eq!(report.at(path), None, "{path:?}");
+    }
+}
+
+#[test]
+fn mean_is_of_finished_calls() {
+    let report = sample();
+    assert_eq!(
+        report.at(&["create"]).map(Record::mean),
+        Some(Duration::from_secs(1))
+    );
+    assert_eq!(
+        report.at(&["create", "read"]).map(Record::mean),
+        Some(Duration::ZERO)
+    );
+    let longest = Record {
+        calls: 1,
+        total: Duration::MAX,
+        ..Record::default()
+    };
+    assert_eq!(longest.mean(), Duration::from_nanos(u64::MAX));
+}
+
+fn any_record() -> impl Strategy<Value = Record> {
+    let numbers = (
+        any::<[u64; 2]>(),
+        any::<[u64; 5]>().prop_map(|times| times.map(Duration::from_nanos)),
+    );
+    let leaf = (".*", numbers, prop::collection::vec(any::<u64>(), 0..64)).prop_map(
+        |(name, ([calls, running], [total, own, min, max, running_time]), histogram)| Record {
+            name,
+            calls,
+            total,
+            own,
+            min,
+            max,
+            histogram,
+            running,
+            running_time,
+            children: Vec::new(),
+        },
+    );
+    leaf.clone().prop_recursive(4, 32, 4, move |inner| {
+        (leaf.clone(), prop::collection::vec(inner, 0..4))
+            .prop_map(|(record, children)| Record { children, ..record })
+    })
+}
+
+proptest! {
+    /// Any report comes back from JSON equal, and has a table of one line for each record and two more.
+    #[test]
+    fn any_report_survives_json(
+        roots in prop::collection::vec(any_record(), 0..4),
+        dropped in any::<u64>(),
+        threads in any::<usize>(),
+    ) {
+        let report = Report { roots, dropped, threads };
+        prop_assert_eq!(&serde_json::from_str::<Report>(&report.json()).unwrap(), &report);
+        prop_assert!(report.tree().ends_with(" dropped\n"));
+    }
+}
