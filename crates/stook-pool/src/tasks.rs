@@ -1,0 +1,157 @@
+//! Work without an order: items of an iterator, or tasks that add tasks.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+/// Calls `work` with every item, on `jobs` threads.
+///
+/// Items are taken from the iterator one at a time, so it may be long or slow.
+pub fn for_each<T: Send>(
+    jobs: usize,
+    items: impl Iterator<Item = T> + Send,
+    work: impl Fn(T) + Sync,
+) {
+    let items = Mutex::new(items);
+    let spawner = stook_timers::spawner();
+    thread::scope(|scope| {
+        for _ in 0..jobs.max(1) {
+            scope.spawn(|| {
+                let _attached = spawner.attach();
+                loop {
+                    let item = lock(&items).next();
+                    let Some(item) = item else { break };
+                    work(item);
+                }
+            });
+        }
+    });
+}
+
+/// Tasks that wait for a worker: the youngest goes first, which keeps few of them waiting.
+#[derive(Debug)]
+pub struct Tasks<T> {
+    state: Mutex<State<T>>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct State<T> {
+    waiting: Vec<T>,
+    running: usize,
+}
+
+impl<T> Tasks<T> {
+    /// Adds tasks; the last one is taken first.
+    pub fn extend(&self, tasks: impl IntoIterator<Item = T>) {
+        let mut state = lock(&self.state);
+        state.waiting.extend(tasks);
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    fn take(&self) -> Option<T> {
+        let mut state = lock(&self.state);
+        loop {
+            if let Some(task) = state.waiting.pop() {
+                state.running += 1;
+                return Some(task);
+            }
+            if state.running == 0 {
+                return None;
+            }
+            state = self
+                .changed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn finish(&self) {
+        let mut state = lock(&self.state);
+        state.running -= 1;
+        let is_over = state.running == 0 && state.waiting.is_empty();
+        drop(state);
+        if is_over {
+            self.changed.notify_all();
+        }
+    }
+}
+
+/// Counts a task as finished even when it panics, so that the other workers end.
+struct Running<'a, T>(&'a Tasks<T>);
+
+impl<T> Drop for Running<'_, T> {
+    fn drop(&mut self) {
+        self.0.finish();
+    }
+}
+
+/// Calls `work` with `first` and with every task that the calls add, on `jobs` threads.
+pub fn recursive<T: Send>(jobs: usize, first: T, work: impl Fn(T, &Tasks<T>) + Sync) {
+    let tasks = Tasks {
+        state: Mutex::new(State {
+            waiting: vec![first],
+            running: 0,
+        }),
+        changed: Condvar::new(),
+    };
+    let spawner = stook_timers::spawner();
+    thread::scope(|scope| {
+        for _ in 0..jobs.max(1) {
+            scope.spawn(|| {
+                let _attached = spawner.attach();
+                while let Some(task) = tasks.take() {
+                    let _running = Running(&tasks);
+                    work(task, &tasks);
+                }
+            });
+        }
+    });
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn every_item_is_seen_once() {
+        for jobs in [0, 1, 2, 7] {
+            let sum = AtomicU64::new(0);
+            for_each(jobs, 1..=1000_u64, |item| {
+                sum.fetch_add(item, Ordering::Relaxed);
+            });
+            assert_eq!(sum.into_inner(), 500_500);
+        }
+    }
+
+    #[test]
+    fn tasks_may_add_tasks() {
+        for jobs in [1, 3] {
+            let count = AtomicU64::new(0);
+            recursive(jobs, 12_u32, |depth, tasks| {
+                count.fetch_add(1, Ordering::Relaxed);
+                if depth > 0 {
+                    tasks.extend([depth - 1, depth - 1]);
+                }
+            });
+            assert_eq!(count.into_inner(), (1 << 13) - 1);
+        }
+    }
+
+    #[test]
+    fn a_panic_reaches_the_caller() {
+        let caught = std::panic::catch_unwind(|| {
+            recursive(2, 3_u32, |depth, tasks| {
+                assert!(depth > 0, "the bottom");
+                tasks.extend([depth - 1]);
+            });
+        });
+        assert!(caught.is_err());
+    }
+}
