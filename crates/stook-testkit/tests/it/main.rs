@@ -1,0 +1,10 @@
+//! Integration tests of the test kit: the oracle against golden zstash volumes, and the two programs.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "tests read files plainly, say what they skip, and may panic outside test functions too"
+)]
+
+mod oracle;
+mod programs;
