@@ -1,0 +1,12 @@
+//! Integration tests: golden bytes, other programs, fixtures, damage.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::print_stdout, reason = "a test says why it is skipped")]
+
+mod fixtures;
+mod generate;
+mod hostile;
+mod interpreter;
+mod programs;
+mod round_trip;
+mod salvage;
+mod volume;
