@@ -1,0 +1,183 @@
+//! Adding a finished volume: its rows and its `tars` row, in one transaction.
+//!
+//! zstash commits the `tars` row first and the rows later, so that a crash leaves a volume
+//! without rows. Here both appear together or not at all.
+
+use std::fmt::Write;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use rusqlite::{Connection, Statement, params};
+
+use crate::error::{IndexError, WRITE};
+use crate::index::{Index, fault_at};
+use crate::name::escape_name;
+use crate::staging::Staging;
+use crate::types::{NewRow, Volume, VolumeId};
+
+impl Index {
+    /// Adds a volume: first the staged rows, then `rows`, then the volume itself. Returns the
+    /// number of rows added. The volume's file must be durable and in place by now.
+    ///
+    /// # Errors
+    /// `VolumeExists` if the index has this volume; `BadStaging` if the staged rows are of
+    /// another one; `TooLarge`, `Busy`, `ReadOnly` or `Sqlite` if it cannot be written. Nothing
+    /// is changed then.
+    pub fn commit_volume<'r>(
+        &mut self,
+        volume: &Volume,
+        rows: impl IntoIterator<Item = NewRow<'r>>,
+        staging: Option<&Staging>,
+    ) -> Result<u64, IndexError> {
+        let transaction = self.begin()?;
+        refuse_second(&transaction, &self.path, volume.id)?;
+        let mut inserter = Inserter::new(&transaction, &self.path, volume.id)?;
+        if let Some(staging) = staging {
+            insert_staged(&mut inserter, staging, volume.id)?;
+        }
+        for row in rows {
+            inserter.insert(&row)?;
+        }
+        let count = inserter.count;
+        drop(inserter);
+        insert_volume(&transaction, &self.path, volume)?;
+        transaction.commit().map_err(self.fault(WRITE))?;
+        Ok(count)
+    }
+}
+
+fn refuse_second(connection: &Connection, path: &Path, volume: VolumeId) -> Result<(), IndexError> {
+    let found: bool = connection
+        .query_row(
+            "SELECT EXISTS (SELECT 1 FROM tars WHERE name = ?1)",
+            [volume.to_string()],
+            |row| row.get(0),
+        )
+        .map_err(fault_at(WRITE, path))?;
+    if found {
+        Err(IndexError::VolumeExists {
+            path: path.to_owned(),
+            volume,
+        })
+    } else {
+        Ok(())
+    }
+}
+
+fn insert_staged(
+    inserter: &mut Inserter<'_>,
+    staging: &Staging,
+    volume: VolumeId,
+) -> Result<(), IndexError> {
+    match staging.checkpoint()? {
+        None => return Ok(()),
+        Some(checkpoint) if checkpoint.volume == volume => {}
+        Some(checkpoint) => {
+            return Err(staging.bad(format!("it belongs to `{}`", checkpoint.volume)));
+        }
+    }
+    let mut outcome = Ok(());
+    staging.rows(|row| {
+        outcome = inserter.insert(&row);
+        if outcome.is_ok() {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
+    })?;
+    outcome
+}
+
+/// Adds rows of one volume.
+pub(crate) struct Inserter<'c> {
+    rows: Statement<'c>,
+    raw_names: Statement<'c>,
+    path: &'c Path,
+    volume: String,
+    mtime: String,
+    md5: String,
+    pub(crate) last_id: i64,
+    pub(crate) count: u64,
+}
+
+impl<'c> Inserter<'c> {
+    pub(crate) fn new(
+        connection: &'c Connection,
+        path: &'c Path,
+        volume: VolumeId,
+    ) -> Result<Self, IndexError> {
+        let rows = connection
+            .prepare("INSERT INTO files (name, size, mtime, md5, tar, offset) VALUES (?1, ?2, ?3, ?4, ?5, ?6) RETURNING id");
+        let raw_names =
+            connection.prepare("INSERT OR REPLACE INTO stook_raw_names VALUES (?1, ?2)");
+        Ok(Self {
+            rows: rows.map_err(fault_at(WRITE, path))?,
+            raw_names: raw_names.map_err(fault_at(WRITE, path))?,
+            path,
+            volume: volume.to_string(),
+            mtime: String::new(),
+            md5: String::new(),
+            last_id: 0,
+            count: 0,
+        })
+    }
+
+    pub(crate) fn insert(&mut self, row: &NewRow<'_>) -> Result<(), IndexError> {
+        let size = signed(row.size, "size", self.path)?;
+        let offset = signed(row.offset, "offset", self.path)?;
+        self.mtime.clear();
+        write!(self.mtime, "{}", row.mtime).expect("a String takes all");
+        self.md5.clear();
+        let md5 = row.md5.map(|md5| {
+            write_hex(&mut self.md5, md5);
+            &self.md5
+        });
+        let name = escape_name(row.name);
+        self.last_id = self
+            .rows
+            .query_row(
+                params![&*name, size, self.mtime, md5, self.volume, offset],
+                |row| row.get(0),
+            )
+            .map_err(fault_at(WRITE, self.path))?;
+        if name.as_bytes() != row.name {
+            self.raw_names
+                .execute(params![self.last_id, row.name])
+                .map_err(fault_at(WRITE, self.path))?;
+        }
+        self.count += 1;
+        Ok(())
+    }
+}
+
+/// Adds the `tars` row of a volume.
+pub(crate) fn insert_volume(
+    connection: &Connection,
+    path: &Path,
+    volume: &Volume,
+) -> Result<(), IndexError> {
+    let size = signed(volume.size, "size", path)?;
+    let md5 = volume.md5.map(|md5| {
+        let mut text = String::new();
+        write_hex(&mut text, md5);
+        text
+    });
+    connection
+        .execute(
+            "INSERT INTO tars (name, size, md5) VALUES (?1, ?2, ?3)",
+            params![volume.id.to_string(), size, md5],
+        )
+        .map_err(fault_at(WRITE, path))?;
+    Ok(())
+}
+
+fn write_hex(text: &mut String, md5: [u8; 16]) {
+    write!(text, "{:032x}", u128::from_be_bytes(md5)).expect("a String takes all");
+}
+
+pub(crate) fn signed(number: u64, field: &'static str, path: &Path) -> Result<i64, IndexError> {
+    i64::try_from(number).map_err(|_too_large| IndexError::TooLarge {
+        path: path.to_owned(),
+        field,
+    })
+}

@@ -1,0 +1,260 @@
+//! Errors of the index: one enum, printed on one line, with advice where there is some.
+//!
+//! Kinds a caller treats differently (missing, busy, newer, damaged) are variants of their own;
+//! whatever else SQLite reports keeps its text under the operation and the path.
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::ErrorCode;
+use stook_sys::{SysError, display_path};
+
+use crate::types::{RowId, RunId, VolumeId};
+
+/// Why an index or a staging file could not be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum IndexError {
+    /// There is no such file.
+    #[error("cannot open `{}`: no such index", display_path(path))]
+    NotFound {
+        /// Where the file was looked for.
+        path: PathBuf,
+    },
+    /// A new database was to be made where one stands already.
+    #[error("cannot create `{}`: it exists already", display_path(path))]
+    Exists {
+        /// The file in the way.
+        path: PathBuf,
+    },
+    /// The file is not an SQLite database.
+    #[error("cannot read `{}`: it is not an SQLite database", display_path(path))]
+    NotSqlite {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file is an SQLite database, but not an index.
+    #[error(
+        "cannot read `{}`: it is not an archive's index: it has no {missing}",
+        display_path(path)
+    )]
+    NotAnIndex {
+        /// The file.
+        path: PathBuf,
+        /// The table or column that an index has and this file has not.
+        missing: String,
+    },
+    /// The index was written by a later stook.
+    #[error(
+        "cannot read `{}`: its format is {format}, this program knows formats up to {}",
+        display_path(path),
+        crate::schema::FORMAT
+    )]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// The format it says it has.
+        format: i64,
+    },
+    /// Another program holds the database, and still did after the waiting time.
+    #[error("cannot use `{}`: another program is using it", display_path(path))]
+    Busy {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The database is to be written, and the file or its folder does not allow it.
+    #[error("cannot write `{}`: it is read-only", display_path(path))]
+    ReadOnly {
+        /// The file.
+        path: PathBuf,
+    },
+    /// SQLite reported an error.
+    #[error("cannot {operation} `{}`: {source}", display_path(path))]
+    Sqlite {
+        /// What was tried, as a verb.
+        operation: &'static str,
+        /// The database.
+        path: PathBuf,
+        /// SQLite's own words.
+        source: rusqlite::Error,
+    },
+    /// A row holds a value that no archive has.
+    #[error("cannot read `{}`: row {id} of `{table}`: {why}", display_path(path))]
+    BadRow {
+        /// The database.
+        path: PathBuf,
+        /// The table.
+        table: &'static str,
+        /// The row's id.
+        id: i64,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// A line of `config` is missing or makes no sense.
+    #[error("cannot read `{}`: its setting `{setting}` {why}", display_path(path))]
+    BadConfig {
+        /// The database.
+        path: PathBuf,
+        /// The setting's name.
+        setting: &'static str,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// A row to be stored has a number that SQLite cannot hold.
+    #[error(
+        "cannot store a row in `{}`: its {field} does not fit in 63 bits",
+        display_path(path)
+    )]
+    TooLarge {
+        /// The database.
+        path: PathBuf,
+        /// Size or offset.
+        field: &'static str,
+    },
+    /// A volume was committed a second time.
+    #[error(
+        "cannot commit `{volume}` to `{}`: the index has it already",
+        display_path(path)
+    )]
+    VolumeExists {
+        /// The database.
+        path: PathBuf,
+        /// The volume.
+        volume: VolumeId,
+    },
+    /// A rebuild was given its volumes out of order.
+    #[error(
+        "cannot add `{volume}` to `{}`: volumes must come in ascending order",
+        display_path(path)
+    )]
+    VolumeOrder {
+        /// The database.
+        path: PathBuf,
+        /// The volume.
+        volume: VolumeId,
+    },
+    /// The index knows no such run, or the run has finished already.
+    #[error("cannot use run {run} of `{}`: {why}", display_path(path))]
+    BadRun {
+        /// The database.
+        path: PathBuf,
+        /// The run.
+        run: RunId,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// A staging file is damaged or incomplete: there is no checkpoint to go on from.
+    #[error("cannot use the checkpoint `{}`: {why}", display_path(path))]
+    BadStaging {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A system call failed.
+    #[error(transparent)]
+    System(#[from] SysError),
+}
+
+impl IndexError {
+    /// Returns what the user can do about it, if anything is known to help.
+    pub fn hint(&self) -> Option<String> {
+        let text = match self {
+            Self::NotFound { .. } => {
+                "an archive is a folder with `index.db` and volumes in it; check the path"
+            }
+            Self::Exists { .. } => "use `stook update` to add to an archive",
+            Self::NotSqlite { .. }
+            | Self::NotAnIndex { .. }
+            | Self::BadRow { .. }
+            | Self::BadConfig { .. } => REINDEX,
+            Self::Newer { .. } => "use a newer stook for this archive",
+            Self::Busy { .. } => "wait until the other program has ended, then try again",
+            Self::ReadOnly { .. } => {
+                "check the permissions of the file and of its folder, and whether the disk is mounted read-only"
+            }
+            Self::Sqlite { source, .. } => return sqlite_hint(source),
+            Self::VolumeExists { .. } => {
+                "another program may be writing to the archive at the same time"
+            }
+            Self::BadStaging { .. } => "the interrupted volume is written again from its start",
+            Self::TooLarge { .. }
+            | Self::VolumeOrder { .. }
+            | Self::BadRun { .. }
+            | Self::System(_) => return None,
+        };
+        Some(text.to_owned())
+    }
+
+    /// Returns true if the file's content is at fault, so that writing it anew helps.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Self::NotSqlite { .. }
+            | Self::NotAnIndex { .. }
+            | Self::BadRow { .. }
+            | Self::BadConfig { .. }
+            | Self::BadStaging { .. } => true,
+            Self::Sqlite { source, .. } => {
+                source.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt)
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns true if a crashed writer left a journal that a read-only connection may not apply.
+    pub(crate) fn is_unfinished_write(&self) -> bool {
+        let Self::Sqlite {
+            source: rusqlite::Error::SqliteFailure(error, _),
+            ..
+        } = self
+        else {
+            return false;
+        };
+        error.extended_code == rusqlite::ffi::SQLITE_READONLY_ROLLBACK
+    }
+
+    /// Sorts an error of SQLite into the variants above.
+    pub(crate) fn sqlite(operation: &'static str, path: &Path, source: rusqlite::Error) -> Self {
+        let path = path.to_owned();
+        match source.sqlite_error_code() {
+            Some(ErrorCode::NotADatabase) => Self::NotSqlite { path },
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy { path },
+            Some(ErrorCode::CannotOpen) if matches!(stook_sys::exists(&path), Ok(None)) => {
+                Self::NotFound { path }
+            }
+            Some(ErrorCode::ReadOnly) if operation != READ => Self::ReadOnly { path },
+            _ => Self::Sqlite {
+                operation,
+                path,
+                source,
+            },
+        }
+    }
+
+    pub(crate) fn bad_row(path: &Path, table: &'static str, id: RowId, why: &'static str) -> Self {
+        Self::BadRow {
+            path: path.to_owned(),
+            table,
+            id: id.0,
+            why,
+        }
+    }
+}
+
+/// The operation of every query that changes nothing.
+pub(crate) const READ: &str = "read";
+/// The operation of every statement that changes the database.
+pub(crate) const WRITE: &str = "write";
+
+const REINDEX: &str = "`stook reindex` writes the index anew from the volumes";
+
+fn sqlite_hint(source: &rusqlite::Error) -> Option<String> {
+    let text = match source.sqlite_error_code()? {
+        ErrorCode::DatabaseCorrupt => REINDEX,
+        ErrorCode::DiskFull => "free some space, then try again",
+        ErrorCode::ReadOnly => {
+            "an interrupted write must be undone first: run any command once with write access to the archive"
+        }
+        _ => return None,
+    };
+    Some(text.to_owned())
+}

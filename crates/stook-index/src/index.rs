@@ -1,0 +1,289 @@
+//! Opening and making an index, and its settings.
+//!
+//! A reader opens the file read-only, so that it works on read-only media and can never change
+//! an archive. A writer syncs fully and journals by rollback: `index.db` travels alone, and
+//! write-ahead logs fail on the shared file systems that archives live on.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior};
+
+use crate::error::{IndexError, READ, WRITE};
+use crate::name::escape_name;
+use crate::types::Config;
+use crate::{place, schema};
+
+/// How long to wait for another program's transaction.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// An open `index.db`.
+#[derive(Debug)]
+pub struct Index {
+    pub(crate) connection: Connection,
+    pub(crate) path: PathBuf,
+}
+
+impl Index {
+    /// Opens an index for reading. Undoes the unfinished transaction of a crashed writer first,
+    /// if there is one; changes nothing else.
+    ///
+    /// # Errors
+    /// `NotFound`, `NotSqlite`, `NotAnIndex`, `Newer`, `Busy`, or `Sqlite` for the rest.
+    pub fn open_read(path: impl AsRef<Path>) -> Result<Self, IndexError> {
+        let path = path.as_ref();
+        match Self::open(path, OpenFlags::SQLITE_OPEN_READ_ONLY) {
+            Err(error) if error.is_unfinished_write() => {
+                match Self::open(path, OpenFlags::SQLITE_OPEN_READ_WRITE) {
+                    Ok(_) => Self::open(path, OpenFlags::SQLITE_OPEN_READ_ONLY),
+                    Err(_) => Err(error),
+                }
+            }
+            opened => opened,
+        }
+    }
+
+    /// Opens an index for writing. Nothing is written yet: tables that are missing are made with
+    /// the first change.
+    ///
+    /// # Errors
+    /// As [`Index::open_read`], and `ReadOnly`.
+    pub fn open_write(path: impl AsRef<Path>) -> Result<Self, IndexError> {
+        let index = Self::open(path.as_ref(), OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        if index
+            .connection
+            .is_readonly("main")
+            .map_err(index.fault(READ))?
+        {
+            return Err(IndexError::ReadOnly { path: index.path });
+        }
+        set_durable(&index.connection).map_err(index.fault(WRITE))?;
+        Ok(index)
+    }
+
+    /// Makes the index of a new archive and opens it for writing.
+    ///
+    /// The file is made as `PATH.partial` and renamed; a leftover of that name is replaced.
+    ///
+    /// # Errors
+    /// `Exists` if anything has this name already; `System` or `Sqlite` if it cannot be written.
+    pub fn create(path: impl AsRef<Path>, config: &Config) -> Result<Self, IndexError> {
+        let path = path.as_ref();
+        if stook_sys::exists(path)?.is_some() {
+            return Err(IndexError::Exists {
+                path: path.to_owned(),
+            });
+        }
+        let partial = place::partial_path(path);
+        Self::create_at(&partial, config)?.close()?;
+        place::install(&partial, path)?;
+        Self::open_write(path)
+    }
+
+    /// Makes an index under exactly this name, replacing what is there.
+    pub(crate) fn create_at(path: &Path, config: &Config) -> Result<Self, IndexError> {
+        place::remove_database(path)?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+        let index = Self::connect(path, flags)?;
+        index
+            .connection
+            .pragma_update(None, "page_size", 4096)
+            .map_err(index.fault(WRITE))?;
+        set_durable(&index.connection).map_err(index.fault(WRITE))?;
+        let transaction = index
+            .connection
+            .unchecked_transaction()
+            .map_err(fault_at(WRITE, path))?;
+        schema::create_tables(&transaction, path)?;
+        insert_config(&transaction, config).map_err(fault_at(WRITE, path))?;
+        transaction.commit().map_err(fault_at(WRITE, path))?;
+        Ok(index)
+    }
+
+    fn open(path: &Path, flags: OpenFlags) -> Result<Self, IndexError> {
+        let index = Self::connect(path, flags)?;
+        schema::check(&index.connection, path)?;
+        Ok(index)
+    }
+
+    fn connect(path: &Path, flags: OpenFlags) -> Result<Self, IndexError> {
+        let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)
+            .map_err(|error| IndexError::sqlite("open", path, error))?;
+        let index = Self {
+            connection,
+            path: path.to_owned(),
+        };
+        index
+            .connection
+            .busy_timeout(BUSY_TIMEOUT)
+            .map_err(index.fault(READ))?;
+        index
+            .connection
+            .pragma_update(None, "trusted_schema", false)
+            .map_err(index.fault(READ))?;
+        Ok(index)
+    }
+
+    /// Returns the path it was opened under.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the archive's settings.
+    ///
+    /// # Errors
+    /// `BadConfig` if one is missing or makes no sense, `Sqlite` if it cannot be read.
+    pub fn config(&self) -> Result<Config, IndexError> {
+        let maxsize = self.setting("maxsize")?;
+        let maxsize = read_maxsize(&maxsize)
+            .ok_or_else(|| self.bad_setting("maxsize", "is not a number of bytes"))?;
+        let path = match self.raw_config_path()? {
+            Some(raw) => raw,
+            None => self.setting("path")?.into_bytes(),
+        };
+        Ok(Config {
+            hpss: self.setting("hpss")?,
+            maxsize,
+            path,
+        })
+    }
+
+    fn setting(&self, setting: &'static str) -> Result<String, IndexError> {
+        let value: Option<Option<String>> = self
+            .connection
+            .query_row(
+                "SELECT cast(value AS text) FROM config WHERE arg = ?1",
+                [setting],
+                |row| row.get(0),
+            )
+            .optional()
+            .map_err(self.fault(READ))?;
+        value
+            .flatten()
+            .ok_or_else(|| self.bad_setting(setting, "is missing"))
+    }
+
+    fn raw_config_path(&self) -> Result<Option<Vec<u8>>, IndexError> {
+        if !self.has_table("stook_meta")? {
+            return Ok(None);
+        }
+        self.connection
+            .query_row("SELECT cast(value AS blob) FROM stook_meta WHERE key = 'path' AND value IS NOT NULL", [], |row| row.get(0))
+            .optional()
+            .map_err(self.fault(READ))
+    }
+
+    fn bad_setting(&self, setting: &'static str, why: &'static str) -> IndexError {
+        IndexError::BadConfig {
+            path: self.path.clone(),
+            setting,
+            why,
+        }
+    }
+
+    /// Closes the file and reports what that reports.
+    pub(crate) fn close(self) -> Result<(), IndexError> {
+        self.connection
+            .close()
+            .map_err(|(_, error)| IndexError::sqlite(WRITE, &self.path, error))
+    }
+
+    /// Begins a transaction that holds the write lock from the start and has all tables.
+    ///
+    /// Public functions that call this take `&mut self`, so no two transactions meet; a shared
+    /// borrow lets them read rows meanwhile.
+    pub(crate) fn begin(&self) -> Result<Transaction<'_>, IndexError> {
+        let transaction =
+            Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate)
+                .map_err(self.fault(WRITE))?;
+        schema::add_missing_tables(&transaction, &self.path)?;
+        Ok(transaction)
+    }
+
+    pub(crate) fn has_table(&self, table: &str) -> Result<bool, IndexError> {
+        schema::has_table(&self.connection, &self.path, table)
+    }
+
+    pub(crate) fn fault(
+        &self,
+        operation: &'static str,
+    ) -> impl FnOnce(rusqlite::Error) -> IndexError + '_ {
+        fault_at(operation, &self.path)
+    }
+}
+
+/// Names the operation and the file of an SQLite error.
+pub(crate) fn fault_at<'p>(
+    operation: &'static str,
+    path: &'p Path,
+) -> impl FnOnce(rusqlite::Error) -> IndexError + 'p {
+    move |error| IndexError::sqlite(operation, path, error)
+}
+
+pub(crate) fn set_durable(connection: &Connection) -> rusqlite::Result<()> {
+    connection.pragma_update_and_check(None, "journal_mode", "DELETE", |_| Ok(()))?;
+    connection.pragma_update(None, "synchronous", "FULL")
+}
+
+fn insert_config(connection: &Connection, config: &Config) -> rusqlite::Result<()> {
+    let path = escape_name(&config.path);
+    let mut insert = connection.prepare("INSERT INTO config VALUES (?1, ?2)")?;
+    insert.execute(["hpss", &config.hpss])?;
+    insert.execute(["maxsize", &config.maxsize.to_string()])?;
+    insert.execute(["path", &path])?;
+    if path.as_bytes() != config.path {
+        connection.execute("INSERT INTO stook_meta VALUES ('path', ?1)", [&config.path])?;
+    }
+    Ok(())
+}
+
+/// Reads a size in bytes, also where an old zstash wrote it as a floating-point number.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "checked to be in range; fractions are dropped"
+)]
+fn read_maxsize(text: &str) -> Option<u64> {
+    text.parse().ok().or_else(|| {
+        let float: f64 = text.parse().ok()?;
+        (0.0..9e18).contains(&float).then_some(float as u64)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_held_database_is_reported_as_busy() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("index.db");
+        let config = Config {
+            hpss: "none".into(),
+            maxsize: 1,
+            path: b"/src".into(),
+        };
+        let holder = Index::create(&path, &config).unwrap();
+        let second = Index::open_write(&path).unwrap();
+        second.connection.busy_timeout(Duration::ZERO).unwrap();
+        let held = holder.begin().unwrap();
+        let error = second.begin().err().unwrap();
+        assert!(matches!(error, IndexError::Busy { .. }), "{error:?}");
+        assert!(
+            error.to_string().ends_with("another program is using it"),
+            "{error}"
+        );
+        assert!(error.hint().is_some());
+        drop(held);
+        second.begin().unwrap();
+    }
+
+    #[test]
+    fn sizes_are_read_in_every_spelling_zstash_used() {
+        assert_eq!(read_maxsize("274877906944"), Some(274_877_906_944));
+        assert_eq!(read_maxsize("1073741.824"), Some(1_073_741));
+        for wrong in ["", "-1", "nan", "inf", "1e300", "many"] {
+            assert_eq!(read_maxsize(wrong), None, "{wrong}");
+        }
+    }
+}

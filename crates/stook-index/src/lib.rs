@@ -1,0 +1,37 @@
+//! index.db: every line of SQL in the project.
+//!
+//! The database is zstash's: three tables of its making, which real zstash reads and goes on
+//! with. What stook knows beyond that (runs, deletions, names that are not UTF-8) lies in tables
+//! named `stook_*` beside them. Rows are only ever added; the newest row of a name is the one
+//! with the greatest id, and a recorded deletion hides the rows before it.
+//!
+//! Everything streams: a pass over 10^8 rows needs bounded memory. This crate does not look at
+//! volumes or trees, takes no lock on the archive, and never prints.
+
+mod commit;
+mod error;
+mod id_set;
+mod index;
+mod known;
+mod mtime;
+mod name;
+mod newest;
+mod place;
+mod rebuild;
+mod rows;
+mod runs;
+mod schema;
+mod selection;
+mod staging;
+mod types;
+
+pub use error::IndexError;
+pub use index::Index;
+pub use known::{Known, KnownRow};
+pub use mtime::Mtime;
+pub use name::escape_name;
+pub use rebuild::Rebuild;
+pub use runs::AsOf;
+pub use selection::{Deleted, Selection};
+pub use staging::{Checkpoint, Staging};
+pub use types::{BadVolumeName, Config, NewRow, Row, RowId, RowRef, Run, RunId, Volume, VolumeId};

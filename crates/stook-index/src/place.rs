@@ -1,0 +1,51 @@
+//! Puts a finished database file in the place of another, or of none.
+//!
+//! A database is made under `NAME.partial` and renamed, so that a half-made index never stands
+//! under its own name. A journal left beside the old file goes first: SQLite would apply it to
+//! the new one. Nothing here guards against a second writer; the archive's lock does.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use crate::error::IndexError;
+
+/// Returns the name under which a database is made before it is put in place.
+pub(crate) fn partial_path(path: &Path) -> PathBuf {
+    with_suffix(path, ".partial")
+}
+
+/// Removes a database and the journals that belong to it.
+pub(crate) fn remove_database(path: &Path) -> Result<(), IndexError> {
+    stook_sys::remove_file(path)?;
+    remove_journals(path)
+}
+
+/// Moves a closed, synced database to `path`, durably.
+pub(crate) fn install(partial: &Path, path: &Path) -> Result<(), IndexError> {
+    let folder = folder(path);
+    stook_sys::sync_directory(folder)?;
+    remove_journals(path)?;
+    stook_sys::rename(partial, path)?;
+    stook_sys::sync_directory(folder)?;
+    Ok(())
+}
+
+fn remove_journals(path: &Path) -> Result<(), IndexError> {
+    for suffix in ["-journal", "-wal", "-shm"] {
+        stook_sys::remove_file(&with_suffix(path, suffix))?;
+    }
+    Ok(())
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(suffix);
+    name.into()
+}
+
+fn folder(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}

@@ -1,0 +1,220 @@
+//! Writing an index anew from the contents of its volumes.
+//!
+//! The new database is made beside the old one and put in its place at the end, so that a
+//! failed rebuild leaves the old index as it was. Row ids start again at 1 in the order of the
+//! volumes, which is the order they were archived in.
+//!
+//! Runs and deletions are facts no volume holds; they are carried over from the old index if it
+//! can be read. A run ends where a volume ends, so its last row becomes the last new row of the
+//! same volume. Rows of volumes the old index did not know count as added after the last run.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use rusqlite::params;
+use rusqlite::types::Value;
+
+use crate::commit::{Inserter, insert_volume};
+use crate::error::{IndexError, READ, WRITE};
+use crate::index::Index;
+use crate::place;
+use crate::rows::COLUMNS;
+use crate::types::{Config, NewRow, Run, Volume, VolumeId};
+
+/// An index in the making. Dropped before [`Rebuild::finish`], it leaves nothing behind.
+#[derive(Debug)]
+pub struct Rebuild {
+    index: Option<Index>,
+    target: PathBuf,
+    /// The last row id of each volume, ascending.
+    ends: Vec<(VolumeId, i64)>,
+}
+
+impl Rebuild {
+    /// Begins a new index for `path`, made as `PATH.partial`.
+    ///
+    /// # Errors
+    /// `System` or `Sqlite` if it cannot be written.
+    pub fn new(path: impl AsRef<Path>, config: &Config) -> Result<Self, IndexError> {
+        let target = path.as_ref().to_owned();
+        let index = Index::create_at(&place::partial_path(&target), config)?;
+        let rebuild = Self {
+            index: Some(index),
+            target,
+            ends: Vec::new(),
+        };
+        rebuild.set_fast()?;
+        Ok(rebuild)
+    }
+
+    /// Gives up durability until the end: a half-made file is thrown away in any case.
+    fn set_fast(&self) -> Result<(), IndexError> {
+        let index = self.index();
+        index
+            .connection
+            .pragma_update_and_check(None, "journal_mode", "MEMORY", |_| Ok(()))
+            .and_then(|()| index.connection.pragma_update(None, "synchronous", "OFF"))
+            .map_err(index.fault(WRITE))
+    }
+
+    fn index(&self) -> &Index {
+        self.index
+            .as_ref()
+            .expect("taken only by finish, which consumes self")
+    }
+
+    /// Adds a volume and its rows, in the order given; returns their number.
+    ///
+    /// # Errors
+    /// `VolumeOrder` unless its number is greater than the last; `TooLarge` or `Sqlite`.
+    pub fn add_volume<'r>(
+        &mut self,
+        volume: &Volume,
+        rows: impl IntoIterator<Item = NewRow<'r>>,
+    ) -> Result<u64, IndexError> {
+        let (last_volume, last_id) = self
+            .ends
+            .last()
+            .map_or((None, 0), |end| (Some(end.0), end.1));
+        let index = self.index();
+        if last_volume.is_some_and(|last| last >= volume.id) {
+            return Err(IndexError::VolumeOrder {
+                path: self.target.clone(),
+                volume: volume.id,
+            });
+        }
+        let transaction = index.begin()?;
+        let mut inserter = Inserter::new(&transaction, &index.path, volume.id)?;
+        for row in rows {
+            inserter.insert(&row)?;
+        }
+        let (count, end) = (inserter.count, inserter.last_id.max(last_id));
+        drop(inserter);
+        insert_volume(&transaction, &index.path, volume)?;
+        transaction.commit().map_err(index.fault(WRITE))?;
+        self.ends.push((volume.id, end));
+        Ok(count)
+    }
+
+    /// Takes over runs and deletions from the old index, after all volumes were added; returns
+    /// the number of runs.
+    ///
+    /// # Errors
+    /// `BadRow` or `Sqlite` if the old index cannot be read: nothing is taken over then, and the
+    /// rebuild can go on without.
+    pub fn carry_over(&mut self, old: &Index) -> Result<usize, IndexError> {
+        let index = self.index();
+        let transaction = index.begin()?;
+        let runs = old.runs()?;
+        for run in &runs {
+            self.insert_run(old, run)?;
+        }
+        if old.has_table("stook_deleted")? {
+            copy_deletions(old, index)?;
+        }
+        transaction.commit().map_err(index.fault(WRITE))?;
+        Ok(runs.len())
+    }
+
+    fn insert_run(&self, old: &Index, run: &Run) -> Result<(), IndexError> {
+        let index = self.index();
+        let first = self
+            .translate(old, run.first_file.0.saturating_sub(1))?
+            .saturating_add(1);
+        let last = run
+            .last_file
+            .map(|last| self.translate(old, last.0))
+            .transpose()?;
+        let finished = run.finished.map(|time| time.to_string());
+        let failed = finished
+            .is_some()
+            .then(|| i64::try_from(run.failed).unwrap_or(i64::MAX));
+        index
+            .connection
+            .execute(
+                "INSERT INTO stook_runs VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+                params![
+                    run.id.0,
+                    run.command,
+                    run.started.to_string(),
+                    finished,
+                    first,
+                    last,
+                    failed
+                ],
+            )
+            .map_err(index.fault(WRITE))?;
+        Ok(())
+    }
+
+    /// Returns the last new row of the volume that an old row lies in.
+    fn translate(&self, old: &Index, id: i64) -> Result<i64, IndexError> {
+        let mut volume = None;
+        old.scan(
+            &format!("{COLUMNS} WHERE id <= ?1 ORDER BY id DESC LIMIT 1"),
+            [id],
+            &mut |row| {
+                volume = Some(row.volume);
+                ControlFlow::Break(())
+            },
+        )?;
+        let Some(volume) = volume else {
+            return Ok(0);
+        };
+        let upto = self.ends.partition_point(|end| end.0 <= volume);
+        Ok(upto.checked_sub(1).map_or(0, |last| self.ends[last].1))
+    }
+
+    /// Makes the new index durable and puts it in the place of the old one.
+    ///
+    /// # Errors
+    /// `System` or `Sqlite`; the old index stays then.
+    pub fn finish(mut self) -> Result<(), IndexError> {
+        let Some(index) = self.index.take() else {
+            return Ok(());
+        };
+        let partial = index.path.clone();
+        let installed = index.close().and_then(|()| {
+            use stook_sys::Context;
+            stook_sys::open_file(&partial)?
+                .sync_all()
+                .context("sync", &partial)?;
+            place::install(&partial, &self.target)
+        });
+        if installed.is_err() {
+            // The first error is the one to tell; a leftover is replaced by the next rebuild.
+            let _ = place::remove_database(&partial);
+        }
+        installed
+    }
+}
+
+impl Drop for Rebuild {
+    fn drop(&mut self) {
+        if let Some(index) = self.index.take() {
+            let partial = index.path.clone();
+            drop(index);
+            // Nobody is left to tell; a leftover is replaced by the next rebuild.
+            let _ = place::remove_database(&partial);
+        }
+    }
+}
+
+fn copy_deletions(old: &Index, new: &Index) -> Result<(), IndexError> {
+    let mut select = old
+        .connection
+        .prepare("SELECT run, name, raw FROM stook_deleted")
+        .map_err(old.fault(READ))?;
+    let mut insert = new
+        .connection
+        .prepare("INSERT INTO stook_deleted VALUES (?1, ?2, ?3)")
+        .map_err(new.fault(WRITE))?;
+    let mut rows = select.query([]).map_err(old.fault(READ))?;
+    while let Some(row) = rows.next().map_err(old.fault(READ))? {
+        let value = |column| row.get::<_, Value>(column).map_err(old.fault(READ));
+        insert
+            .execute(params![value(0)?, value(1)?, value(2)?])
+            .map_err(new.fault(WRITE))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,173 @@
+//! The tables: zstash's three, word for word, and stook's own.
+//!
+//! ```text
+//! config files tars        zstash's; never another column, zstash inserts by position
+//! stook_meta               format = 1; path = real bytes of config.path where not UTF-8
+//! stook_runs               one row a run; the row ids it began and ended at
+//! stook_deleted            names found gone by a run; hides rows up to that run's last_file
+//! stook_raw_names          files.id -> real bytes, for names that are not UTF-8
+//! ```
+//! Tables of stook are made with the first write to an archive, so that reading one changes
+//! nothing. `tars` is missing from archives older than zstash 1.1.0 and made then, too.
+
+use std::path::Path;
+
+use rusqlite::{Connection, OptionalExtension};
+
+use crate::error::{IndexError, READ, WRITE};
+
+/// The greatest format this program reads and the one it writes.
+pub(crate) const FORMAT: i64 = 1;
+
+const ZSTASH_TABLES: &str = "
+CREATE TABLE config (
+  arg text primary key,
+  value text
+);
+CREATE TABLE files (
+  id integer primary key,
+  name text,
+  size integer,
+  mtime timestamp,
+  md5 text,
+  tar text,
+  offset integer
+);
+";
+
+const ADDED_TABLES: &str = "
+CREATE TABLE IF NOT EXISTS tars (
+id integer primary key,
+name text,
+size integer,
+md5 text
+);
+CREATE TABLE IF NOT EXISTS stook_meta (key text primary key, value);
+CREATE TABLE IF NOT EXISTS stook_runs (
+  id integer primary key,
+  command text,
+  started text,
+  finished text,
+  first_file integer,
+  last_file integer,
+  failed integer
+);
+CREATE TABLE IF NOT EXISTS stook_deleted (run integer, name text, raw blob);
+CREATE TABLE IF NOT EXISTS stook_raw_names (file integer primary key, name blob);
+INSERT OR IGNORE INTO stook_meta VALUES ('format', 1);
+";
+
+/// Makes all tables in an empty database.
+pub(crate) fn create_tables(connection: &Connection, path: &Path) -> Result<(), IndexError> {
+    connection
+        .execute_batch(ZSTASH_TABLES)
+        .map_err(|error| IndexError::sqlite(WRITE, path, error))?;
+    add_missing_tables(connection, path)
+}
+
+/// Makes the tables that an archive of zstash may lack.
+pub(crate) fn add_missing_tables(connection: &Connection, path: &Path) -> Result<(), IndexError> {
+    connection
+        .execute_batch(ADDED_TABLES)
+        .map_err(|error| IndexError::sqlite(WRITE, path, error))
+}
+
+/// Returns whether the database has a table of this name.
+pub(crate) fn has_table(
+    connection: &Connection,
+    path: &Path,
+    table: &str,
+) -> Result<bool, IndexError> {
+    connection
+        .query_row(
+            "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?1",
+            [table],
+            |_| Ok(()),
+        )
+        .optional()
+        .map(|found| found.is_some())
+        .map_err(|error| IndexError::sqlite(READ, path, error))
+}
+
+/// Checks that this is an index, of a format this program knows.
+pub(crate) fn check(connection: &Connection, path: &Path) -> Result<(), IndexError> {
+    require_columns(
+        connection,
+        path,
+        "files",
+        &["id", "name", "size", "mtime", "md5", "tar", "offset"],
+    )?;
+    require_columns(connection, path, "config", &["arg", "value"])?;
+    if has_table(connection, path, "tars")? {
+        require_columns(connection, path, "tars", &["id", "name", "size", "md5"])?;
+    }
+    check_format(connection, path)
+}
+
+fn check_format(connection: &Connection, path: &Path) -> Result<(), IndexError> {
+    if !has_table(connection, path, "stook_meta")? {
+        return Ok(());
+    }
+    let format = connection
+        .query_row(
+            "SELECT cast(value AS integer) FROM stook_meta WHERE key = 'format'",
+            [],
+            |row| row.get(0),
+        )
+        .optional()
+        .map_err(|error| IndexError::sqlite(READ, path, error))?
+        .unwrap_or(Some(FORMAT))
+        .unwrap_or(FORMAT);
+    if format > FORMAT {
+        return Err(IndexError::Newer {
+            path: path.to_owned(),
+            format,
+        });
+    }
+    for (table, columns) in [
+        (
+            "stook_runs",
+            &[
+                "id",
+                "command",
+                "started",
+                "finished",
+                "first_file",
+                "last_file",
+                "failed",
+            ][..],
+        ),
+        ("stook_deleted", &["run", "name", "raw"]),
+        ("stook_raw_names", &["file", "name"]),
+    ] {
+        require_columns(connection, path, table, columns)?;
+    }
+    Ok(())
+}
+
+pub(crate) fn require_columns(
+    connection: &Connection,
+    path: &Path,
+    table: &str,
+    columns: &[&str],
+) -> Result<(), IndexError> {
+    let found =
+        column_names(connection, table).map_err(|error| IndexError::sqlite(READ, path, error))?;
+    let missing = match columns
+        .iter()
+        .find(|column| !found.iter().any(|name| name == *column))
+    {
+        None => return Ok(()),
+        Some(_) if found.is_empty() => format!("table `{table}`"),
+        Some(column) => format!("column `{column}` in its table `{table}`"),
+    };
+    Err(IndexError::NotAnIndex {
+        path: path.to_owned(),
+        missing,
+    })
+}
+
+fn column_names(connection: &Connection, table: &str) -> rusqlite::Result<Vec<String>> {
+    let mut statement = connection.prepare("SELECT name FROM pragma_table_info(?1)")?;
+    statement.query_map([table], |row| row.get(0))?.collect()
+}

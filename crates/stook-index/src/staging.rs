@@ -1,0 +1,295 @@
+//! The rows of a volume that is still being written, in a file of its own.
+//!
+//! ```text
+//! 000003.tar.partial    bytes | complete up to the checkpoint's offset | not yet
+//! 000003.rows.partial   one row for each complete member, and the checkpoint
+//! ```
+//! A checkpoint and its rows are one durable transaction, so that after a crash the file says
+//! exactly which bytes of the partial volume count. `index.db` is not touched until the volume
+//! is complete. It is an SQLite file because that survives a kill at any point; its tables are
+//! private to this program and carry no promise between versions.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
+
+use crate::commit::signed;
+use crate::error::{IndexError, READ, WRITE};
+use crate::index::{fault_at, set_durable};
+use crate::mtime::Mtime;
+use crate::rows::{bytes, unsigned};
+use crate::types::{NewRow, RunId, VolumeId};
+use crate::{place, schema};
+
+const TABLES: &str = "
+CREATE TABLE rows (id integer primary key, name blob, size integer, mtime integer, md5 blob, offset integer);
+CREATE TABLE checkpoint (
+  id integer primary key check (id = 1),
+  run integer,
+  volume text,
+  offset integer,
+  md5_state blob
+);
+";
+
+/// How far a partial volume is known to be complete.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// The run that writes it.
+    pub run: RunId,
+    /// The volume being written.
+    pub volume: VolumeId,
+    /// Bytes of the partial volume that hold complete members and are durable.
+    pub offset: u64,
+    /// The MD5 over those bytes so far, in the caller's own form; empty if none is taken.
+    pub md5_state: Vec<u8>,
+}
+
+/// An open staging file.
+#[derive(Debug)]
+pub struct Staging {
+    connection: Connection,
+    path: PathBuf,
+}
+
+impl Staging {
+    /// Makes an empty staging file.
+    ///
+    /// # Errors
+    /// `Exists` if there is one; `System` or `Sqlite` if it cannot be written.
+    pub fn create(path: impl AsRef<Path>) -> Result<Self, IndexError> {
+        let path = path.as_ref();
+        if stook_sys::exists(path)?.is_some() {
+            return Err(IndexError::Exists {
+                path: path.to_owned(),
+            });
+        }
+        place::remove_database(path)?;
+        let staging = Self::connect(path, OpenFlags::SQLITE_OPEN_CREATE)?;
+        set_durable(&staging.connection).map_err(staging.fault(WRITE))?;
+        staging
+            .connection
+            .execute_batch(&format!("BEGIN;{TABLES}COMMIT;"))
+            .map_err(staging.fault(WRITE))?;
+        Ok(staging)
+    }
+
+    /// Opens the staging file of an interrupted run and checks all of it.
+    ///
+    /// # Errors
+    /// `NotFound`; `BadStaging` if it is damaged or was cut off while being made: the caller may
+    /// remove it and treat this as no checkpoint; `Busy`, `System` or `Sqlite` if it cannot be read.
+    ///
+    /// # Cost
+    /// Reads the whole file once.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, IndexError> {
+        let path = path.as_ref();
+        let opened = Self::connect(path, OpenFlags::empty()).and_then(|staging| {
+            staging.check()?;
+            Ok(staging)
+        });
+        opened.map_err(|error| match error {
+            IndexError::BadStaging { .. } => error,
+            damage if damage.is_damage() => IndexError::BadStaging {
+                path: path.to_owned(),
+                why: damage_text(&damage),
+            },
+            other => other,
+        })
+    }
+
+    fn connect(path: &Path, flags: OpenFlags) -> Result<Self, IndexError> {
+        let flags = flags | OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection =
+            Connection::open_with_flags(path, flags).map_err(fault_at("open", path))?;
+        let staging = Self {
+            connection,
+            path: path.to_owned(),
+        };
+        staging
+            .connection
+            .busy_timeout(Duration::from_secs(10))
+            .map_err(staging.fault(READ))?;
+        staging
+            .connection
+            .pragma_update(None, "synchronous", "FULL")
+            .map_err(staging.fault(READ))?;
+        Ok(staging)
+    }
+
+    fn check(&self) -> Result<(), IndexError> {
+        let verdict: String = self
+            .connection
+            .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
+            .map_err(self.fault(READ))?;
+        if verdict != "ok" {
+            return Err(self.bad(format!("it is damaged: {verdict}")));
+        }
+        schema::require_columns(
+            &self.connection,
+            &self.path,
+            "rows",
+            &["id", "name", "size", "mtime", "md5", "offset"],
+        )?;
+        schema::require_columns(
+            &self.connection,
+            &self.path,
+            "checkpoint",
+            &["run", "volume", "offset", "md5_state"],
+        )?;
+        self.checkpoint()?;
+        self.rows(|_| ControlFlow::Continue(()))
+    }
+
+    /// Returns the path it was opened under.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Adds rows and moves the checkpoint, in one durable transaction. The partial volume must
+    /// be durable up to the checkpoint's offset by now.
+    ///
+    /// # Errors
+    /// `TooLarge`, `Busy` or `Sqlite`; the checkpoint before stays then.
+    pub fn record<'r>(
+        &mut self,
+        checkpoint: &Checkpoint,
+        rows: impl IntoIterator<Item = NewRow<'r>>,
+    ) -> Result<(), IndexError> {
+        let fault = || fault_at(WRITE, &self.path);
+        let transaction = self.connection.transaction().map_err(fault())?;
+        {
+            let mut insert = transaction
+                .prepare(
+                    "INSERT INTO rows (name, size, mtime, md5, offset) VALUES (?1, ?2, ?3, ?4, ?5)",
+                )
+                .map_err(fault())?;
+            for row in rows {
+                let size = signed(row.size, "size", &self.path)?;
+                let offset = signed(row.offset, "offset", &self.path)?;
+                let md5 = row.md5.as_ref().map(|md5| &md5[..]);
+                insert
+                    .execute(params![row.name, size, row.mtime.0, md5, offset])
+                    .map_err(fault())?;
+            }
+        }
+        transaction
+            .execute(
+                "INSERT OR REPLACE INTO checkpoint VALUES (1, ?1, ?2, ?3, ?4)",
+                params![
+                    checkpoint.run.0,
+                    checkpoint.volume.to_string(),
+                    signed(checkpoint.offset, "offset", &self.path)?,
+                    checkpoint.md5_state
+                ],
+            )
+            .map_err(fault())?;
+        transaction.commit().map_err(fault())
+    }
+
+    /// Returns the last checkpoint; `None` if none was recorded yet.
+    ///
+    /// # Errors
+    /// `BadStaging` if it makes no sense, `Sqlite` if it cannot be read.
+    pub fn checkpoint(&self) -> Result<Option<Checkpoint>, IndexError> {
+        let decoded = self
+            .connection
+            .query_row(
+                "SELECT run, volume, offset, md5_state FROM checkpoint",
+                [],
+                |row| Ok(decode_checkpoint(row)),
+            )
+            .optional()
+            .map_err(self.fault(READ))?;
+        match decoded {
+            None => Ok(None),
+            Some(Some(checkpoint)) => Ok(Some(checkpoint)),
+            Some(None) => Err(self.bad("its checkpoint makes no sense".to_owned())),
+        }
+    }
+
+    /// Shows the staged rows to `visit` in the order they were recorded, until it breaks off.
+    ///
+    /// # Errors
+    /// `BadStaging` if a row makes no sense, `Sqlite` if the file cannot be read.
+    pub fn rows(
+        &self,
+        mut visit: impl FnMut(NewRow<'_>) -> ControlFlow<()>,
+    ) -> Result<(), IndexError> {
+        let mut statement = self
+            .connection
+            .prepare("SELECT name, size, mtime, md5, offset FROM rows ORDER BY id")
+            .map_err(self.fault(READ))?;
+        let mut rows = statement.query([]).map_err(self.fault(READ))?;
+        while let Some(row) = rows.next().map_err(self.fault(READ))? {
+            let row = decode_row(row).ok_or_else(|| self.bad("a row makes no sense".to_owned()))?;
+            if visit(row).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes and removes the file. Call it once the volume is committed.
+    ///
+    /// # Errors
+    /// `System` if it cannot be removed.
+    pub fn remove(self) -> Result<(), IndexError> {
+        drop(self.connection);
+        place::remove_database(&self.path)
+    }
+
+    /// Removes a staging file that need not be readable; one that is not there is fine.
+    ///
+    /// # Errors
+    /// `System` if it cannot be removed.
+    pub fn discard(path: impl AsRef<Path>) -> Result<(), IndexError> {
+        place::remove_database(path.as_ref())
+    }
+
+    pub(crate) fn bad(&self, why: String) -> IndexError {
+        IndexError::BadStaging {
+            path: self.path.clone(),
+            why,
+        }
+    }
+
+    fn fault(&self, operation: &'static str) -> impl FnOnce(rusqlite::Error) -> IndexError + '_ {
+        fault_at(operation, &self.path)
+    }
+}
+
+fn damage_text(damage: &IndexError) -> String {
+    match damage {
+        IndexError::NotSqlite { .. } => "it is not an SQLite database".to_owned(),
+        IndexError::NotAnIndex { missing, .. } => format!("it has no {missing}"),
+        IndexError::Sqlite { source, .. } => source.to_string(),
+        other => other.to_string(),
+    }
+}
+
+fn decode_checkpoint(row: &rusqlite::Row<'_>) -> Option<Checkpoint> {
+    Some(Checkpoint {
+        run: RunId(row.get(0).ok()?),
+        volume: VolumeId::from_name(bytes(row.get_ref(1).ok()?)?)?,
+        offset: unsigned(row.get_ref(2).ok()?)?,
+        md5_state: row.get(3).ok()?,
+    })
+}
+
+fn decode_row<'a>(row: &'a rusqlite::Row<'_>) -> Option<NewRow<'a>> {
+    let md5 = match row.get_ref(3).ok()? {
+        ValueRef::Null => None,
+        value => Some(bytes(value)?.try_into().ok()?),
+    };
+    Some(NewRow {
+        name: bytes(row.get_ref(0).ok()?)?,
+        size: unsigned(row.get_ref(1).ok()?)?,
+        mtime: Mtime(row.get(2).ok()?),
+        md5,
+        offset: unsigned(row.get_ref(4).ok()?)?,
+    })
+}

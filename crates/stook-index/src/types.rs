@@ -1,0 +1,209 @@
+//! The words of the index as types: ids, rows, volumes, settings.
+//!
+//! Numbers that could be mixed up are newtypes. Rows come in three forms: borrowed while
+//! streaming, owned, and not yet stored.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::mtime::Mtime;
+
+/// The number of a volume; prints as the volume's file name, `00000a.tar`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct VolumeId(pub u64);
+
+impl fmt::Display for VolumeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:06x}.tar", self.0)
+    }
+}
+
+impl VolumeId {
+    /// Largest number read back from a name: the one after it still fits.
+    const LAST: u64 = i64::MAX as u64;
+
+    /// Reads a volume's file name; `None` unless it is exactly as [`VolumeId`] prints it.
+    pub(crate) fn from_name(name: &[u8]) -> Option<Self> {
+        let digits = name.strip_suffix(b".tar")?;
+        let canonical =
+            digits.len() == 6 || (digits.len() > 6 && digits.len() <= 16 && digits[0] != b'0');
+        if !canonical {
+            return None;
+        }
+        let mut number = 0_u64;
+        for &digit in digits {
+            let value = match digit {
+                b'0'..=b'9' => digit - b'0',
+                b'a'..=b'f' => digit - b'a' + 10,
+                _ => return None,
+            };
+            number = number << 4 | u64::from(value);
+        }
+        (number <= Self::LAST).then_some(Self(number))
+    }
+}
+
+/// A text that is not the name of a volume.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a volume's name is six or more lower-case hexadecimal digits and `.tar`")]
+pub struct BadVolumeName;
+
+impl FromStr for VolumeId {
+    type Err = BadVolumeName;
+
+    fn from_str(text: &str) -> Result<Self, BadVolumeName> {
+        Self::from_name(text.as_bytes()).ok_or(BadVolumeName)
+    }
+}
+
+/// The id of a row of `files`. A greater id means archived later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RowId(pub i64);
+
+/// The number of a run: one `create` or `update` that wrote, counted from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RunId(pub i64);
+
+impl fmt::Display for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// One member as the index knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// Its id.
+    pub id: RowId,
+    /// Its path in the tree, as the real bytes.
+    pub name: Vec<u8>,
+    /// Bytes of data.
+    pub size: u64,
+    /// Its modification time.
+    pub mtime: Mtime,
+    /// MD5 of the data; `None` for what has no data.
+    pub md5: Option<[u8; 16]>,
+    /// The volume it lies in.
+    pub volume: VolumeId,
+    /// Where its first header block lies in the volume.
+    pub offset: u64,
+}
+
+/// A [`Row`] while it is being read; its name lives as long as the visit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RowRef<'a> {
+    /// Its id.
+    pub id: RowId,
+    /// Its path in the tree, as the real bytes.
+    pub name: &'a [u8],
+    /// Bytes of data.
+    pub size: u64,
+    /// Its modification time.
+    pub mtime: Mtime,
+    /// MD5 of the data; `None` for what has no data.
+    pub md5: Option<[u8; 16]>,
+    /// The volume it lies in.
+    pub volume: VolumeId,
+    /// Where its first header block lies in the volume.
+    pub offset: u64,
+}
+
+impl RowRef<'_> {
+    /// Returns the same row with a name of its own.
+    pub fn to_row(&self) -> Row {
+        Row {
+            id: self.id,
+            name: self.name.to_vec(),
+            size: self.size,
+            mtime: self.mtime,
+            md5: self.md5,
+            volume: self.volume,
+            offset: self.offset,
+        }
+    }
+}
+
+/// A row to be stored; its volume is named once, when the volume is committed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NewRow<'a> {
+    /// Its path in the tree, as the real bytes.
+    pub name: &'a [u8],
+    /// Bytes of data.
+    pub size: u64,
+    /// Its modification time.
+    pub mtime: Mtime,
+    /// MD5 of the data; `None` for what has no data.
+    pub md5: Option<[u8; 16]>,
+    /// Where its first header block lies in the volume.
+    pub offset: u64,
+}
+
+/// One volume: a row of `tars`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Volume {
+    /// Its number.
+    pub id: VolumeId,
+    /// Bytes of the whole file, end marker and padding included.
+    pub size: u64,
+    /// MD5 of the whole file. `None` is stored as NULL: zstash reads the size and never the MD5.
+    pub md5: Option<[u8; 16]>,
+}
+
+/// The settings an archive carries from its creation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// The remote store in zstash's spelling; `none` if there is none.
+    pub hpss: String,
+    /// Bytes after which a volume is closed.
+    pub maxsize: u64,
+    /// Absolute path of the tree at creation; informational.
+    pub path: Vec<u8>,
+}
+
+/// One `create` or `update` that wrote to the archive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Run {
+    /// Its number.
+    pub id: RunId,
+    /// The command line, for people.
+    pub command: String,
+    /// When it began.
+    pub started: Mtime,
+    /// When it ended; `None` while it has not.
+    pub finished: Option<Mtime>,
+    /// The first row it could write: one past the greatest id at its start.
+    pub first_file: RowId,
+    /// The greatest row id at its end; `None` while it has not ended.
+    pub last_file: Option<RowId>,
+    /// Entries it could not archive.
+    pub failed: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn volume_names_round_trip_and_only_in_one_spelling() {
+        for number in [0, 10, 0xff_ffff, 0x100_0000, VolumeId::LAST] {
+            let id = VolumeId(number);
+            assert_eq!(id.to_string().parse(), Ok(id));
+        }
+        for wrong in [
+            "",
+            ".tar",
+            "00000a",
+            "00000A.tar",
+            "0000000.tar",
+            "00000g.tar",
+            "00000.tar",
+            "../../.tar",
+            "00000a.tar.tar",
+            "8000000000000000.tar",
+            "00000000000000000.tar",
+            "+00001.tar",
+        ] {
+            assert_eq!(wrong.parse::<VolumeId>(), Err(BadVolumeName), "{wrong}");
+        }
+    }
+}

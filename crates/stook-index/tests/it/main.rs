@@ -1,0 +1,17 @@
+//! Integration tests of the index, in one binary.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "tests make their own files and fail loudly"
+)]
+
+mod fixtures;
+mod interrupted;
+mod opening;
+mod python;
+mod rebuilding;
+mod samples;
+mod states;
+mod storing;

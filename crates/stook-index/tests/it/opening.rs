@@ -1,0 +1,279 @@
+//! Opening what is no index, what is a later one, and what a crash left behind.
+
+use std::path::Path;
+
+use stook_index::{Config, Index, IndexError};
+
+use crate::samples::{Folder, all_rows, commit, config};
+
+fn refusal(folder: &Folder) -> IndexError {
+    let read = Index::open_read(&folder.index).unwrap_err();
+    let write = Index::open_write(&folder.index).unwrap_err();
+    assert_eq!(read.to_string(), write.to_string());
+    read
+}
+
+fn told(error: &IndexError, folder: &Folder) -> String {
+    error
+        .to_string()
+        .replace(&format!("{}/", folder.folder.path().display()), "A/")
+}
+
+#[test]
+fn a_missing_file_is_not_found_and_not_made() {
+    let folder = Folder::new();
+    let error = refusal(&folder);
+    assert!(matches!(error, IndexError::NotFound { .. }), "{error:?}");
+    assert_eq!(
+        told(&error, &folder),
+        "cannot open `A/index.db`: no such index"
+    );
+    assert_eq!(folder.files(), [""; 0]);
+}
+
+#[test]
+fn a_file_of_other_content_is_not_sqlite() {
+    let folder = Folder::new();
+    std::fs::write(&folder.index, "this is no database at all\n".repeat(100)).unwrap();
+    let error = refusal(&folder);
+    assert!(matches!(error, IndexError::NotSqlite { .. }), "{error:?}");
+    assert_eq!(
+        told(&error, &folder),
+        "cannot read `A/index.db`: it is not an SQLite database"
+    );
+    assert_eq!(
+        error.hint().unwrap(),
+        "`stook reindex` writes the index anew from the volumes"
+    );
+    assert!(error.is_damage());
+}
+
+#[test]
+fn d14_an_empty_file_is_refused_by_name_of_what_is_missing() {
+    let folder = Folder::new();
+    std::fs::write(&folder.index, "").unwrap();
+    let error = refusal(&folder);
+    assert_eq!(
+        told(&error, &folder),
+        "cannot read `A/index.db`: it is not an archive's index: it has no table `files`"
+    );
+    assert_eq!(std::fs::metadata(&folder.index).unwrap().len(), 0);
+}
+
+#[test]
+fn a_missing_table_or_column_is_named() {
+    let folder = Folder::new();
+    drop(folder.create());
+    folder.sql("ALTER TABLE files RENAME COLUMN md5 TO sum");
+    let error = refusal(&folder);
+    assert!(
+        told(&error, &folder).ends_with("it has no column `md5` in its table `files`"),
+        "{error}"
+    );
+    folder.sql("DROP TABLE files");
+    assert!(
+        refusal(&folder)
+            .to_string()
+            .ends_with("it has no table `files`")
+    );
+    let other = Folder::new();
+    drop(other.create());
+    other.sql("DROP TABLE config");
+    assert!(
+        refusal(&other)
+            .to_string()
+            .ends_with("it has no table `config`")
+    );
+}
+
+#[test]
+fn a_later_format_is_refused() {
+    let folder = Folder::new();
+    drop(folder.create());
+    folder.sql("UPDATE stook_meta SET value = 2 WHERE key = 'format'");
+    let error = refusal(&folder);
+    assert!(
+        matches!(error, IndexError::Newer { format: 2, .. }),
+        "{error:?}"
+    );
+    assert_eq!(
+        told(&error, &folder),
+        "cannot read `A/index.db`: its format is 2, this program knows formats up to 1"
+    );
+}
+
+#[test]
+fn a_damaged_database_is_an_error_that_names_reindex() {
+    let folder = Folder::new();
+    let mut index = folder.create();
+    let names: Vec<String> = (0..2000)
+        .map(|i| format!("some/rather/long/name/{i}"))
+        .collect();
+    commit(
+        &mut index,
+        0,
+        &names.iter().map(String::as_str).collect::<Vec<_>>(),
+        1,
+    );
+    drop(index);
+    let mut bytes = std::fs::read(&folder.index).unwrap();
+    let middle = bytes.len() / 2 / 4096 * 4096;
+    bytes[middle..middle + 4096].fill(0xa5);
+    std::fs::write(&folder.index, bytes).unwrap();
+    let index = Index::open_read(&folder.index).unwrap();
+    let error = index
+        .rows(|_| std::ops::ControlFlow::Continue(()))
+        .unwrap_err();
+    assert!(error.is_damage(), "{error:?}");
+    assert!(error.hint().unwrap().contains("reindex"));
+}
+
+#[test]
+fn rows_that_make_no_sense_are_named_by_table_and_id() {
+    for (column, value, why) in [
+        ("name", "NULL", "it has no name"),
+        ("size", "-1", "its size is not a number of bytes"),
+        ("size", "'big'", "its size is not a number of bytes"),
+        (
+            "mtime",
+            "'2020-01-02T03:04:05'",
+            "its mtime is not a time of the form `YYYY-MM-DD HH:MM:SS`",
+        ),
+        (
+            "mtime",
+            "NULL",
+            "its mtime is not a time of the form `YYYY-MM-DD HH:MM:SS`",
+        ),
+        ("md5", "'xyz'", "its md5 is not 32 hexadecimal digits"),
+        (
+            "tar",
+            "'../../etc/passwd'",
+            "its tar is not the name of a volume",
+        ),
+        ("offset", "1.5", "its offset is not a number of bytes"),
+        ("id", "5000000000000000000", "its id is out of range"),
+    ] {
+        let folder = Folder::new();
+        let mut index = folder.create();
+        commit(&mut index, 0, &["a", "b"], 1);
+        folder.sql(&format!("UPDATE files SET {column} = {value} WHERE id = 2"));
+        let error = index
+            .rows(|_| std::ops::ControlFlow::Continue(()))
+            .unwrap_err();
+        let id = if column == "id" {
+            5_000_000_000_000_000_000_i64
+        } else {
+            2
+        };
+        assert_eq!(
+            told(&error, &folder),
+            format!("cannot read `A/index.db`: row {id} of `files`: {why}")
+        );
+    }
+}
+
+#[test]
+fn settings_round_trip_also_with_a_path_that_is_not_utf8() {
+    for path in [&b"/src"[..], b"/d\xff/100%", "/日本".as_bytes()] {
+        let folder = Folder::new();
+        let config = Config {
+            hpss: "globus://nersc/home".into(),
+            maxsize: 1234,
+            path: path.to_vec(),
+        };
+        let index = Index::create(&folder.index, &config).unwrap();
+        assert_eq!(index.config().unwrap(), config);
+    }
+}
+
+#[test]
+fn missing_and_senseless_settings_are_named() {
+    let folder = Folder::new();
+    let index = folder.create();
+    folder.sql("UPDATE config SET value = 'huge' WHERE arg = 'maxsize'");
+    assert!(
+        index
+            .config()
+            .unwrap_err()
+            .to_string()
+            .ends_with("its setting `maxsize` is not a number of bytes")
+    );
+    folder.sql("DELETE FROM config WHERE arg = 'maxsize'");
+    assert!(
+        index
+            .config()
+            .unwrap_err()
+            .to_string()
+            .ends_with("its setting `maxsize` is missing")
+    );
+}
+
+#[test]
+fn create_refuses_a_name_in_use_and_replaces_its_own_leftovers() {
+    let folder = Folder::new();
+    std::fs::write(folder.folder.path().join("index.db.partial"), "half").unwrap();
+    std::fs::write(folder.folder.path().join("index.db-journal"), "stale").unwrap();
+    drop(folder.create());
+    assert_eq!(folder.files(), ["index.db"]);
+    let error = Index::create(&folder.index, &config()).unwrap_err();
+    assert!(matches!(error, IndexError::Exists { .. }), "{error:?}");
+    let error =
+        Index::create(folder.folder.path().join("no/such/index.db"), &config()).unwrap_err();
+    assert!(error.to_string().contains("no/such/index.db"), "{error}");
+}
+
+#[test]
+fn a_new_index_has_the_page_size_and_journal_zstash_uses() {
+    let folder = Folder::new();
+    drop(folder.create());
+    let bytes = std::fs::read(&folder.index).unwrap();
+    assert_eq!(bytes[16..18], 4096_u16.to_be_bytes(), "page size");
+    assert_eq!(bytes[18..20], [1, 1], "rollback journal");
+    assert_eq!(bytes[60..64], [0; 4], "user_version");
+}
+
+#[test]
+fn a_transaction_cut_off_by_a_crash_is_undone_by_the_next_reader() {
+    let folder = Folder::new();
+    let mut index = folder.create();
+    commit(&mut index, 0, &["kept"], 1);
+    drop(index);
+    let crashed = crash_in_mid_transaction(&folder);
+    assert!(crashed.folder.path().join("index.db-journal").exists());
+    let index = Index::open_read(&crashed.index).unwrap();
+    let names: Vec<Vec<u8>> = all_rows(&index).into_iter().map(|row| row.name).collect();
+    assert_eq!(names, [b"kept"]);
+    assert_eq!(crashed.files(), ["index.db"]);
+}
+
+/// Returns a copy of the folder as it stood on disk while a large transaction was under way.
+fn crash_in_mid_transaction(folder: &Folder) -> Folder {
+    let writer = rusqlite::Connection::open(&folder.index).unwrap();
+    writer
+        .execute_batch(
+            "PRAGMA cache_size = 2; BEGIN; DELETE FROM files;
+            WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000)
+            INSERT INTO files SELECT NULL, 'lost' || i, 0, '2020-01-01 00:00:00', NULL, '000001.tar', 0 FROM n;",
+        )
+        .unwrap();
+    let crashed = Folder::new();
+    for name in folder.files() {
+        let from = |folder: &Folder| Path::new(folder.folder.path()).join(&name);
+        std::fs::copy(from(folder), from(&crashed)).unwrap();
+    }
+    crashed
+}
+
+#[test]
+fn names_of_indexes_may_be_any_bytes() {
+    use std::os::unix::ffi::OsStrExt;
+    let folder = Folder::new();
+    let path = folder
+        .folder
+        .path()
+        .join(std::ffi::OsStr::from_bytes(b"a?b=c&d%20\xff.db"));
+    let mut index = Index::create(&path, &config()).unwrap();
+    commit(&mut index, 0, &["x"], 1);
+    drop(index);
+    assert_eq!(all_rows(&Index::open_read(&path).unwrap()).len(), 1);
+}
