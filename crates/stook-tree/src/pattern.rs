@@ -1,0 +1,313 @@
+//! Python's `fnmatch.fnmatchcase` on whole paths.
+//!
+//! `*` and `?` cross `/`, both ends are anchored, `[!x]` negates, there are no escapes. Globs of other
+//! kinds (`globset`, `wildmatch`) differ in at least one of these, and zstash's users have patterns
+//! that rely on them. Bytes that are not UTF-8 count as one character each, as Python sees them.
+
+/// A compiled pattern.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pattern {
+    text: Vec<u8>,
+    tokens: Vec<Token>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Token {
+    Character(u32),
+    AnyCharacter,
+    AnyText,
+    Set {
+        is_negated: bool,
+        ranges: Vec<(u32, u32)>,
+    },
+}
+
+impl Pattern {
+    /// Compiles a pattern; every text is one. A trailing `/` stands for `/*`, as with zstash.
+    pub fn new(text: &[u8]) -> Self {
+        let mut characters: Vec<u32> = characters(text).collect();
+        if characters.last() == Some(&u32::from('/')) {
+            characters.push(u32::from('*'));
+        }
+        Self {
+            text: text.to_vec(),
+            tokens: compile(&characters),
+        }
+    }
+
+    /// Returns the text that the pattern was made from.
+    pub fn text(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// Returns true if the whole path matches.
+    ///
+    /// # Cost
+    /// At most the length of the path times the number of pattern elements; no allocation.
+    pub fn matches(&self, path: &[u8]) -> bool {
+        let mut path = Characters { rest: path };
+        let mut token = 0;
+        // Where to go on if what follows the last `*` does not fit: that `*` takes one more.
+        let mut retry: Option<(usize, Characters<'_>)> = None;
+        loop {
+            if self.tokens.get(token) == Some(&Token::AnyText) {
+                token += 1;
+                if token == self.tokens.len() {
+                    return true;
+                }
+                retry = Some((token, path.clone()));
+                continue;
+            }
+            let before = path.clone();
+            let fits = match (self.tokens.get(token), path.next()) {
+                (None, None) => return true,
+                (Some(element), Some(character)) => element.fits(character),
+                _ => false,
+            };
+            if fits {
+                token += 1;
+                continue;
+            }
+            let Some((after_star, mut from)) = retry.take() else {
+                return false;
+            };
+            if before.rest.is_empty() || from.next().is_none() {
+                return false;
+            }
+            token = after_star;
+            path = from.clone();
+            retry = Some((after_star, from));
+        }
+    }
+
+    /// Returns true if the pattern certainly matches every path below the directory.
+    pub fn matches_all_below(&self, directory: &[u8]) -> bool {
+        // A final `*` that matches with nothing left matches with anything left.
+        self.tokens.last() == Some(&Token::AnyText) && self.matches(&[directory, b"/"].concat())
+    }
+}
+
+impl Token {
+    fn fits(&self, character: u32) -> bool {
+        match self {
+            Self::Character(own) => *own == character,
+            Self::AnyCharacter => true,
+            Self::AnyText => false,
+            Self::Set { is_negated, ranges } => {
+                ranges
+                    .iter()
+                    .any(|&(low, high)| (low..=high).contains(&character))
+                    != *is_negated
+            }
+        }
+    }
+}
+
+/// The characters of a path as Python decodes them: a byte that is not UTF-8 becomes a lone
+/// surrogate.
+#[derive(Clone)]
+struct Characters<'a> {
+    rest: &'a [u8],
+}
+
+fn characters(text: &[u8]) -> Characters<'_> {
+    Characters { rest: text }
+}
+
+impl Iterator for Characters<'_> {
+    type Item = u32;
+
+    fn next(&mut self) -> Option<u32> {
+        let (&first, tail) = self.rest.split_first()?;
+        if first < 0x80 {
+            self.rest = tail;
+            return Some(first.into());
+        }
+        let window = &self.rest[..self.rest.len().min(4)];
+        let valid = match std::str::from_utf8(window) {
+            Ok(text) => text,
+            Err(error) => std::str::from_utf8(&window[..error.valid_up_to()]).unwrap_or(""),
+        };
+        if let Some(character) = valid.chars().next() {
+            self.rest = &self.rest[character.len_utf8()..];
+            Some(character.into())
+        } else {
+            self.rest = tail;
+            Some(0xDC00 + u32::from(first))
+        }
+    }
+}
+
+fn compile(pattern: &[u32]) -> Vec<Token> {
+    let mut tokens = Vec::new();
+    let mut at = 0;
+    while let Some(&character) = pattern.get(at) {
+        at += 1;
+        match char::from_u32(character) {
+            Some('*') if tokens.last() == Some(&Token::AnyText) => {}
+            Some('*') => tokens.push(Token::AnyText),
+            Some('?') => tokens.push(Token::AnyCharacter),
+            Some('[') => match set_end(pattern, at) {
+                Some(end) => {
+                    tokens.push(compile_set(&pattern[at..end]));
+                    at = end + 1;
+                }
+                None => tokens.push(Token::Character(character)),
+            },
+            _ => tokens.push(Token::Character(character)),
+        }
+    }
+    tokens
+}
+
+/// Returns where the `]` of a set is; a `]` in the first place is a member of the set.
+fn set_end(pattern: &[u32], start: usize) -> Option<usize> {
+    let is = |at: usize, wanted: char| pattern.get(at) == Some(&u32::from(wanted));
+    let mut at = start + usize::from(is(start, '!'));
+    at += usize::from(is(at, ']'));
+    let found = pattern
+        .get(at..)?
+        .iter()
+        .position(|&character| character == u32::from(']'))?;
+    Some(at + found)
+}
+
+const HYPHEN: u32 = '-' as u32;
+
+/// A character of a set, or the hyphen of a range.
+#[derive(Clone, Copy, PartialEq)]
+enum Item {
+    Character(u32),
+    Range,
+}
+
+fn compile_set(inner: &[u32]) -> Token {
+    let is_negated = inner.first() == Some(&u32::from('!'));
+    let items = set_items(inner);
+    let items = &items[usize::from(is_negated).min(items.len())..];
+    let mut ranges = Vec::new();
+    let mut at = 0;
+    while let Some(&item) = items.get(at) {
+        let low = if let Item::Character(character) = item {
+            character
+        } else {
+            HYPHEN
+        };
+        match (items.get(at + 1), items.get(at + 2)) {
+            (Some(Item::Range), Some(&high)) => {
+                let high = if let Item::Character(character) = high {
+                    character
+                } else {
+                    HYPHEN
+                };
+                ranges.push((low, high));
+                at += 3;
+            }
+            _ => {
+                ranges.push((low, low));
+                at += 1;
+            }
+        }
+    }
+    Token::Set { is_negated, ranges }
+}
+
+/// Splits a set at the hyphens that make ranges, and drops ranges that are empty, in the way
+/// `fnmatch.translate` does.
+fn set_items(inner: &[u32]) -> Vec<Item> {
+    let mut chunks: Vec<Vec<u32>> = Vec::new();
+    let mut start = 0;
+    let mut search = if inner.first() == Some(&u32::from('!')) {
+        2
+    } else {
+        1
+    };
+    while let Some(found) = inner
+        .get(search..)
+        .and_then(|rest| rest.iter().position(|&c| c == HYPHEN))
+    {
+        let hyphen = search + found;
+        chunks.push(inner[start..hyphen].to_vec());
+        start = hyphen + 1;
+        search = hyphen + 3;
+    }
+    match chunks.last_mut() {
+        Some(last) if start == inner.len() => last.push(HYPHEN),
+        _ => chunks.push(inner[start..].to_vec()),
+    }
+    for at in (1..chunks.len()).rev() {
+        if chunks[at - 1].last() > chunks[at].first() {
+            let tail = chunks.remove(at);
+            chunks[at - 1].pop();
+            chunks[at - 1].extend(tail.iter().skip(1));
+        }
+    }
+    let mut items = Vec::new();
+    for (index, chunk) in chunks.iter().enumerate() {
+        if index > 0 {
+            items.push(Item::Range);
+        }
+        items.extend(chunk.iter().map(|&character| Item::Character(character)));
+    }
+    items
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matches(pattern: &str, path: &str) -> bool {
+        Pattern::new(pattern.as_bytes()).matches(path.as_bytes())
+    }
+
+    #[test]
+    fn stars_cross_slashes_and_ends_are_anchored() {
+        assert!(matches("*", ""));
+        assert!(matches("a/*.nc", "a/b/c.nc"));
+        assert!(!matches("run", "run/x"));
+        assert!(matches("run/", "run/x/y"));
+        assert!(!matches("run/", "run"));
+        assert!(matches("*a*a*b", "aaaaab"));
+        assert!(!matches("*a*a*b", "aaaaac"));
+        assert!(matches("?", "é"));
+        assert!(!matches("?", ""));
+    }
+
+    #[test]
+    fn sets_follow_python() {
+        assert!(matches(
+            "archive/rest/???[!05]-*/",
+            "archive/rest/0001-01/x"
+        ));
+        assert!(!matches(
+            "archive/rest/???[!05]-*/",
+            "archive/rest/0005-01/x"
+        ));
+        assert!(matches("[]a]", "]"));
+        assert!(matches("[", "["));
+        assert!(matches("[a-", "[a-"));
+        assert!(!matches("[b-a]", "a"));
+        assert!(matches("[!]", "[!]"));
+        assert!(matches("[!b-a]", "x"));
+    }
+
+    #[test]
+    fn bytes_that_are_not_utf8_are_single_characters() {
+        assert!(Pattern::new(b"a?b").matches(b"a\xFFb"));
+        assert!(Pattern::new(b"a\xFFb").matches(b"a\xFFb"));
+        assert!(!Pattern::new(b"a\xFFb").matches(b"a\xFEb"));
+        assert!(Pattern::new(b"a???").matches(b"a\xE6\x97\xFF"));
+    }
+
+    #[test]
+    fn whole_directories_are_recognised() {
+        let all_below = |pattern: &str, directory: &str| {
+            Pattern::new(pattern.as_bytes()).matches_all_below(directory.as_bytes())
+        };
+        assert!(all_below("build/*", "build"));
+        assert!(all_below("build/", "build/x"));
+        assert!(all_below("*", "a"));
+        assert!(!all_below("build/*.o", "build"));
+        assert!(!all_below("build", "build"));
+    }
+}
