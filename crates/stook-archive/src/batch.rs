@@ -1,0 +1,337 @@
+//! Reading members: rows gathered into runs of one volume, read in one piece.
+//!
+//! Rows come from the index in the order they were archived, which is the order of the volumes, so a
+//! batch is one long read. Every reader goes through [`Window`] and [`Content`]: small members are
+//! slices of the window, large ones are read in pieces.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::ops::ControlFlow;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use md5::{Digest, Md5};
+use stook_index::{Index, IndexError, Row, Selection, VolumeId};
+use stook_sys::{open_file, read_up_to_at};
+use stook_timers::scope;
+use stook_volume::{Decoded, HeaderCheck, Member, Segment, VolumeError, decode, decode_bytes};
+
+use crate::ArchiveError;
+use crate::folder::Folder;
+use crate::hasher::update_zeros;
+use crate::plan::BATCH_BYTES;
+
+/// Header blocks of a usual member: extended header, records, header block.
+const USUAL_HEADER: u64 = 3 * 512;
+
+/// Rows in a batch at most.
+const BATCH_ROWS: usize = 2048;
+
+/// Rows of one volume in ascending order, close enough to be read at once.
+#[derive(Debug)]
+pub(crate) struct RowBatch {
+    pub(crate) volume: VolumeId,
+    pub(crate) rows: Vec<Row>,
+}
+
+impl RowBatch {
+    /// Bytes from the first member to the presumed end of the last one.
+    fn span(&self) -> u64 {
+        match (self.rows.first(), self.rows.last()) {
+            (Some(first), Some(last)) => (last.offset - first.offset)
+                .saturating_add(last.size)
+                .saturating_add(2 * USUAL_HEADER),
+            _ => 0,
+        }
+    }
+
+    fn takes(&self, volume: VolumeId, offset: u64, size: u64) -> bool {
+        let Some((first, last)) = self.rows.first().zip(self.rows.last()) else {
+            return true;
+        };
+        volume == self.volume
+            && offset > last.offset
+            && offset.saturating_add(size) - first.offset <= BATCH_BYTES
+            && self.rows.len() < BATCH_ROWS
+    }
+}
+
+/// Calls `work` with all selected rows in batches, on `jobs` threads, while the index is being read.
+pub(crate) fn for_each_batch(
+    index: &mut Index,
+    selection: &Selection,
+    jobs: usize,
+    work: impl Fn(RowBatch) + Sync,
+) -> Result<(), ArchiveError> {
+    let (sender, receiver) = sync_channel(jobs * 2);
+    std::thread::scope(|scope| {
+        let producer = scope.spawn(move || send_batches(index, selection, &sender));
+        stook_pool::for_each(jobs, receiver.into_iter(), work);
+        producer
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })?;
+    Ok(())
+}
+
+fn send_batches(
+    index: &Index,
+    selection: &Selection,
+    sender: &SyncSender<RowBatch>,
+) -> Result<(), IndexError> {
+    let mut batch = RowBatch {
+        volume: VolumeId(0),
+        rows: Vec::new(),
+    };
+    let mut is_wanted = true;
+    index.selected(selection, |row| {
+        if !batch.takes(row.volume, row.offset, row.size) {
+            let full = std::mem::replace(
+                &mut batch,
+                RowBatch {
+                    volume: row.volume,
+                    rows: Vec::new(),
+                },
+            );
+            is_wanted = sender.send(full).is_ok();
+        }
+        batch.volume = row.volume;
+        batch.rows.push(row.to_row());
+        if is_wanted {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
+    })?;
+    if !batch.rows.is_empty() {
+        // Nobody left to take it means nobody wants it.
+        let _ = sender.send(batch);
+    }
+    Ok(())
+}
+
+/// Volumes held open, shared by the workers.
+#[derive(Debug)]
+pub(crate) struct Volumes<'a> {
+    folder: &'a Folder,
+    open: Mutex<HashMap<VolumeId, Arc<File>>>,
+}
+
+/// Volumes kept open at a time; reads move through them in order.
+const MOST_OPEN: usize = 64;
+
+impl<'a> Volumes<'a> {
+    pub(crate) fn new(folder: &'a Folder) -> Self {
+        Self {
+            folder,
+            open: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn get(&self, id: VolumeId) -> Result<Arc<File>, stook_sys::SysError> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(file) = open.get(&id) {
+            return Ok(Arc::clone(file));
+        }
+        let file = Arc::new(open_file(&self.folder.volume(id))?);
+        if open.len() >= MOST_OPEN {
+            open.clear();
+        }
+        open.insert(id, Arc::clone(&file));
+        Ok(file)
+    }
+}
+
+/// A piece of a volume in memory, which grows when a member asks for more.
+pub(crate) struct Window<'a> {
+    file: &'a File,
+    start: u64,
+    bytes: Vec<u8>,
+}
+
+impl<'a> Window<'a> {
+    /// Reads `len` bytes from `start`, or as many as there are.
+    pub(crate) fn read(file: &'a File, start: u64, len: u64) -> io::Result<Self> {
+        let _scope = scope!("read");
+        let mut bytes = vec![0; usize::try_from(len).map_err(io::Error::other)?];
+        let count = read_up_to_at(file, &mut bytes, start)?;
+        bytes.truncate(count);
+        Ok(Self { file, start, bytes })
+    }
+
+    /// Reads what a batch needs in one call, but not more than a few batches' worth: the content of a
+    /// large member is read in pieces.
+    pub(crate) fn of(batch: &RowBatch, file: &'a File) -> io::Result<Self> {
+        let start = batch.rows.first().map_or(0, |row| row.offset);
+        Self::read(file, start, batch.span().min(2 * BATCH_BYTES))
+    }
+
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Decodes the member at `offset`.
+    pub(crate) fn member(&self, offset: u64) -> Result<Member, String> {
+        let _scope = scope!("decode");
+        let at = usize::try_from(offset.saturating_sub(self.start)).unwrap_or(usize::MAX);
+        let bytes = self.bytes.get(at..).unwrap_or_default();
+        match decode_bytes(bytes, offset) {
+            Ok(Decoded::Member(member)) => Ok(member),
+            Ok(Decoded::End) => Err("there is no member, but the end of the volume".to_owned()),
+            Ok(Decoded::NeedMore(_)) => {
+                match decode(self.file, offset).map_err(|error| describe(&error))? {
+                    Some(member) => Ok(member),
+                    None => Err("there is no member, but the end of the volume".to_owned()),
+                }
+            }
+            Err(error) => Err(describe(&error)),
+        }
+    }
+
+    /// Shows the stored data of a member, piece by piece, with the place of each piece in the file.
+    pub(crate) fn content<E: From<io::Error>>(
+        &self,
+        member: &Member,
+        mut visit: impl FnMut(u64, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut stored = member.data_offset;
+        for segment in segments_of(member) {
+            let mut done = 0;
+            while done < segment.len {
+                let len = (segment.len - done).min(BATCH_BYTES);
+                self.piece(stored, len, |bytes| visit(segment.offset + done, bytes))?;
+                stored += len;
+                done += len;
+            }
+        }
+        Ok(())
+    }
+
+    /// Shows the bytes of the volume from `start` to `end`, piece by piece.
+    pub(crate) fn stretch(
+        &self,
+        start: u64,
+        end: u64,
+        mut visit: impl FnMut(u64, &[u8]),
+    ) -> io::Result<()> {
+        let mut position = start;
+        while position < end {
+            let len = (end - position).min(BATCH_BYTES);
+            self.piece(position, len, |bytes| {
+                visit(position, bytes);
+                io::Result::Ok(())
+            })?;
+            position += len;
+        }
+        Ok(())
+    }
+
+    fn piece<E: From<io::Error>>(
+        &self,
+        offset: u64,
+        len: u64,
+        visit: impl FnOnce(&[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let len = usize::try_from(len).map_err(io::Error::other)?;
+        let at = usize::try_from(offset.saturating_sub(self.start)).unwrap_or(usize::MAX);
+        if let Some(bytes) = at.checked_add(len).and_then(|end| self.bytes.get(at..end)) {
+            return visit(bytes);
+        }
+        let mut bytes = vec![0; len];
+        {
+            let _scope = scope!("read");
+            if read_up_to_at(self.file, &mut bytes, offset)? < len {
+                return Err(io::Error::other("the volume ends before").into());
+            }
+        }
+        visit(&bytes)
+    }
+}
+
+fn segments_of(member: &Member) -> Vec<Segment> {
+    member.header.sparse.clone().unwrap_or_else(|| {
+        vec![Segment {
+            offset: 0,
+            len: member.data_len,
+        }]
+    })
+}
+
+fn describe(error: &VolumeError) -> String {
+    match error {
+        VolumeError::Io { source, .. } => stook_sys::cause(source),
+        other => other.to_string(),
+    }
+}
+
+/// The MD5 of a file's content, from pieces with holes between them.
+pub(crate) struct ContentMd5 {
+    md5: Md5,
+    position: u64,
+}
+
+impl ContentMd5 {
+    pub(crate) fn new() -> Self {
+        Self {
+            md5: Md5::new(),
+            position: 0,
+        }
+    }
+
+    pub(crate) fn update(&mut self, offset: u64, bytes: &[u8]) {
+        let _scope = scope!("md5");
+        update_zeros(&mut self.md5, offset.saturating_sub(self.position));
+        self.md5.update(bytes);
+        self.position = offset + bytes.len() as u64;
+    }
+
+    pub(crate) fn finish(mut self, size: u64) -> [u8; 16] {
+        update_zeros(&mut self.md5, size.saturating_sub(self.position));
+        self.md5.finalize().into()
+    }
+}
+
+/// Returns in what a member differs from its row, if it does.
+pub(crate) fn disagreement(row: &Row, member: &Member) -> Option<String> {
+    let header = &member.header;
+    if header.name != row.name {
+        return Some(format!(
+            "the member there is `{}`",
+            stook_sys::display_bytes(&header.name)
+        ));
+    }
+    let size = if header.kind.has_content() {
+        header.size
+    } else {
+        0
+    };
+    if size != row.size {
+        return Some(format!(
+            "its header says {size} bytes, the index says {}",
+            row.size
+        ));
+    }
+    let is_file = header.kind.has_content();
+    if is_file != row.md5.is_some() {
+        return Some("the header and the index differ in what kind of file it is".to_owned());
+    }
+    let difference = i128::from(stook_index::Mtime::from(header.mtime).0) - i128::from(row.mtime.0);
+    // Archives of others: Python's floats lose a microsecond, and old headers have whole seconds.
+    let tolerance = match (member.checksum, header.mtime.nanoseconds) {
+        (HeaderCheck::Verified, _) => 0,
+        (HeaderCheck::Absent, 0) => 1_000_000,
+        (HeaderCheck::Absent, _) => 1,
+    };
+    (difference.abs() > tolerance).then(|| {
+        format!(
+            "its header says it was changed at {}, the index says {}",
+            stook_index::Mtime::from(header.mtime),
+            row.mtime
+        )
+    })
+}

@@ -1,0 +1,101 @@
+//! `cat`: the content of one member.
+
+use std::io::{self, Write};
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use stook_index::{AsOf, Deleted, Index, Row, Selection};
+use stook_timers::scope;
+
+use crate::ArchiveError;
+use crate::batch::{ContentMd5, RowBatch, Volumes, Window, disagreement};
+use crate::folder::Folder;
+
+/// Writes the content of the member `name` to `output`.
+///
+/// # Errors
+/// `NoSuchMember`; `NotAFile` for a link, directory or device; `Damaged` if the content, all of which
+/// has been written by then, does not have its MD5; `Output` if the output fails.
+pub fn cat(
+    archive: &Path,
+    name: &[u8],
+    as_of: AsOf,
+    output: &mut dyn Write,
+) -> Result<(), ArchiveError> {
+    let _scope = scope!("cat");
+    let folder = Folder::new(archive);
+    let index = folder.open_index()?;
+    let Some(row) = find(&index, name, as_of)? else {
+        return Err(ArchiveError::NoSuchMember {
+            name: name.to_vec(),
+            archive: archive.to_owned(),
+        });
+    };
+    let damaged = |what: String| ArchiveError::Damaged {
+        name: name.to_vec(),
+        what,
+    };
+    let Some(expected) = row.md5 else {
+        return Err(ArchiveError::NotAFile {
+            name: name.to_vec(),
+        });
+    };
+    let batch = RowBatch {
+        volume: row.volume,
+        rows: vec![row.clone()],
+    };
+    let volumes = Volumes::new(&folder);
+    let file = volumes.get(row.volume)?;
+    let window = Window::of(&batch, &file).map_err(|error| damaged(stook_sys::cause(&error)))?;
+    let member = window.member(row.offset).map_err(damaged)?;
+    if let Some(what) = disagreement(&row, &member) {
+        return Err(damaged(what));
+    }
+    let mut md5 = ContentMd5::new();
+    let mut position = 0;
+    window
+        .content(&member, |offset, bytes| -> Result<(), CatError> {
+            md5.update(offset, bytes);
+            write_zeros(output, offset - position).map_err(CatError::Output)?;
+            position = offset + bytes.len() as u64;
+            output.write_all(bytes).map_err(CatError::Output)
+        })
+        .and_then(|()| {
+            write_zeros(output, row.size.saturating_sub(position)).map_err(CatError::Output)
+        })
+        .and_then(|()| output.flush().map_err(CatError::Output))
+        .map_err(|error| match error {
+            CatError::Output(error) => ArchiveError::Output(error),
+            CatError::Volume(error) => damaged(stook_sys::cause(&error)),
+        })?;
+    if md5.finish(row.size) == expected {
+        Ok(())
+    } else {
+        Err(damaged("its content does not have its MD5".to_owned()))
+    }
+}
+
+fn find(index: &Index, name: &[u8], as_of: AsOf) -> Result<Option<Row>, ArchiveError> {
+    let selection = Selection::of(index, as_of, Deleted::Hide, &|row| row.name == name)?;
+    let mut found = None;
+    index.selected(&selection, |row| {
+        found = Some(row.to_row());
+        ControlFlow::Break(())
+    })?;
+    Ok(found)
+}
+
+enum CatError {
+    Output(io::Error),
+    Volume(io::Error),
+}
+
+impl From<io::Error> for CatError {
+    fn from(error: io::Error) -> Self {
+        Self::Volume(error)
+    }
+}
+
+fn write_zeros(output: &mut dyn Write, len: u64) -> io::Result<()> {
+    io::copy(&mut io::Read::take(io::repeat(0), len), output).map(drop)
+}

@@ -1,0 +1,486 @@
+//! `create` and `update`: survey, plan, pack, commit.
+//!
+//! Both are the same run over an archive that holds nothing yet, or something. A run that was
+//! interrupted goes on when either is called again: its rows up to the last checkpoint count as
+//! archived, so the survey finds just what is left to do.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::ControlFlow;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use stook_index::{Checkpoint, Config, Index, Known, Mtime, RunId, Staging, VolumeId};
+use stook_pool::ordered;
+use stook_sys::{Context, Directory, FileId, Links, Owners, create_directory, exists, utc_now};
+use stook_timers::scope;
+use stook_tree::Filter;
+use stook_volume::Dialect;
+
+use crate::ArchiveError;
+use crate::folder::Folder;
+use crate::observer::{Observer, Tally};
+use crate::pack::Packer;
+use crate::plan::{Cutter, DEFAULT_VOLUME_BYTES, Plan, PlanSummary};
+use crate::survey::{Held, Survey, SurveyOptions, archive_order, open_source, survey};
+use crate::writer::{Leftover, VolumeWriter, WriterOptions, Written, next_volume, recover};
+
+/// Buffers that may wait for the volume writer.
+const BUDGET_BYTES: usize = 64 << 20;
+
+/// How to create or update an archive.
+#[derive(Debug, Clone)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is one independent switch of the command line"
+)]
+pub struct WriteOptions {
+    /// What to archive.
+    pub filter: Filter,
+    /// Largest length of a volume; None: what the archive was created with.
+    pub volume_bytes: Option<u64>,
+    /// Whether symbolic links are followed or stored.
+    pub links: Links,
+    /// Worker threads.
+    pub jobs: usize,
+    /// How members are written.
+    pub dialect: Dialect,
+    /// Store every directory, not only empty ones.
+    pub directories: bool,
+    /// Store extended attributes and access control lists.
+    pub xattrs: bool,
+    /// Compare the content of files that look unchanged.
+    pub compare_content: bool,
+    /// Take the MD5 of whole volumes.
+    pub volume_md5: bool,
+    /// Take the write bits from finished volumes.
+    pub read_only_volumes: bool,
+    /// Only tell what would be written.
+    pub is_dry_run: bool,
+    /// Most bytes between two checkpoints.
+    pub checkpoint_bytes: u64,
+    /// Longest time between two checkpoints.
+    pub checkpoint_interval: Duration,
+}
+
+impl Default for WriteOptions {
+    fn default() -> Self {
+        Self {
+            filter: Filter::default(),
+            volume_bytes: None,
+            links: Links::Refuse,
+            jobs: stook_sys::available_cpus(),
+            dialect: Dialect::Stook,
+            directories: true,
+            xattrs: true,
+            compare_content: false,
+            volume_md5: true,
+            read_only_volumes: true,
+            is_dry_run: false,
+            checkpoint_bytes: 1 << 30,
+            checkpoint_interval: Duration::from_secs(60),
+        }
+    }
+}
+
+/// What a `create` or `update` did.
+#[derive(Debug, Clone, Default)]
+pub struct WriteReport {
+    /// Entries found in the source.
+    pub entries: u64,
+    /// Those that the archive holds as they are.
+    pub unchanged: u64,
+    /// Members written.
+    pub members: u64,
+    /// Bytes of content in them.
+    pub bytes: u64,
+    /// Volumes committed.
+    pub volumes: u64,
+    /// Names recorded as deleted.
+    pub deleted: u64,
+    /// Files that failed, each told to the observer.
+    pub failed: u64,
+    /// In a dry run: what would be written.
+    pub plan: Option<PlanSummary>,
+}
+
+/// Archives the tree `source` into the folder `archive`, which is made.
+///
+/// # Errors
+/// `Exists` if a finished archive is there; `Sys` if the source cannot be opened or the archive not
+/// written; `Locked` if another process writes it; `Interrupted` if the observer asked to end.
+pub fn create(
+    source: &Path,
+    archive: &Path,
+    options: &WriteOptions,
+    observer: &dyn Observer,
+) -> Result<WriteReport, ArchiveError> {
+    let session = Session::new(source, archive, options, observer)?;
+    let index = session.creatable()?;
+    if options.is_dry_run {
+        return session.dry_run(index);
+    }
+    create_directory(archive)?;
+    let _lock = session.folder.lock()?;
+    // Looked at again: another process may have made the archive meanwhile.
+    let index = match session.creatable()? {
+        Some(_) => Some(Index::open_write(session.folder.index())?),
+        None => None,
+    };
+    session.run(index, "create")
+}
+
+/// Archives what has changed in the tree `source` since the archive was written.
+///
+/// # Errors
+/// As [`create`], but the archive must be there.
+pub fn update(
+    source: &Path,
+    archive: &Path,
+    options: &WriteOptions,
+    observer: &dyn Observer,
+) -> Result<WriteReport, ArchiveError> {
+    let session = Session::new(source, archive, options, observer)?;
+    session.folder.require_index()?;
+    if options.is_dry_run {
+        let index = session.folder.open_index()?;
+        return session.dry_run(Some(index));
+    }
+    let _lock = session.folder.lock()?;
+    let index = Index::open_write(session.folder.index())?;
+    session.run(Some(index), "update")
+}
+
+struct Session<'a> {
+    source: Directory,
+    source_path: PathBuf,
+    folder: Folder,
+    options: &'a WriteOptions,
+    observer: Tally<'a>,
+}
+
+impl<'a> Session<'a> {
+    fn new(
+        source: &Path,
+        archive: &Path,
+        options: &'a WriteOptions,
+        observer: &'a dyn Observer,
+    ) -> Result<Self, ArchiveError> {
+        let session = Self {
+            source: open_source(source)?,
+            source_path: source.to_owned(),
+            folder: Folder::new(archive),
+            options,
+            observer: Tally::new(observer),
+        };
+        let own = session.source.own_metadata().context("look at", source)?;
+        if session.archive_identity()? == Some(own.identity()) {
+            return Err(ArchiveError::IntoItself {
+                path: source.to_owned(),
+            });
+        }
+        Ok(session)
+    }
+
+    fn archive_identity(&self) -> Result<Option<FileId>, ArchiveError> {
+        Ok(exists(self.folder.path())?.map(|metadata| metadata.identity()))
+    }
+
+    /// Returns the index of an interrupted run, or None if nothing is there yet.
+    fn creatable(&self) -> Result<Option<Index>, ArchiveError> {
+        let path = self.folder.path().to_owned();
+        if exists(&path)?.is_none() {
+            return Ok(None);
+        }
+        if exists(&self.folder.index())?.is_some() {
+            let index = self.folder.open_index()?;
+            // Killed before its first run was on record, or in the middle of one.
+            let is_begun = index.unfinished_run()?.is_some()
+                || (index.runs()?.is_empty() && index.row_count()? == 0);
+            return if is_begun {
+                Ok(Some(index))
+            } else {
+                Err(ArchiveError::Exists { path })
+            };
+        }
+        if self.folder.volumes()?.is_empty() {
+            Ok(None)
+        } else {
+            Err(ArchiveError::NoIndex { path })
+        }
+    }
+
+    fn dry_run(&self, index: Option<Index>) -> Result<WriteReport, ArchiveError> {
+        let known = index
+            .as_ref()
+            .map(|index| Known::load(index, None))
+            .transpose()?;
+        let index = index.map(Mutex::new);
+        let found = self.survey(index.as_ref(), known.as_ref());
+        let unseen = Unseen::new(&found, &self.options.filter);
+        let report = WriteReport {
+            entries: found.entries,
+            unchanged: found.unchanged,
+            ..WriteReport::default()
+        };
+        let plan = Plan::new(found);
+        let (first, limit, deleted) =
+            match index.map(|index| index.into_inner().unwrap_or_else(PoisonError::into_inner)) {
+                Some(index) => {
+                    let deleted = count_deleted(&index, known.as_ref(), &unseen)?;
+                    (
+                        next_volume(&self.folder, &index)?,
+                        index.config()?.maxsize,
+                        deleted,
+                    )
+                }
+                None => (VolumeId(0), DEFAULT_VOLUME_BYTES, 0),
+            };
+        let cutter = Cutter {
+            dialect: self.options.dialect,
+            limit: self.options.volume_bytes.unwrap_or(limit),
+        };
+        let plan = plan.summary(first, cutter, &Owners::default(), deleted);
+        Ok(WriteReport {
+            plan: Some(plan),
+            failed: self.observer.failures(),
+            ..report
+        })
+    }
+
+    fn run(&self, index: Option<Index>, command: &str) -> Result<WriteReport, ArchiveError> {
+        let unfinished = index
+            .as_ref()
+            .map(Index::unfinished_run)
+            .transpose()?
+            .flatten();
+        let leftover = match &index {
+            Some(index) => recover(&self.folder, index, unfinished.as_ref().map(|run| run.id))?,
+            None => None,
+        };
+        let staging = leftover.as_ref().map(|(_, staging)| staging);
+        let known = {
+            let _scope = scope!("load index");
+            index
+                .as_ref()
+                .map(|index| Known::load(index, staging))
+                .transpose()?
+        };
+        let index = index.map(Mutex::new);
+        let found = self.survey(index.as_ref(), known.as_ref());
+        if self.observer.is_interrupted() {
+            return Err(ArchiveError::Interrupted);
+        }
+        let unseen = Unseen::new(&found, &self.options.filter);
+        let mut report = WriteReport {
+            entries: found.entries,
+            unchanged: found.unchanged,
+            ..WriteReport::default()
+        };
+        let leftover = leftover
+            .map(|(checkpoint, staging)| resumable(checkpoint, staging, &found))
+            .transpose()?;
+        let plan = Plan::new(found);
+        let mut index = match index {
+            Some(index) => index.into_inner().unwrap_or_else(PoisonError::into_inner),
+            None => self.make_index()?,
+        };
+        let is_idle =
+            plan.members == 0 && leftover.is_none() && unfinished.is_none() && known.is_some();
+        if is_idle && count_deleted(&index, known.as_ref(), &unseen)? == 0 {
+            report.failed = self.observer.failures();
+            return Ok(report);
+        }
+        let run = match unfinished {
+            Some(run) => run.id,
+            None => index.begin_run(command, utc_now().into())?,
+        };
+        let written = self.write(&mut index, run, &plan, leftover)?;
+        report.members = written.members;
+        report.bytes = written.bytes;
+        report.volumes = written.volumes;
+        report.failed = self.observer.failures();
+        report.deleted = self.finish(&mut index, run, known.as_ref(), &unseen)?;
+        Ok(report)
+    }
+
+    fn survey(&self, index: Option<&Mutex<Index>>, known: Option<&Known>) -> Survey {
+        self.observer.phase("survey", None, None);
+        let options = SurveyOptions {
+            filter: &self.options.filter,
+            links: self.options.links,
+            jobs: self.options.jobs,
+            directories: self.options.directories,
+            compare_content: self.options.compare_content,
+            leave_out: self.archive_identity().ok().flatten(),
+        };
+        let held = index.zip(known).map(|(index, known)| Held { known, index });
+        survey(&self.source, &options, held.as_ref(), None, &self.observer)
+    }
+
+    fn make_index(&self) -> Result<Index, ArchiveError> {
+        let config = Config {
+            hpss: "none".to_owned(),
+            maxsize: self.options.volume_bytes.unwrap_or(DEFAULT_VOLUME_BYTES),
+            path: stook_sys::absolute(&self.source_path)?
+                .as_os_str()
+                .as_bytes()
+                .to_vec(),
+        };
+        Ok(Index::create(self.folder.index(), &config)?)
+    }
+
+    fn write(
+        &self,
+        index: &mut Index,
+        run: RunId,
+        plan: &Plan,
+        leftover: Option<Leftover>,
+    ) -> Result<Written, ArchiveError> {
+        let _scope = scope!("archive");
+        self.observer
+            .phase("archive", Some(plan.members), Some(plan.bytes));
+        let limit = self
+            .options
+            .volume_bytes
+            .map_or_else(|| index.config().map(|config| config.maxsize), Ok)?;
+        let options = WriterOptions {
+            cutter: Cutter {
+                dialect: self.options.dialect,
+                limit,
+            },
+            takes_md5: self.options.volume_md5,
+            read_only: self.options.read_only_volumes,
+            checkpoint_bytes: self.options.checkpoint_bytes,
+            checkpoint_interval: self.options.checkpoint_interval,
+        };
+        let owners = Owners::default();
+        let packer = Packer {
+            source: &self.source,
+            plan,
+            owners: &owners,
+            observer: &self.observer,
+            dialect: self.options.dialect,
+            links: self.options.links,
+            xattrs: self.options.xattrs,
+        };
+        let mut writer = VolumeWriter::new(&self.folder, index, run, options, &self.observer)?;
+        if let Some(leftover) = leftover {
+            writer.resume(leftover)?;
+        }
+        let result = ordered(
+            self.options.jobs,
+            BUDGET_BYTES,
+            plan.batches(),
+            |batch, output| packer.pack(&batch, output),
+            |part| writer.take(part),
+        );
+        match result.and_then(|()| writer.seal()) {
+            Ok(()) => Ok(writer.written),
+            Err(error) => {
+                writer.abandon(&error);
+                Err(error)
+            }
+        }
+    }
+
+    fn finish(
+        &self,
+        index: &mut Index,
+        run: RunId,
+        known: Option<&Known>,
+        unseen: &Unseen<'_>,
+    ) -> Result<u64, ArchiveError> {
+        let _scope = scope!("finish");
+        let (now, failed) = (Mtime::from(utc_now()), self.observer.failures());
+        Ok(match known {
+            Some(known) if known.unseen() > 0 => {
+                index.finish_run_with_unseen(run, now, failed, known, |name| {
+                    unseen.is_deleted(name)
+                })?
+            }
+            _ => {
+                index.finish_run(run, now, failed, [])?;
+                0
+            }
+        })
+    }
+}
+
+/// Tells which of the names that were not met in the source are gone from it.
+pub(crate) struct Unseen<'a> {
+    filter: &'a Filter,
+    /// Paths that could not be looked at: what is below them may well be there.
+    unknown: HashSet<Vec<u8>>,
+}
+
+impl<'a> Unseen<'a> {
+    pub(crate) fn new(survey: &Survey, filter: &'a Filter) -> Self {
+        Self {
+            filter,
+            unknown: survey.unseen.iter().cloned().collect(),
+        }
+    }
+
+    pub(crate) fn is_deleted(&self, name: &[u8]) -> bool {
+        if !self.filter.selects(name) {
+            return false;
+        }
+        if self.unknown.is_empty() {
+            return true;
+        }
+        let slashes = name
+            .iter()
+            .enumerate()
+            .filter(|&(_, &byte)| byte == b'/')
+            .map(|(at, _)| at);
+        let mut ancestors = std::iter::once(0).chain(slashes).chain([name.len()]);
+        !ancestors.any(|end| self.unknown.contains(&name[..end]))
+    }
+}
+
+pub(crate) fn count_deleted(
+    index: &Index,
+    known: Option<&Known>,
+    unseen: &Unseen<'_>,
+) -> Result<u64, ArchiveError> {
+    let mut count = 0;
+    if let Some(known) = known.filter(|known| known.unseen() > 0) {
+        index.unseen_names(known, None, |name| {
+            count += u64::from(unseen.is_deleted(name));
+        })?;
+    }
+    Ok(count)
+}
+
+/// In zstash's dialect a hard link needs to know which files the volume holds already.
+fn resumable(
+    checkpoint: Checkpoint,
+    staging: Staging,
+    found: &Survey,
+) -> Result<Leftover, ArchiveError> {
+    let mut names: HashMap<FileId, Vec<u8>> = HashMap::new();
+    if !found.held_links.is_empty() {
+        let mut staged = HashSet::new();
+        staging.rows(|row| {
+            staged.insert(row.name.to_vec());
+            ControlFlow::Continue(())
+        })?;
+        for (name, identity) in found
+            .held_links
+            .iter()
+            .filter(|(name, _)| staged.contains(name))
+        {
+            let first = names.entry(*identity).or_insert_with(|| name.clone());
+            if archive_order(name, first).is_lt() {
+                first.clone_from(name);
+            }
+        }
+    }
+    Ok(Leftover {
+        checkpoint,
+        staging,
+        names,
+    })
+}

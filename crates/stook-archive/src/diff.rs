@@ -1,0 +1,181 @@
+//! `diff`: how a tree differs from the state of an archive.
+
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use stook_index::{Known, Mtime};
+use stook_sys::{Links, Metadata, exists};
+use stook_tree::Filter;
+
+use crate::ArchiveError;
+use crate::create::Unseen;
+use crate::folder::Folder;
+use crate::observer::{Observer, Tally};
+use crate::plan::content_len;
+use crate::survey::{Comparison, Held, Sink, SurveyOptions, open_source, survey};
+
+/// How to compare.
+#[derive(Debug, Clone)]
+pub struct DiffOptions {
+    /// What to compare.
+    pub filter: Filter,
+    /// Whether symbolic links are followed, as they were when the archive was made.
+    pub links: Links,
+    /// Compare the content of files that look unchanged.
+    pub compare_content: bool,
+    /// Worker threads.
+    pub jobs: usize,
+    /// Whether directories with contents are archived.
+    pub directories: bool,
+}
+
+impl Default for DiffOptions {
+    fn default() -> Self {
+        Self {
+            filter: Filter::default(),
+            links: Links::Refuse,
+            compare_content: false,
+            jobs: stook_sys::available_cpus(),
+            directories: true,
+        }
+    }
+}
+
+/// What happened to a path since it was archived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// It is not in the archive.
+    New,
+    /// Size, time, kind or content differ.
+    Changed {
+        /// Bytes when it was archived.
+        size: u64,
+        /// Its time when it was archived.
+        mtime: Mtime,
+    },
+    /// It is no longer in the source.
+    Deleted,
+}
+
+/// One path that differs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// Path in the tree.
+    pub path: Vec<u8>,
+    /// What happened.
+    pub change: Change,
+    /// Bytes now; None if it was deleted.
+    pub size: Option<u64>,
+    /// Its time now; None if it was deleted.
+    pub mtime: Option<Mtime>,
+}
+
+/// What a `diff` found.
+#[derive(Debug, Clone, Default)]
+pub struct DiffReport {
+    /// All differences, sorted by path.
+    pub differences: Vec<Difference>,
+    /// Entries compared.
+    pub entries: u64,
+    /// Entries that are the same.
+    pub unchanged: u64,
+    /// Entries that could not be looked at, each told to the observer.
+    pub failed: u64,
+}
+
+#[derive(Default)]
+struct Collector {
+    differences: Mutex<Vec<Difference>>,
+}
+
+impl Sink for Collector {
+    fn differs(&self, path: &[u8], metadata: &Metadata, comparison: Comparison) {
+        let change = match comparison {
+            Comparison::Changed(row) => Change::Changed {
+                size: row.size,
+                mtime: row.mtime,
+            },
+            Comparison::New | Comparison::Same => Change::New,
+        };
+        self.differences
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(Difference {
+                path: path.to_vec(),
+                change,
+                size: Some(content_len(metadata)),
+                mtime: Some(metadata.mtime.into()),
+            });
+    }
+}
+
+/// Compares the tree `source` with the current state of the archive. Nothing is written.
+///
+/// # Errors
+/// `Sys` if the source cannot be opened, `Index` if the archive cannot be read, `Interrupted`.
+///
+/// # Cost
+/// One walk, and 40 bytes a row of the index; content is read only if asked for.
+pub fn diff(
+    source: &Path,
+    archive: &Path,
+    options: &DiffOptions,
+    observer: &dyn Observer,
+) -> Result<DiffReport, ArchiveError> {
+    let observer = Tally::new(observer);
+    let source = open_source(source)?;
+    let folder = Folder::new(archive);
+    let index = folder.open_index()?;
+    let known = Known::load(&index, None)?;
+    let index = Mutex::new(index);
+    observer.phase("compare", None, None);
+    let survey_options = SurveyOptions {
+        filter: &options.filter,
+        links: options.links,
+        jobs: options.jobs,
+        directories: options.directories,
+        compare_content: options.compare_content,
+        leave_out: exists(archive)?.map(|metadata| metadata.identity()),
+    };
+    let collector = Collector::default();
+    let held = Held {
+        known: &known,
+        index: &index,
+    };
+    let found = survey(
+        &source,
+        &survey_options,
+        Some(&held),
+        Some(&collector),
+        &observer,
+    );
+    if observer.is_interrupted() {
+        return Err(ArchiveError::Interrupted);
+    }
+    let mut differences = collector
+        .differences
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner);
+    let unseen = Unseen::new(&found, &options.filter);
+    if known.unseen() > 0 {
+        let index = index.into_inner().unwrap_or_else(PoisonError::into_inner);
+        index.unseen_names(&known, None, |name| {
+            if unseen.is_deleted(name) {
+                let path = name.to_vec();
+                differences.push(Difference {
+                    path,
+                    change: Change::Deleted,
+                    size: None,
+                    mtime: None,
+                });
+            }
+        })?;
+    }
+    differences.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+    Ok(DiffReport {
+        differences,
+        entries: found.entries,
+        unchanged: found.unchanged,
+        failed: observer.failures(),
+    })
+}

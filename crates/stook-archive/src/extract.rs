@@ -1,0 +1,338 @@
+//! `extract`: members back into a tree.
+//!
+//! ```text
+//!   rows ──> batches ──> workers: one read, then for each member: create, write, MD5, metadata, close
+//!                              then: hard links; then: modes and times of directories, deepest first
+//! ```
+//! Nothing is ever written outside the target: see [`target`]. A file gets its modification time last,
+//! so one that an interrupted run left half done never looks finished, and is replaced by the next run.
+
+mod target;
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use stook_index::{AsOf, Deleted, Row, RowRef, Selection};
+use stook_sys::create_directory;
+use stook_timers::scope;
+use stook_tree::Pattern;
+use stook_volume::{Header, Member};
+
+use crate::ArchiveError;
+use crate::batch::{ContentMd5, RowBatch, Volumes, Window, disagreement, for_each_batch};
+use crate::folder::Folder;
+use crate::observer::{Failure, Observer, Tally, sys_failure};
+use target::{Outcome, Target, TargetOptions};
+
+/// How to extract.
+#[derive(Debug, Clone)]
+pub struct ExtractOptions {
+    /// What to extract; nothing means everything.
+    pub patterns: Vec<Pattern>,
+    /// The state to go back to.
+    pub as_of: AsOf,
+    /// Worker threads.
+    pub jobs: usize,
+    /// Leave files alone that are there and differ.
+    pub no_overwrite: bool,
+    /// As the superuser, bring back set-id bits and devices.
+    pub same_permissions: bool,
+    /// Bring back extended attributes.
+    pub xattrs: bool,
+}
+
+impl Default for ExtractOptions {
+    fn default() -> Self {
+        Self {
+            patterns: Vec::new(),
+            as_of: AsOf::Now,
+            jobs: stook_sys::available_cpus(),
+            no_overwrite: false,
+            same_permissions: false,
+            xattrs: true,
+        }
+    }
+}
+
+/// What an `extract` did.
+#[derive(Debug, Clone, Default)]
+pub struct ExtractReport {
+    /// Members selected.
+    pub members: u64,
+    /// Entries written.
+    pub written: u64,
+    /// Bytes of content written.
+    pub bytes: u64,
+    /// Files that were there already, with the same size and time.
+    pub unchanged: u64,
+    /// Members that failed, each told to the observer.
+    pub failed: u64,
+}
+
+/// Extracts the newest version of each selected member into the folder `into`, which is made.
+///
+/// # Errors
+/// `NoMatch` if a pattern matches nothing; `Sys` if the folder cannot be made; `Index` if the archive
+/// cannot be read; `Interrupted`.
+pub fn extract(
+    archive: &Path,
+    into: &Path,
+    options: &ExtractOptions,
+    observer: &dyn Observer,
+) -> Result<ExtractReport, ArchiveError> {
+    let folder = Folder::new(archive);
+    let mut index = folder.open_index()?;
+    let selection = {
+        let _scope = scope!("select");
+        observer.phase("select", None, None);
+        select(&folder, &index, options.as_of, &options.patterns)?
+    };
+    create_directory(into)?;
+    observer.phase("extract", Some(selection.len()), Some(selection.bytes()));
+    let target_options = TargetOptions {
+        no_overwrite: options.no_overwrite,
+        same_permissions: options.same_permissions,
+        xattrs: options.xattrs,
+    };
+    let extractor = Extractor {
+        target: Target::open(into, target_options)?,
+        volumes: Volumes::new(&folder),
+        observer: Tally::new(observer),
+        linked: Mutex::default(),
+        written: AtomicU64::new(0),
+        bytes: AtomicU64::new(0),
+        unchanged: AtomicU64::new(0),
+    };
+    let _scope = scope!("extract");
+    for_each_batch(&mut index, &selection, options.jobs, |batch| {
+        extractor.extract(&batch);
+    })?;
+    extractor.finish();
+    if observer.is_interrupted() {
+        return Err(ArchiveError::Interrupted);
+    }
+    Ok(ExtractReport {
+        members: selection.len(),
+        written: extractor.written.into_inner(),
+        bytes: extractor.bytes.into_inner(),
+        unchanged: extractor.unchanged.into_inner(),
+        failed: extractor.observer.failures(),
+    })
+}
+
+/// Selects the newest live members that match any of the patterns; each pattern must match something.
+pub(crate) fn select(
+    folder: &Folder,
+    index: &stook_index::Index,
+    as_of: AsOf,
+    patterns: &[Pattern],
+) -> Result<Selection, ArchiveError> {
+    let matched: Vec<AtomicBool> = patterns.iter().map(|_| AtomicBool::new(false)).collect();
+    let matches = |row: &RowRef<'_>| is_match(patterns, &matched, row.name);
+    let selection = Selection::of(index, as_of, Deleted::Hide, &matches)?;
+    require_matches(folder, patterns, &matched)?;
+    Ok(selection)
+}
+
+pub(crate) fn is_match(patterns: &[Pattern], matched: &[AtomicBool], name: &[u8]) -> bool {
+    let mut is_any = patterns.is_empty();
+    for (pattern, matched) in patterns.iter().zip(matched) {
+        if pattern.matches(name) {
+            matched.store(true, Ordering::Relaxed);
+            is_any = true;
+        }
+    }
+    is_any
+}
+
+pub(crate) fn require_matches(
+    folder: &Folder,
+    patterns: &[Pattern],
+    matched: &[AtomicBool],
+) -> Result<(), ArchiveError> {
+    match patterns
+        .iter()
+        .zip(matched)
+        .find(|(_, matched)| !matched.load(Ordering::Relaxed))
+    {
+        Some((pattern, _)) => Err(ArchiveError::NoMatch {
+            pattern: pattern.text().to_vec(),
+            archive: folder.path().to_owned(),
+        }),
+        None => Ok(()),
+    }
+}
+
+struct Extractor<'a> {
+    target: Target,
+    volumes: Volumes<'a>,
+    observer: Tally<'a>,
+    /// Members that share their file with an earlier name; they come last.
+    linked: Mutex<Vec<(Row, Header)>>,
+    written: AtomicU64,
+    bytes: AtomicU64,
+    unchanged: AtomicU64,
+}
+
+impl Extractor<'_> {
+    fn extract(&self, batch: &RowBatch) {
+        if self.observer.is_interrupted() {
+            return;
+        }
+        let _scope = scope!("batch");
+        let file = match self.volumes.get(batch.volume) {
+            Ok(file) => file,
+            Err(error) => return self.fail_all(batch, |row| sys_failure(&row.name, &error)),
+        };
+        let window = match Window::of(batch, &file) {
+            Ok(window) => window,
+            Err(error) => {
+                return self.fail_all(batch, |row| Failure::io("read", &row.name, &error));
+            }
+        };
+        for row in &batch.rows {
+            if let Err(failure) = self.extract_row(row, &window) {
+                self.observer.failed(&failure);
+            }
+            self.observer.advanced(1, row.size);
+        }
+    }
+
+    fn fail_all(&self, batch: &RowBatch, failure: impl Fn(&Row) -> Failure) {
+        for row in &batch.rows {
+            self.observer.failed(&failure(row));
+        }
+    }
+
+    fn extract_row(&self, row: &Row, window: &Window<'_>) -> Result<(), Failure> {
+        let member = read_member(row, window)?;
+        if member.header.link.is_some() {
+            self.linked
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push((row.clone(), member.header));
+            return Ok(());
+        }
+        self.place(row, &member, window)
+    }
+
+    fn place(&self, row: &Row, member: &Member, window: &Window<'_>) -> Result<(), Failure> {
+        let header = &member.header;
+        let outcome = if header.kind.has_content() {
+            self.target.place_file(header, row.mtime, |file| {
+                write_content(file, row, member, window)
+            })
+        } else {
+            self.target.place_other(header)
+        };
+        self.count(row, outcome?);
+        Ok(())
+    }
+
+    fn count(&self, row: &Row, outcome: Outcome) {
+        match outcome {
+            Outcome::Unchanged => {
+                self.unchanged.fetch_add(1, Ordering::Relaxed);
+            }
+            Outcome::Written => {
+                self.written.fetch_add(1, Ordering::Relaxed);
+                self.bytes.fetch_add(row.size, Ordering::Relaxed);
+                self.observer.done(&row.name);
+            }
+        }
+    }
+
+    /// Makes the hard links, then sets what a directory can only be given at the end.
+    fn finish(&self) {
+        let _scope = scope!("finish");
+        let mut linked =
+            std::mem::take(&mut *self.linked.lock().unwrap_or_else(PoisonError::into_inner));
+        linked.sort_by_key(|(row, _)| row.id);
+        for (row, header) in linked {
+            if let Err(failure) = self.link_or_extract(&row, &header) {
+                self.observer.failed(&failure);
+            }
+        }
+        for failure in self.target.finish_directories() {
+            self.observer.failed(&failure);
+        }
+    }
+
+    /// Links to the first name if that holds the same file now; else this name gets the content.
+    fn link_or_extract(&self, row: &Row, header: &Header) -> Result<(), Failure> {
+        if let Some(outcome) = self.target.place_link(header, row.mtime)? {
+            self.count(row, outcome);
+            return Ok(());
+        }
+        let file = self
+            .volumes
+            .get(row.volume)
+            .map_err(|error| sys_failure(&row.name, &error))?;
+        let batch = RowBatch {
+            volume: row.volume,
+            rows: vec![row.clone()],
+        };
+        let window =
+            Window::of(&batch, &file).map_err(|error| Failure::io("read", &row.name, &error))?;
+        let member = read_member(row, &window)?;
+        self.place(row, &member, &window)?;
+        self.target.remember_first(header);
+        Ok(())
+    }
+}
+
+/// Decodes the member of a row and makes sure that it is the one.
+pub(crate) fn read_member(row: &Row, window: &Window<'_>) -> Result<Member, Failure> {
+    let wrong = |what: String| {
+        Failure::new(
+            "read",
+            &row.name,
+            format!("{what} (byte {} of {})", row.offset, row.volume),
+        )
+    };
+    let member = window.member(row.offset).map_err(wrong)?;
+    match disagreement(row, &member) {
+        Some(what) => Err(wrong(what)),
+        None => Ok(member),
+    }
+}
+
+/// Writes the content of a member, holes left out; an error of its MD5 is an error of the file.
+fn write_content(
+    file: &File,
+    row: &Row,
+    member: &Member,
+    window: &Window<'_>,
+) -> Result<(), ContentError> {
+    let mut md5 = ContentMd5::new();
+    window.content(member, |offset, bytes| {
+        md5.update(offset, bytes);
+        let _scope = scope!("write");
+        stook_sys::write_all_at(file, bytes, offset).map_err(ContentError::Write)
+    })?;
+    if member.header.sparse.is_some() {
+        file.set_len(member.header.size)
+            .map_err(ContentError::Write)?;
+    }
+    match row.md5 {
+        Some(expected) if md5.finish(member.header.size) != expected => Err(ContentError::WrongMd5),
+        _ => Ok(()),
+    }
+}
+
+/// Why the content of a member did not get into its file.
+#[derive(Debug)]
+pub(crate) enum ContentError {
+    Read(io::Error),
+    Write(io::Error),
+    WrongMd5,
+}
+
+impl From<io::Error> for ContentError {
+    fn from(error: io::Error) -> Self {
+        Self::Read(error)
+    }
+}

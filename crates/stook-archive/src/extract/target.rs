@@ -1,0 +1,462 @@
+//! The tree that `extract` writes into.
+//!
+//! A member's name is data from outside. It is refused if it is absolute or has a `..`; directories are
+//! opened by [`Directory::open_beneath`], which follows no symbolic link, whoever made it; the last
+//! component is only ever created anew or renamed over. So no name and no link in a volume, and none
+//! that another process swaps in meanwhile, leads out of the target.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use stook_index::Mtime;
+use stook_sys::{
+    Directory, FileKind, Links, Metadata, Owners, SysError, is_root, set_mode, set_mtime,
+    set_owner, set_xattr,
+};
+use stook_timers::scope;
+use stook_volume::{Header, Kind};
+
+use super::ContentError;
+use crate::observer::Failure;
+use crate::survey::split;
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TargetOptions {
+    pub(super) no_overwrite: bool,
+    pub(super) same_permissions: bool,
+    pub(super) xattrs: bool,
+}
+
+pub(super) struct Target {
+    root: Directory,
+    options: TargetOptions,
+    is_root: bool,
+    owners: Owners,
+    /// Directories of the archive, whose facts are set at the end.
+    directories: Mutex<Vec<Header>>,
+    /// For a file with several names whose first one is not here: the name that took its place.
+    first_names: Mutex<HashMap<Vec<u8>, Vec<u8>>>,
+    temporary: AtomicU64,
+}
+
+/// What became of a member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Written,
+    Unchanged,
+}
+
+/// Set-user-id and set-group-id.
+const SET_ID_BITS: u32 = 0o6000;
+
+impl Target {
+    pub(super) fn open(path: &Path, options: TargetOptions) -> Result<Self, SysError> {
+        Ok(Self {
+            root: Directory::open(path)?,
+            options,
+            is_root: is_root(),
+            owners: Owners::default(),
+            directories: Mutex::default(),
+            first_names: Mutex::default(),
+            temporary: AtomicU64::new(0),
+        })
+    }
+
+    /// Makes a regular file; `fill` writes its content.
+    pub(super) fn place_file(
+        &self,
+        header: &Header,
+        mtime: Mtime,
+        fill: impl FnOnce(&File) -> Result<(), ContentError>,
+    ) -> Result<Outcome, Failure> {
+        let (parent, name) = self.parent_of(header)?;
+        let fail = |operation| move |error: io::Error| Failure::io(operation, &header.name, &error);
+        let created = {
+            let _scope = scope!("create");
+            parent.create_file(&name, 0o600)
+        };
+        match created {
+            Ok(file) => {
+                let result = self.fill(&file, header, fill);
+                if result.is_err() {
+                    // What is half done must not stay; the failure to tell is the first one.
+                    let _ = parent.remove(&name);
+                }
+                result.map(|()| Outcome::Written)
+            }
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                let there = parent
+                    .metadata(&name, Links::Refuse)
+                    .map_err(fail("look at"))?;
+                if is_same_file(&there, header.size, mtime) {
+                    return Ok(Outcome::Unchanged);
+                }
+                self.require_replaceable(header, &there)?;
+                let temporary = self.temporary_name();
+                let file = parent
+                    .create_file(&temporary, 0o600)
+                    .map_err(fail("create"))?;
+                let result = self
+                    .fill(&file, header, fill)
+                    .and_then(|()| parent.rename(&temporary, &name).map_err(fail("replace")));
+                if result.is_err() {
+                    let _ = parent.remove(&temporary);
+                }
+                result.map(|()| Outcome::Written)
+            }
+            Err(error) => Err(fail("create")(error)),
+        }
+    }
+
+    fn fill(
+        &self,
+        file: &File,
+        header: &Header,
+        fill: impl FnOnce(&File) -> Result<(), ContentError>,
+    ) -> Result<(), Failure> {
+        fill(file).map_err(|error| match error {
+            ContentError::Read(error) => Failure::io("read", &header.name, &error),
+            ContentError::Write(error) => Failure::io("write", &header.name, &error),
+            ContentError::WrongMd5 => Failure::new(
+                "extract",
+                &header.name,
+                "its MD5 is not that of the archived file",
+            ),
+        })?;
+        let _scope = scope!("metadata");
+        self.set_metadata(file, header)
+            .map_err(|error| Failure::io("set the metadata of", &header.name, &error))
+    }
+
+    /// The order matters: a change of owner clears the set-id bits, and every change touches the time.
+    fn set_metadata(&self, file: &File, header: &Header) -> io::Result<()> {
+        if let Some((uid, gid)) = self.owner_of(header) {
+            set_owner(file, uid, gid)?;
+        }
+        self.set_xattrs(header, |name, value| set_xattr(file, name, value))?;
+        set_mode(file, self.mode_of(header))?;
+        set_mtime(file, header.mtime)
+    }
+
+    fn set_xattrs(
+        &self,
+        header: &Header,
+        set: impl Fn(&[u8], &[u8]) -> io::Result<()>,
+    ) -> io::Result<()> {
+        if !self.options.xattrs {
+            return Ok(());
+        }
+        for (name, value) in &header.xattrs {
+            match set(name, value) {
+                // Names that only the superuser may set are for the superuser.
+                Err(error)
+                    if error.kind() == ErrorKind::PermissionDenied
+                        && !name.starts_with(b"user.") => {}
+                other => other?,
+            }
+        }
+        Ok(())
+    }
+
+    fn owner_of(&self, header: &Header) -> Option<(u32, u32)> {
+        if !self.is_root {
+            return None;
+        }
+        let number = |id: u64| u32::try_from(id).unwrap_or(u32::MAX - 1);
+        let uid = self
+            .owners
+            .user_id(&header.uname)
+            .unwrap_or(number(header.uid));
+        let gid = self
+            .owners
+            .group_id(&header.gname)
+            .unwrap_or(number(header.gid));
+        Some((uid, gid))
+    }
+
+    fn mode_of(&self, header: &Header) -> u32 {
+        let keeps_set_id = self.is_root && self.options.same_permissions;
+        if keeps_set_id {
+            header.mode
+        } else {
+            header.mode & !SET_ID_BITS
+        }
+    }
+
+    /// Makes anything but a regular file.
+    pub(super) fn place_other(&self, header: &Header) -> Result<Outcome, Failure> {
+        let _scope = scope!("create");
+        match header.kind {
+            Kind::Directory => self.place_directory(header),
+            Kind::CharDevice | Kind::BlockDevice
+                if !(self.is_root && self.options.same_permissions) =>
+            {
+                let cause = "a device is made only by the superuser with --same-permissions";
+                Err(Failure::new("create", &header.name, cause))
+            }
+            _ => self.place_node(header),
+        }
+    }
+
+    fn place_directory(&self, header: &Header) -> Result<Outcome, Failure> {
+        let (parent, name) = self.parent_of(header)?;
+        let outcome = match parent.create_directory(&name, 0o700) {
+            Ok(()) => Outcome::Written,
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                parent
+                    .open_beneath(&name)
+                    .map_err(|error| Failure::io("open", &header.name, &error))?;
+                Outcome::Unchanged
+            }
+            Err(error) => return Err(Failure::io("create", &header.name, &error)),
+        };
+        lock(&self.directories).push(header.clone());
+        Ok(outcome)
+    }
+
+    /// A link, fifo or device: made under a temporary name if the real one is taken.
+    fn place_node(&self, header: &Header) -> Result<Outcome, Failure> {
+        let (parent, name) = self.parent_of(header)?;
+        let fail = |operation| move |error: io::Error| Failure::io(operation, &header.name, &error);
+        match make_node(&parent, &name, header) {
+            Ok(()) => {
+                self.set_node_metadata(&parent, &name, header)
+                    .map_err(fail("set the metadata of"))?;
+                Ok(Outcome::Written)
+            }
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                let there = parent
+                    .metadata(&name, Links::Refuse)
+                    .map_err(fail("look at"))?;
+                if is_same_node(&parent, &name, &there, header) {
+                    return Ok(Outcome::Unchanged);
+                }
+                self.require_replaceable(header, &there)?;
+                let temporary = self.temporary_name();
+                let result = make_node(&parent, &temporary, header)
+                    .and_then(|()| self.set_node_metadata(&parent, &temporary, header))
+                    .and_then(|()| parent.rename(&temporary, &name));
+                if result.is_err() {
+                    let _ = parent.remove(&temporary);
+                }
+                result.map_err(fail("replace"))?;
+                Ok(Outcome::Written)
+            }
+            Err(error) => Err(fail("create")(error)),
+        }
+    }
+
+    fn set_node_metadata(
+        &self,
+        parent: &Directory,
+        name: &[u8],
+        header: &Header,
+    ) -> io::Result<()> {
+        if let Some((uid, gid)) = self.owner_of(header) {
+            parent.set_owner(name, uid, gid)?;
+        }
+        if header.kind != Kind::Symlink {
+            parent.set_mode(name, self.mode_of(header))?;
+        }
+        parent.set_mtime(name, header.mtime)
+    }
+
+    /// Gives an extracted file the further name that `header` says; None if there is no such file.
+    pub(super) fn place_link(
+        &self,
+        header: &Header,
+        mtime: Mtime,
+    ) -> Result<Option<Outcome>, Failure> {
+        let Some(first) = &header.link else {
+            return Ok(None);
+        };
+        let first = lock(&self.first_names).get(first).unwrap_or(first).clone();
+        let Ok(first_parent) = self.beneath(split(&first).0) else {
+            return Ok(None);
+        };
+        let first_name = split(&first).1;
+        let Ok(source) = first_parent.metadata(first_name, Links::Refuse) else {
+            return Ok(None);
+        };
+        let is_the_file =
+            is_same_file(&source, header.size, mtime) && source.mode == self.mode_of(header);
+        if !is_the_file || first == header.name {
+            return Ok(None);
+        }
+        let (parent, name) = self.parent_of(header)?;
+        match first_parent.hard_link(first_name, &parent, &name) {
+            Ok(()) => Ok(Some(Outcome::Written)),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                let there = parent.metadata(&name, Links::Refuse);
+                Ok(there
+                    .is_ok_and(|there| there.is_same_file(&source))
+                    .then_some(Outcome::Unchanged))
+            }
+            // Too many links, or a file system without them: the content is written again.
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// The name got the content itself, so further names link to it.
+    pub(super) fn remember_first(&self, header: &Header) {
+        if let Some(first) = &header.link {
+            lock(&self.first_names).insert(first.clone(), header.name.clone());
+        }
+    }
+
+    /// Sets modes, owners and times of the directories, those below before those above.
+    pub(super) fn finish_directories(&self) -> Vec<Failure> {
+        let mut directories = std::mem::take(&mut *lock(&self.directories));
+        directories.sort_unstable_by(|a, b| b.name.cmp(&a.name));
+        let finish = |header: &Header| {
+            self.finish_directory(header)
+                .map_err(|error| Failure::io("set the metadata of", &header.name, &error))
+        };
+        directories
+            .iter()
+            .filter_map(|header| finish(header).err())
+            .collect()
+    }
+
+    fn finish_directory(&self, header: &Header) -> io::Result<()> {
+        let directory = self.beneath(&header.name)?;
+        if let Some((uid, gid)) = self.owner_of(header) {
+            directory.set_own_owner(uid, gid)?;
+        }
+        self.set_xattrs(header, |name, value| set_xattr(&directory, name, value))?;
+        directory.set_own_mode(self.mode_of(header))?;
+        directory.set_own_mtime(header.mtime)
+    }
+
+    fn require_replaceable(&self, header: &Header, there: &Metadata) -> Result<(), Failure> {
+        if self.options.no_overwrite {
+            return Err(Failure::new(
+                "extract",
+                &header.name,
+                "something else is there, and --no-overwrite was given",
+            ));
+        }
+        if there.kind == FileKind::Directory {
+            return Err(Failure::new(
+                "extract",
+                &header.name,
+                "a directory is in its place",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Opens the directory that a member belongs into; it is made if it is not there.
+    fn parent_of(&self, header: &Header) -> Result<(Directory, Vec<u8>), Failure> {
+        let path = safe_path(&header.name)
+            .map_err(|cause| Failure::new("extract", &header.name, cause))?;
+        let (parent, name) = split(&path);
+        let directory = self
+            .ensure(parent)
+            .map_err(|error| Failure::io("open the directory of", &header.name, &error))?;
+        Ok((directory, name.to_vec()))
+    }
+
+    fn beneath(&self, path: &[u8]) -> io::Result<Directory> {
+        self.root.open_beneath(path)
+    }
+
+    fn ensure(&self, path: &[u8]) -> io::Result<Directory> {
+        match self.beneath(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            other => return other,
+        }
+        let mut directory = self.root.try_clone()?;
+        for component in path.split(|&byte| byte == b'/') {
+            directory = match directory.open_beneath(component) {
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    match directory.create_directory(component, 0o777) {
+                        Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+                            return Err(error);
+                        }
+                        _ => directory.open_beneath(component)?,
+                    }
+                }
+                other => other?,
+            };
+        }
+        Ok(directory)
+    }
+
+    fn temporary_name(&self) -> Vec<u8> {
+        let number = self.temporary.fetch_add(1, Ordering::Relaxed);
+        format!(".stook-{}-{number}.partial", std::process::id()).into_bytes()
+    }
+}
+
+/// Returns the path without `.` and empty components, or why it cannot be trusted.
+fn safe_path(name: &[u8]) -> Result<Vec<u8>, &'static str> {
+    if name.starts_with(b"/") {
+        return Err("its name is an absolute path");
+    }
+    let components = name
+        .split(|&byte| byte == b'/')
+        .filter(|component| !matches!(component, [] | [b'.']));
+    let components: Vec<&[u8]> = components.collect();
+    if components.contains(&&b".."[..]) {
+        return Err("its name leads outside of the target");
+    }
+    if components.is_empty() {
+        return Err("it has no name");
+    }
+    Ok(components.join(&b'/'))
+}
+
+fn is_same_file(there: &Metadata, size: u64, mtime: Mtime) -> bool {
+    there.kind == FileKind::File && there.size == size && Mtime::from(there.mtime) == mtime
+}
+
+fn is_same_node(parent: &Directory, name: &[u8], there: &Metadata, header: &Header) -> bool {
+    let is_same_kind = match header.kind {
+        Kind::Symlink => {
+            there.kind == FileKind::Symlink
+                && parent
+                    .read_link(name)
+                    .is_ok_and(|target| target == header.target)
+        }
+        Kind::Fifo => there.kind == FileKind::Fifo,
+        Kind::CharDevice => there.kind == FileKind::CharDevice && there.device == header.device,
+        Kind::BlockDevice => there.kind == FileKind::BlockDevice && there.device == header.device,
+        _ => false,
+    };
+    is_same_kind && Mtime::from(there.mtime) == Mtime::from(header.mtime)
+}
+
+fn make_node(parent: &Directory, name: &[u8], header: &Header) -> io::Result<()> {
+    match header.kind {
+        Kind::Symlink => parent.create_symlink(name, &header.target),
+        Kind::CharDevice => parent.create_node(name, FileKind::CharDevice, header.device),
+        Kind::BlockDevice => parent.create_node(name, FileKind::BlockDevice, header.device),
+        _ => parent.create_node(name, FileKind::Fifo, (0, 0)),
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_lead_outside_are_refused() {
+        for name in ["/etc/passwd", "..", "a/../../b", "../a", "a/.."] {
+            assert!(safe_path(name.as_bytes()).is_err(), "{name}");
+        }
+        for empty in ["", ".", "./", "././"] {
+            assert_eq!(safe_path(empty.as_bytes()), Err("it has no name"));
+        }
+        assert_eq!(safe_path(b"./a//b/./c").unwrap(), b"a/b/c");
+        assert_eq!(safe_path(b"a..b/...").unwrap(), b"a..b/...");
+    }
+}

@@ -1,0 +1,102 @@
+//! The folder of an archive: which file is what.
+//!
+//! ```text
+//!   index.db               the index
+//!   000000.tar             a volume
+//!   000001.tar.partial     the volume being written
+//!   000001.rows.partial    its rows, up to the last checkpoint; also says that stook is writing it
+//!   stook.lock             names the writer, only while it runs
+//! ```
+
+use std::path::{Path, PathBuf};
+
+use stook_index::{Index, VolumeId};
+use stook_sys::{Context, Directory, NameBuffer, WriterLock, exists};
+
+use crate::ArchiveError;
+
+#[derive(Debug, Clone)]
+pub(crate) struct Folder {
+    path: PathBuf,
+}
+
+impl Folder {
+    pub(crate) fn new(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn index(&self) -> PathBuf {
+        self.path.join("index.db")
+    }
+
+    pub(crate) fn volume(&self, id: VolumeId) -> PathBuf {
+        self.path.join(id.to_string())
+    }
+
+    pub(crate) fn partial(&self, id: VolumeId) -> PathBuf {
+        self.path.join(format!("{id}.partial"))
+    }
+
+    pub(crate) fn staging(&self, id: VolumeId) -> PathBuf {
+        self.path.join(format!("{:06x}.rows.partial", id.0))
+    }
+
+    pub(crate) fn lock(&self) -> Result<WriterLock, ArchiveError> {
+        WriterLock::acquire(&self.path.join("stook.lock"))
+            .map_err(|error| ArchiveError::lock(error, &self.path))
+    }
+
+    /// Opens the index for reading, or says that the folder is no archive.
+    pub(crate) fn open_index(&self) -> Result<Index, ArchiveError> {
+        self.require_index()?;
+        Ok(Index::open_read(self.index())?)
+    }
+
+    pub(crate) fn require_index(&self) -> Result<(), ArchiveError> {
+        if exists(&self.index())?.is_some() {
+            return Ok(());
+        }
+        Directory::open(&self.path)?;
+        let path = self.path.clone();
+        Err(if self.volumes()?.is_empty() {
+            ArchiveError::NotAnArchive { path }
+        } else {
+            ArchiveError::NoIndex { path }
+        })
+    }
+
+    /// Returns the volumes that are in the folder, in order.
+    pub(crate) fn volumes(&self) -> Result<Vec<VolumeId>, ArchiveError> {
+        self.ids(|name| name.parse().ok())
+    }
+
+    /// Returns the volumes that an interrupted run was writing.
+    pub(crate) fn unfinished(&self) -> Result<Vec<VolumeId>, ArchiveError> {
+        let mut ids = self.ids(|name| {
+            let number = name
+                .strip_suffix(".rows.partial")
+                .or_else(|| name.strip_suffix(".tar.partial"))?;
+            format!("{number}.tar").parse().ok()
+        })?;
+        ids.dedup();
+        Ok(ids)
+    }
+
+    fn ids(&self, parse: impl Fn(&str) -> Option<VolumeId>) -> Result<Vec<VolumeId>, ArchiveError> {
+        let directory = Directory::open(&self.path)?;
+        let mut ids = Vec::new();
+        directory
+            .names(&mut NameBuffer::default(), |found| {
+                ids.extend(std::str::from_utf8(found.name).ok().and_then(&parse));
+            })
+            .context("list", &self.path)?;
+        ids.sort();
+        Ok(ids)
+    }
+}

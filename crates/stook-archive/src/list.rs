@@ -1,0 +1,94 @@
+//! `list`: what an archive holds, straight from the index.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use stook_index::{AsOf, Mtime, RowRef, Run, RunId, Selection};
+use stook_timers::scope;
+use stook_tree::Pattern;
+
+use crate::ArchiveError;
+use crate::extract::{is_match, require_matches, select};
+use crate::folder::Folder;
+
+/// What to list.
+#[derive(Debug, Clone)]
+pub struct ListOptions {
+    /// Which members; nothing means all.
+    pub patterns: Vec<Pattern>,
+    /// The state to list.
+    pub as_of: AsOf,
+    /// List superseded versions and deleted names, too.
+    pub all_versions: bool,
+}
+
+/// Shows the selected rows to `visit`, in the order they were archived, until it breaks off; returns
+/// their number.
+///
+/// # Errors
+/// `NoMatch` if a pattern matches nothing, `Index` if the archive cannot be read.
+///
+/// # Cost
+/// Two passes over the index; no volume is opened.
+pub fn list(
+    archive: &Path,
+    options: &ListOptions,
+    visit: impl FnMut(RowRef<'_>) -> ControlFlow<()>,
+) -> Result<u64, ArchiveError> {
+    let _scope = scope!("list");
+    let folder = Folder::new(archive);
+    let index = folder.open_index()?;
+    let selection = if options.all_versions {
+        let matched: Vec<AtomicBool> = options
+            .patterns
+            .iter()
+            .map(|_| AtomicBool::new(false))
+            .collect();
+        let matches = |row: &RowRef<'_>| is_match(&options.patterns, &matched, row.name);
+        let selection = Selection::all_versions(&index, options.as_of, &matches)?;
+        require_matches(&folder, &options.patterns, &matched)?;
+        selection
+    } else {
+        select(&folder, &index, options.as_of, &options.patterns)?
+    };
+    index.selected(&selection, visit)?;
+    Ok(selection.len())
+}
+
+/// Returns the runs of stook that the archive remembers, oldest first.
+///
+/// # Errors
+/// `Index` if the archive cannot be read.
+pub fn runs(archive: &Path) -> Result<Vec<Run>, ArchiveError> {
+    Ok(Folder::new(archive).open_index()?.runs()?)
+}
+
+/// A moment that the user names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum When {
+    /// The end of a run.
+    Run(RunId),
+    /// A time: the end of the last run finished by then.
+    Time(Mtime),
+}
+
+/// Finds the state that an archive had.
+///
+/// # Errors
+/// `NoSuchRun` if the archive has no such run, or none was finished by then.
+pub fn state_at(archive: &Path, when: When) -> Result<AsOf, ArchiveError> {
+    let index = Folder::new(archive).open_index()?;
+    let (run, wanted) = match when {
+        When::Run(id) => (
+            index
+                .runs()?
+                .into_iter()
+                .find(|run| run.id == id)
+                .map(|run| run.id),
+            format!("run {id}"),
+        ),
+        When::Time(time) => (index.run_at(time)?, time.to_string()),
+    };
+    run.map(AsOf::Run).ok_or(ArchiveError::NoSuchRun { wanted })
+}

@@ -1,0 +1,155 @@
+//! What operations tell while they run: failures, damage, progress.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use stook_index::VolumeId;
+use stook_sys::{SysError, display_bytes};
+
+/// One file that could not be archived or brought back; the rest goes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// What was tried, as a verb.
+    pub operation: &'static str,
+    /// Path in the tree.
+    pub path: Vec<u8>,
+    /// Why it failed.
+    pub cause: String,
+}
+
+impl Failure {
+    pub(crate) fn new(operation: &'static str, path: &[u8], cause: impl Into<String>) -> Self {
+        Self {
+            operation,
+            path: path.to_vec(),
+            cause: cause.into(),
+        }
+    }
+
+    pub(crate) fn io(operation: &'static str, path: &[u8], error: &std::io::Error) -> Self {
+        Self::new(operation, path, stook_sys::cause(error))
+    }
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "cannot {} `{}`: {}",
+            self.operation,
+            display_bytes(&self.path),
+            self.cause
+        )
+    }
+}
+
+/// Something in an archive that is not as it was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damage {
+    /// Where it is.
+    pub volume: VolumeId,
+    /// The place in the volume, in bytes, if it is about one.
+    pub offset: Option<u64>,
+    /// The member that is affected, if it is one.
+    pub member: Option<Vec<u8>>,
+    /// What is wrong.
+    pub what: String,
+}
+
+impl std::fmt::Display for Damage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.volume)?;
+        if let Some(offset) = self.offset {
+            write!(f, " at byte {offset}")?;
+        }
+        if let Some(member) = &self.member {
+            write!(f, ", `{}`", display_bytes(member))?;
+        }
+        write!(f, ": {}", self.what)
+    }
+}
+
+/// Receives what an operation tells, from several threads at once.
+pub trait Observer: Sync {
+    /// A phase begins, with what it will do as far as that is known.
+    fn phase(&self, _name: &'static str, _entries: Option<u64>, _bytes: Option<u64>) {}
+    /// Entries and bytes of the phase are done.
+    fn advanced(&self, _entries: u64, _bytes: u64) {}
+    /// One file failed.
+    fn failed(&self, _failure: &Failure) {}
+    /// An entry is left out on purpose.
+    fn skipped(&self, _path: &[u8], _why: &str) {}
+    /// Something is damaged.
+    fn damaged(&self, _damage: &Damage) {}
+    /// A fact that the user should know, and that is no failure.
+    fn noted(&self, _text: &str) {}
+    /// An entry was archived, extracted or checked.
+    fn done(&self, _path: &[u8]) {}
+    /// Returns true once the user has asked to end.
+    fn is_interrupted(&self) -> bool {
+        false
+    }
+}
+
+/// An observer that ignores everything.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Silent;
+
+impl Observer for Silent {}
+
+/// Passes everything on, and counts.
+pub(crate) struct Tally<'a> {
+    inner: &'a dyn Observer,
+    failures: AtomicU64,
+    damages: AtomicU64,
+}
+
+impl<'a> Tally<'a> {
+    pub(crate) fn new(inner: &'a dyn Observer) -> Self {
+        Self {
+            inner,
+            failures: AtomicU64::new(0),
+            damages: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn failures(&self) -> u64 {
+        self.failures.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn damages(&self) -> u64 {
+        self.damages.load(Ordering::Relaxed)
+    }
+}
+
+impl Observer for Tally<'_> {
+    fn phase(&self, name: &'static str, entries: Option<u64>, bytes: Option<u64>) {
+        self.inner.phase(name, entries, bytes);
+    }
+    fn advanced(&self, entries: u64, bytes: u64) {
+        self.inner.advanced(entries, bytes);
+    }
+    fn failed(&self, failure: &Failure) {
+        self.failures.fetch_add(1, Ordering::Relaxed);
+        self.inner.failed(failure);
+    }
+    fn skipped(&self, path: &[u8], why: &str) {
+        self.inner.skipped(path, why);
+    }
+    fn damaged(&self, damage: &Damage) {
+        self.damages.fetch_add(1, Ordering::Relaxed);
+        self.inner.damaged(damage);
+    }
+    fn noted(&self, text: &str) {
+        self.inner.noted(text);
+    }
+    fn done(&self, path: &[u8]) {
+        self.inner.done(path);
+    }
+    fn is_interrupted(&self) -> bool {
+        self.inner.is_interrupted()
+    }
+}
+
+pub(crate) fn sys_failure(path: &[u8], error: &SysError) -> Failure {
+    Failure::io(error.operation, path, &error.source)
+}

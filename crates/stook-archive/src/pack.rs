@@ -1,0 +1,396 @@
+//! The workers of `create` and `update`: open, read, MD5, encode.
+//!
+//! A worker turns a batch of small members into one buffer of whole members, or a large file into a
+//! series of slices. A file that is not what the survey saw (shrunk, grown, gone, unreadable, changed
+//! while it was read) is reported and leaves nothing behind: small ones are cut off the buffer, large
+//! ones are taken back by the writer.
+
+use std::fs::File;
+use std::io;
+
+use stook_index::Mtime;
+use stook_pool::{Output, Weight};
+use stook_sys::{
+    Directory, FileId, FileKind, Links, Metadata, Owners, data_segments, get_xattrs, metadata,
+    read_up_to_at,
+};
+use stook_timers::scope;
+use stook_volume::{Dialect, Header, Segment, align_segments, encode, padding, stored_len};
+
+use crate::batch::ContentMd5;
+use crate::hasher::md5_of;
+use crate::observer::{Failure, Observer};
+use crate::plan::{BATCH_BYTES, Batch, Plan, PlannedMember, content_len, header_of};
+
+pub(crate) struct Packer<'a> {
+    pub(crate) source: &'a Directory,
+    pub(crate) plan: &'a Plan,
+    pub(crate) owners: &'a Owners,
+    pub(crate) observer: &'a dyn Observer,
+    pub(crate) dialect: Dialect,
+    pub(crate) links: Links,
+    pub(crate) xattrs: bool,
+}
+
+/// What the writer needs to know of a member besides its bytes.
+pub(crate) struct Packed {
+    pub(crate) name: Vec<u8>,
+    pub(crate) size: u64,
+    pub(crate) mtime: Mtime,
+    pub(crate) md5: Option<[u8; 16]>,
+    /// All its bytes in the volume.
+    pub(crate) len: u64,
+    /// Only in zstash's dialect, for a file with several names.
+    pub(crate) several_names: Option<Box<SeveralNames>>,
+}
+
+/// The header of a member that becomes a hard link if its file is in the same volume already.
+pub(crate) struct SeveralNames {
+    pub(crate) identity: FileId,
+    pub(crate) header: Header,
+    pub(crate) header_len: usize,
+}
+
+/// A piece of the volume, in order.
+pub(crate) enum Part {
+    /// Whole members.
+    Members {
+        bytes: Vec<u8>,
+        members: Vec<Packed>,
+    },
+    /// The header of a large member; its content follows in slices. The MD5 is still missing.
+    Begin { bytes: Vec<u8>, member: Packed },
+    /// A slice of it.
+    Slice(Vec<u8>),
+    /// Its end: the padding, and the MD5.
+    End { bytes: Vec<u8>, md5: [u8; 16] },
+    /// It failed: everything since `Begin` is void.
+    Abort,
+}
+
+impl Weight for Part {
+    fn weight(&self) -> usize {
+        match self {
+            Self::Members { bytes, .. }
+            | Self::Begin { bytes, .. }
+            | Self::End { bytes, .. }
+            | Self::Slice(bytes) => bytes.len(),
+            Self::Abort => 0,
+        }
+    }
+}
+
+impl Packer<'_> {
+    pub(crate) fn pack(&self, batch: &Batch, output: &mut Output<'_, Part>) {
+        let _scope = scope!("pack");
+        let mut opened = OpenedDirectory::default();
+        if batch.is_large {
+            let member = self.plan.member(batch.places[0]);
+            if let Err(failure) = self.pack_large(&member, &mut opened, output) {
+                self.observer.failed(&failure);
+                output.send(Part::Abort);
+            }
+            return;
+        }
+        let mut bytes = Vec::new();
+        let mut members = Vec::with_capacity(batch.places.len());
+        for &place in &batch.places {
+            let member = self.plan.member(place);
+            let start = bytes.len();
+            match self.pack_small(&member, &mut opened, &mut bytes) {
+                Ok(packed) => members.push(packed),
+                Err(failure) => {
+                    bytes.truncate(start);
+                    self.observer.failed(&failure);
+                }
+            }
+        }
+        output.send(Part::Members { bytes, members });
+    }
+
+    fn pack_small(
+        &self,
+        member: &PlannedMember<'_>,
+        opened: &mut OpenedDirectory,
+        bytes: &mut Vec<u8>,
+    ) -> Result<Packed, Failure> {
+        let start = bytes.len();
+        let mut header = header_of(member, self.owners, self.dialect);
+        let mut packed = self.packed(member);
+        match member.metadata.kind {
+            FileKind::File => {
+                let file = self.open(member, opened)?;
+                self.look_into(&file, member, &mut header)?;
+                self.encode(&header, bytes)?;
+                packed.several_names = self.several_names(member, &header, bytes.len() - start);
+                let md5 = read_content(&file, &header, bytes)
+                    .map_err(|error| unreadable(member, &error))?;
+                check_unchanged(&file, member)?;
+                packed.md5 = Some(md5);
+                bytes.resize(bytes.len() + pad(stored_len(&header, self.dialect)), 0);
+            }
+            FileKind::Symlink => {
+                let directory = self.directory(member.directory, member, opened)?;
+                header.target = directory
+                    .read_link(member.name)
+                    .map_err(|error| unreadable(member, &error))?;
+                self.encode(&header, bytes)?;
+            }
+            FileKind::Directory => {
+                if self.xattrs {
+                    let directory = self.directory(&member.path, member, opened)?;
+                    header.xattrs =
+                        get_xattrs(directory).map_err(|error| unreadable(member, &error))?;
+                }
+                self.encode(&header, bytes)?;
+            }
+            _ => {
+                self.encode(&header, bytes)?;
+            }
+        }
+        packed.len = (bytes.len() - start) as u64;
+        Ok(packed)
+    }
+
+    fn pack_large(
+        &self,
+        member: &PlannedMember<'_>,
+        opened: &mut OpenedDirectory,
+        output: &mut Output<'_, Part>,
+    ) -> Result<(), Failure> {
+        let mut header = header_of(member, self.owners, self.dialect);
+        let file = self.open(member, opened)?;
+        self.look_into(&file, member, &mut header)?;
+        let mut bytes = Vec::new();
+        self.encode(&header, &mut bytes)?;
+        let mut packed = self.packed(member);
+        packed.several_names = self.several_names(member, &header, bytes.len());
+        packed.len = stook_volume::member_len(&header, self.dialect);
+        let pad_len = pad(stored_len(&header, self.dialect));
+        if !output.send(Part::Begin {
+            bytes,
+            member: packed,
+        }) {
+            return Ok(());
+        }
+        let Some(md5) =
+            stream_content(&file, &header, output).map_err(|error| unreadable(member, &error))?
+        else {
+            return Ok(());
+        };
+        check_unchanged(&file, member)?;
+        output.send(Part::End {
+            bytes: vec![0; pad_len],
+            md5,
+        });
+        Ok(())
+    }
+
+    fn encode(&self, header: &Header, bytes: &mut Vec<u8>) -> Result<(), Failure> {
+        let encoded = encode(header, self.dialect, bytes);
+        encoded
+            .map(drop)
+            .map_err(|error| Failure::new("archive", &header.name, error.to_string()))
+    }
+
+    fn packed(&self, member: &PlannedMember<'_>) -> Packed {
+        Packed {
+            name: member.path.clone(),
+            size: content_len(member.metadata),
+            mtime: member.metadata.mtime.into(),
+            md5: None,
+            len: 0,
+            several_names: None,
+        }
+    }
+
+    fn several_names(
+        &self,
+        member: &PlannedMember<'_>,
+        header: &Header,
+        header_len: usize,
+    ) -> Option<Box<SeveralNames>> {
+        let can_be_link = self.dialect == Dialect::Zstash
+            && self.links == Links::Refuse
+            && member.metadata.links > 1;
+        can_be_link.then(|| {
+            Box::new(SeveralNames {
+                identity: member.metadata.identity(),
+                header: header.clone(),
+                header_len,
+            })
+        })
+    }
+
+    fn open(
+        &self,
+        member: &PlannedMember<'_>,
+        opened: &mut OpenedDirectory,
+    ) -> Result<File, Failure> {
+        let directory = self.directory(member.directory, member, opened)?;
+        let _scope = scope!("open");
+        directory
+            .open_file(member.name, self.links)
+            .map_err(|error| Failure::io("open", &member.path, &error))
+    }
+
+    /// Returns the open directory; consecutive members are mostly in the same one.
+    fn directory<'o>(
+        &self,
+        path: &[u8],
+        member: &PlannedMember<'_>,
+        opened: &'o mut OpenedDirectory,
+    ) -> Result<&'o Directory, Failure> {
+        if opened
+            .0
+            .as_ref()
+            .is_none_or(|(open_path, _)| open_path != path)
+        {
+            let _scope = scope!("open directory");
+            let directory = match self.links {
+                Links::Follow => self.source.open_following(path),
+                Links::Refuse => self.source.open_beneath(path),
+            };
+            let directory = directory.map_err(|error| Failure::io("open", &member.path, &error))?;
+            opened.0 = Some((path.to_vec(), directory));
+        }
+        match &opened.0 {
+            Some((_, directory)) => Ok(directory),
+            None => unreachable!("it was put there above"),
+        }
+    }
+
+    /// Adds to the header what only the open file tells: attributes and holes.
+    fn look_into(
+        &self,
+        file: &File,
+        member: &PlannedMember<'_>,
+        header: &mut Header,
+    ) -> Result<(), Failure> {
+        if self.dialect == Dialect::Zstash {
+            return Ok(());
+        }
+        if self.xattrs {
+            let _scope = scope!("xattrs");
+            header.xattrs = get_xattrs(file).map_err(|error| unreadable(member, &error))?;
+        }
+        if member.metadata.blocks.saturating_mul(512) < member.metadata.size {
+            header.sparse = holes(file, header.size).map_err(|error| unreadable(member, &error))?;
+        }
+        Ok(())
+    }
+}
+
+/// The directory that was opened last.
+#[derive(Default)]
+struct OpenedDirectory(Option<(Vec<u8>, Directory)>);
+
+/// Returns the data segments of a file with holes; None if storing them would save nothing.
+fn holes(file: &File, size: u64) -> io::Result<Option<Vec<Segment>>> {
+    let segments: Vec<Segment> = data_segments(file, size)?
+        .into_iter()
+        .map(|found| Segment {
+            offset: found.offset,
+            len: found.len,
+        })
+        .collect();
+    let segments = align_segments(&segments, size);
+    let data: u64 = segments.iter().map(|segment| segment.len).sum();
+    // A line of the map takes at most 40 bytes.
+    let map = 512 + 40 * segments.len() as u64;
+    Ok((data + map < size).then_some(segments))
+}
+
+/// Appends the stored bytes of a file to the buffer; returns the MD5 of its content.
+fn read_content(file: &File, header: &Header, bytes: &mut Vec<u8>) -> io::Result<[u8; 16]> {
+    let Some(segments) = &header.sparse else {
+        let start = append(file, 0, header.size, bytes)?;
+        let _scope = scope!("md5");
+        return Ok(md5_of(&bytes[start..]));
+    };
+    let mut md5 = ContentMd5::new();
+    for segment in segments {
+        let start = append(file, segment.offset, segment.len, bytes)?;
+        md5.update(segment.offset, &bytes[start..]);
+    }
+    Ok(md5.finish(header.size))
+}
+
+/// Sends the stored bytes of a file in slices; returns the MD5 of its content, None if stopped.
+fn stream_content(
+    file: &File,
+    header: &Header,
+    output: &mut Output<'_, Part>,
+) -> io::Result<Option<[u8; 16]>> {
+    let whole = [Segment {
+        offset: 0,
+        len: header.size,
+    }];
+    let segments = header.sparse.as_deref().unwrap_or(&whole);
+    let mut md5 = ContentMd5::new();
+    for segment in segments {
+        let mut position = segment.offset;
+        let end = segment.offset + segment.len;
+        while position < end {
+            let len = (end - position).min(BATCH_BYTES);
+            let mut bytes = Vec::new();
+            append(file, position, len, &mut bytes)?;
+            md5.update(position, &bytes);
+            position += len;
+            if !output.send(Part::Slice(bytes)) {
+                return Ok(None);
+            }
+        }
+    }
+    Ok(Some(md5.finish(header.size)))
+}
+
+fn append(file: &File, offset: u64, len: u64, bytes: &mut Vec<u8>) -> io::Result<usize> {
+    let _scope = scope!("read");
+    let start = bytes.len();
+    let len = usize::try_from(len).map_err(io::Error::other)?;
+    bytes.resize(start + len, 0);
+    let count = read_up_to_at(file, &mut bytes[start..], offset)?;
+    if count < len {
+        return Err(io::Error::other("it shrank while it was read"));
+    }
+    Ok(start)
+}
+
+/// The file must still be what the survey saw: this covers every change from then until now.
+fn check_unchanged(file: &File, member: &PlannedMember<'_>) -> Result<(), Failure> {
+    let _scope = scope!("look again");
+    let now = metadata(file).map_err(|error| Failure::io("look at", &member.path, &error))?;
+    describe_change(member.metadata, &now).map_or(Ok(()), |cause| {
+        Err(Failure::new("archive", &member.path, cause))
+    })
+}
+
+fn describe_change(before: &Metadata, now: &Metadata) -> Option<String> {
+    let cause = if !now.is_same_file(before) || now.kind != before.kind {
+        "another file took its place while it was archived".to_owned()
+    } else if now.size != before.size {
+        let verb = if now.size > before.size {
+            "grew"
+        } else {
+            "shrank"
+        };
+        format!(
+            "it {verb} from {} to {} bytes while it was archived",
+            before.size, now.size
+        )
+    } else if now.mtime != before.mtime {
+        "it changed while it was archived".to_owned()
+    } else {
+        return None;
+    };
+    Some(cause)
+}
+
+fn unreadable(member: &PlannedMember<'_>, error: &io::Error) -> Failure {
+    Failure::io("read", &member.path, error)
+}
+
+fn pad(len: u64) -> usize {
+    usize::try_from(padding(len)).expect("padding is less than a block")
+}

@@ -1,0 +1,380 @@
+//! `reindex`: a new index.db from the volumes alone.
+//!
+//! Every volume is scanned for members, also past damage, and the MD5 of every file is taken from its
+//! bytes. If the old index can still be read, it gives what volumes cannot (runs, deletions, settings),
+//! and it is a witness: an MD5 that it has and the bytes have not is kept, so that `check` goes on
+//! calling the damage by its name.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use stook_index::{Config, Index, Mtime, NewRow, Rebuild, Row, RowId, Volume, VolumeId};
+use stook_sys::{exists, open_file, read_up_to_at};
+use stook_timers::scope;
+use stook_volume::{Depth, Event, HeaderCheck, Member, Scanner, decode};
+
+use crate::ArchiveError;
+use crate::batch::{ContentMd5, Window};
+use crate::folder::Folder;
+use crate::hasher::VolumeHasher;
+use crate::observer::{Damage, Observer, Tally};
+use crate::plan::{BATCH_BYTES, DEFAULT_VOLUME_BYTES};
+
+/// What a `reindex` did.
+#[derive(Debug, Clone, Default)]
+pub struct ReindexReport {
+    /// Volumes read.
+    pub volumes: u64,
+    /// Members found.
+    pub members: u64,
+    /// Bytes of content in them.
+    pub bytes: u64,
+    /// Runs taken over from the old index.
+    pub runs: u64,
+    /// Damages and losses, each told to the observer.
+    pub damages: u64,
+}
+
+/// Rebuilds the index of an archive.
+///
+/// # Errors
+/// `NoVolumes` if there is nothing to read, `Locked` if another process writes, `Volume` if a volume
+/// cannot be read at all, `Interrupted`. The old index stays in place until the new one is complete.
+pub fn reindex(
+    archive: &Path,
+    jobs: usize,
+    observer: &dyn Observer,
+) -> Result<ReindexReport, ArchiveError> {
+    let folder = Folder::new(archive);
+    let _lock = folder.lock()?;
+    let volumes = folder.volumes()?;
+    if volumes.is_empty() {
+        return Err(ArchiveError::NoVolumes {
+            path: archive.to_owned(),
+        });
+    }
+    let observer = Tally::new(observer);
+    let old = open_old(&folder, &observer);
+    let config = old
+        .as_ref()
+        .and_then(|old| old.config().ok())
+        .unwrap_or_else(unknown_config);
+    let mut rebuild = Rebuild::new(folder.index(), &config)?;
+    let mut report = ReindexReport::default();
+    observer.phase("reindex", None, Some(total_len(&folder, &volumes)?));
+    let _scope = scope!("reindex");
+    for &id in &volumes {
+        let reader = VolumeReader {
+            folder: &folder,
+            id,
+            jobs,
+            observer: &observer,
+        };
+        let (volume, found) = reader.read(old.as_ref())?;
+        if observer.is_interrupted() {
+            return Err(ArchiveError::Interrupted);
+        }
+        report.volumes += 1;
+        report.members += found.len() as u64;
+        report.bytes += found.iter().map(|found| found.size).sum::<u64>();
+        rebuild.add_volume(&volume, found.iter().map(Found::as_row))?;
+    }
+    if let Some(old) = &old {
+        note_missing_volumes(old, &volumes, &observer)?;
+        match rebuild.carry_over(old) {
+            Ok(runs) => report.runs = runs as u64,
+            Err(error) => {
+                observer.noted(&format!("runs and deletions cannot be recovered: {error}"));
+            }
+        }
+    }
+    drop(old);
+    rebuild.finish()?;
+    report.damages = observer.damages();
+    Ok(report)
+}
+
+fn open_old(folder: &Folder, observer: &Tally<'_>) -> Option<Index> {
+    let opened = match exists(&folder.index()) {
+        Ok(None) => Err("there is no index.db".to_owned()),
+        _ => Index::open_read(folder.index()).map_err(|error| error.to_string()),
+    };
+    opened
+        .inspect_err(|why| {
+            observer.noted(&format!(
+                "{why}: runs and deletions cannot be recovered, so files that an update found deleted are members again"
+            ));
+        })
+        .ok()
+}
+
+fn unknown_config() -> Config {
+    Config {
+        hpss: "none".to_owned(),
+        maxsize: DEFAULT_VOLUME_BYTES,
+        path: b"unknown".to_vec(),
+    }
+}
+
+fn total_len(folder: &Folder, volumes: &[VolumeId]) -> Result<u64, ArchiveError> {
+    let lens = volumes
+        .iter()
+        .map(|&id| Ok(exists(&folder.volume(id))?.map_or(0, |metadata| metadata.size)));
+    lens.sum()
+}
+
+fn note_missing_volumes(
+    old: &Index,
+    volumes: &[VolumeId],
+    observer: &Tally<'_>,
+) -> Result<(), ArchiveError> {
+    let mut missing: HashMap<VolumeId, u64> = HashMap::new();
+    old.rows(|row| {
+        if volumes.binary_search(&row.volume).is_err() {
+            *missing.entry(row.volume).or_default() += 1;
+        }
+        ControlFlow::Continue(())
+    })?;
+    for (volume, members) in missing {
+        let what = format!("the volume is missing: {members} members of the old index are lost");
+        observer.damaged(&Damage {
+            volume,
+            offset: None,
+            member: None,
+            what,
+        });
+    }
+    Ok(())
+}
+
+/// A member on its way into the new index.
+struct Found {
+    name: Vec<u8>,
+    size: u64,
+    mtime: Mtime,
+    md5: Option<[u8; 16]>,
+    offset: u64,
+}
+
+impl Found {
+    fn as_row(&self) -> NewRow<'_> {
+        NewRow {
+            name: &self.name,
+            size: self.size,
+            mtime: self.mtime,
+            md5: self.md5,
+            offset: self.offset,
+        }
+    }
+}
+
+struct VolumeReader<'a> {
+    folder: &'a Folder,
+    id: VolumeId,
+    jobs: usize,
+    observer: &'a Tally<'a>,
+}
+
+impl VolumeReader<'_> {
+    fn read(&self, old: Option<&Index>) -> Result<(Volume, Vec<Found>), ArchiveError> {
+        let path = self.folder.volume(self.id);
+        let file = open_file(&path)?;
+        let members = self.scan(&file)?;
+        let (mut found, md5) = self.take_md5s(&file, &members);
+        let size = exists(&path)?.map_or(0, |metadata| metadata.size);
+        let mut volume = Volume {
+            id: self.id,
+            size,
+            md5,
+        };
+        if let Some(old) = old {
+            self.compare_with(old, &mut found)?;
+            let records = old.volume_records().unwrap_or_default();
+            let recorded = records
+                .iter()
+                .rev()
+                .find(|record| record.id == self.id && record.size == size);
+            // What the volume had when it was written outweighs what it has now.
+            volume.md5 = recorded.and_then(|record| record.md5).or(md5);
+        }
+        Ok((volume, found))
+    }
+
+    fn scan(&self, file: &File) -> Result<Vec<Member>, ArchiveError> {
+        let _scope = scope!("scan");
+        let mut members = Vec::new();
+        // A header without stook's CRC may promise more content than was written, and swallow members.
+        let depth = if is_stooks(file) {
+            Depth::Headers
+        } else {
+            Depth::Contents
+        };
+        for event in Scanner::new(file, 0).with_depth(depth) {
+            let volume_error = |source| ArchiveError::Volume {
+                path: self.folder.volume(self.id),
+                source,
+            };
+            match event.map_err(volume_error)? {
+                Event::Member(member) => members.push(member),
+                Event::Damage {
+                    offset,
+                    len,
+                    reason,
+                } => {
+                    self.damaged(
+                        Some(offset),
+                        None,
+                        format!("{reason}; {len} bytes are skipped"),
+                    );
+                }
+                Event::End { .. } => {}
+            }
+            if self.observer.is_interrupted() {
+                return Err(ArchiveError::Interrupted);
+            }
+        }
+        Ok(members)
+    }
+
+    /// Takes the MD5 of every file on the workers, and of the volume meanwhile.
+    fn take_md5s(&self, file: &File, members: &[Member]) -> (Vec<Found>, Option<[u8; 16]>) {
+        let _scope = scope!("md5s");
+        let found = Mutex::new(Vec::with_capacity(members.len()));
+        let hasher = VolumeHasher::start(None).unwrap_or_else(VolumeHasher::none);
+        let volume_md5 = std::thread::scope(|scope| {
+            let volume = scope.spawn(|| hash_volume(file, hasher));
+            stook_pool::for_each(self.jobs, members.chunks(256), |members| {
+                let done: Vec<Found> = members
+                    .iter()
+                    .filter_map(|member| self.found(file, member))
+                    .collect();
+                found
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .extend(done);
+            });
+            volume
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
+        let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+        found.sort_unstable_by_key(|found| found.offset);
+        (found, volume_md5)
+    }
+
+    fn found(&self, file: &File, member: &Member) -> Option<Found> {
+        let header = &member.header;
+        let md5 = if header.kind.has_content() {
+            match content_md5(file, member) {
+                Ok(md5) => Some(md5),
+                Err(error) => {
+                    self.damaged(
+                        Some(member.offset),
+                        Some(&header.name),
+                        stook_sys::cause(&error),
+                    );
+                    return None;
+                }
+            }
+        } else {
+            None
+        };
+        self.observer.advanced(1, member.end - member.offset);
+        let size = if header.kind.has_content() {
+            header.size
+        } else {
+            0
+        };
+        Some(Found {
+            name: header.name.clone(),
+            size,
+            mtime: header.mtime.into(),
+            md5,
+            offset: member.offset,
+        })
+    }
+
+    /// Sets what the old index knows better, and names what it knows and the volume has no longer.
+    fn compare_with(&self, old: &Index, found: &mut [Found]) -> Result<(), ArchiveError> {
+        let mut known: HashMap<Vec<u8>, Vec<Row>> = HashMap::new();
+        old.rows_of_volume(self.id, RowId(i64::MIN)..=RowId(i64::MAX), |row| {
+            known
+                .entry(row.name.to_vec())
+                .or_default()
+                .push(row.to_row());
+            ControlFlow::Continue(())
+        })?;
+        for found in found {
+            let Some(rows) = known.get_mut(&found.name) else {
+                continue;
+            };
+            let is_it = |row: &Row| {
+                row.size == found.size && (row.mtime.0 - found.mtime.0).abs() <= 1_000_000
+            };
+            let Some(at) = rows.iter().position(is_it) else {
+                continue;
+            };
+            let row = rows.remove(at);
+            // Headers of old writers have whole seconds only.
+            found.mtime = row.mtime;
+            if row.md5.is_some() && found.md5 != row.md5 {
+                found.md5 = row.md5;
+                let what = "its content does not have the MD5 in the old index".to_owned();
+                self.damaged(Some(found.offset), Some(&found.name), what);
+            }
+        }
+        let mut lost: Vec<Row> = known.into_values().flatten().collect();
+        lost.sort_by_key(|row| row.id);
+        for row in lost {
+            self.damaged(
+                None,
+                Some(&row.name),
+                "it is in the old index, but not in the volume".to_owned(),
+            );
+        }
+        Ok(())
+    }
+
+    fn damaged(&self, offset: Option<u64>, member: Option<&[u8]>, what: String) {
+        self.observer.damaged(&Damage {
+            volume: self.id,
+            offset,
+            member: member.map(<[u8]>::to_vec),
+            what,
+        });
+    }
+}
+
+fn is_stooks(file: &File) -> bool {
+    decode(file, 0)
+        .is_ok_and(|member| member.is_some_and(|member| member.checksum == HeaderCheck::Verified))
+}
+
+fn content_md5(file: &File, member: &Member) -> io::Result<[u8; 16]> {
+    let window = Window::read(file, member.data_offset, member.data_len.min(BATCH_BYTES))?;
+    let mut md5 = ContentMd5::new();
+    window.content(member, |offset, bytes| {
+        md5.update(offset, bytes);
+        io::Result::Ok(())
+    })?;
+    Ok(md5.finish(member.header.size))
+}
+
+/// None if the volume cannot be read to its end.
+fn hash_volume(file: &File, hasher: VolumeHasher) -> Option<[u8; 16]> {
+    let mut offset = 0;
+    loop {
+        let mut bytes = vec![0; usize::try_from(BATCH_BYTES).ok()?];
+        let count = read_up_to_at(file, &mut bytes, offset).ok()?;
+        if count == 0 {
+            return hasher.finish();
+        }
+        bytes.truncate(count);
+        offset += count as u64;
+        hasher.update(bytes);
+    }
+}

@@ -1,0 +1,326 @@
+//! One pass over the source: what is there, and how it differs from the archive.
+
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+
+use md5::{Digest, Md5};
+use stook_index::{Index, Known, KnownRow, Mtime};
+use stook_sys::{Directory, FileId, FileKind, Links, Metadata};
+use stook_timers::scope;
+use stook_tree::{Filter, Listing, Visitor, WalkError, WalkOptions, walk};
+
+use crate::observer::{Failure, Observer};
+
+/// What to look at, and how.
+pub(crate) struct SurveyOptions<'a> {
+    pub(crate) filter: &'a Filter,
+    pub(crate) links: Links,
+    pub(crate) jobs: usize,
+    /// Archive every directory, not only empty ones.
+    pub(crate) directories: bool,
+    /// Compare the content of files that look unchanged.
+    pub(crate) compare_content: bool,
+    /// The archive's folder, which is never archived.
+    pub(crate) leave_out: Option<FileId>,
+}
+
+/// What the archive holds of the source, if there is an archive.
+pub(crate) struct Held<'a> {
+    pub(crate) known: &'a Known,
+    pub(crate) index: &'a Mutex<Index>,
+}
+
+/// An entry against the archive.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Comparison {
+    New,
+    Same,
+    Changed(KnownRow),
+}
+
+/// Receives every entry that passes the filter and is new or changed.
+pub(crate) trait Sink: Sync {
+    fn differs(&self, path: &[u8], metadata: &Metadata, comparison: Comparison);
+}
+
+/// Entries of one directory that are to be archived.
+///
+/// Groups sorted by path, each with itself first and then its files by name, are in archive order:
+/// that of the key (directory, name), with a directory as the first of its own group. A symbolic link
+/// to a directory is a group, too, because zstash sorts it so.
+#[derive(Debug)]
+pub(crate) struct Group {
+    pub(crate) path: Vec<u8>,
+    pub(crate) own: Option<Metadata>,
+    pub(crate) listing: Option<Listing>,
+}
+
+/// The result of a survey.
+#[derive(Debug, Default)]
+pub(crate) struct Survey {
+    /// New and changed entries, in archive order.
+    pub(crate) groups: Vec<Group>,
+    /// First name, in archive order, of every file with several names.
+    pub(crate) link_names: HashMap<FileId, Vec<u8>>,
+    /// Files with several names that the archive holds as they are.
+    pub(crate) held_links: Vec<(Vec<u8>, FileId)>,
+    /// Paths that could not be looked at: nothing is known about them and what is below.
+    pub(crate) unseen: Vec<Vec<u8>>,
+    pub(crate) entries: u64,
+    pub(crate) unchanged: u64,
+}
+
+struct Surveyor<'a> {
+    source: &'a Directory,
+    options: &'a SurveyOptions<'a>,
+    held: Option<&'a Held<'a>>,
+    observer: &'a dyn Observer,
+    sink: Option<&'a dyn Sink>,
+    found: Mutex<Survey>,
+    entries: AtomicU64,
+    unchanged: AtomicU64,
+}
+
+/// Walks the source once. Files that the archive holds as they are drop out at once.
+pub(crate) fn survey(
+    source: &Directory,
+    options: &SurveyOptions<'_>,
+    held: Option<&Held<'_>>,
+    sink: Option<&dyn Sink>,
+    observer: &dyn Observer,
+) -> Survey {
+    let _scope = scope!("survey");
+    let surveyor = Surveyor {
+        source,
+        options,
+        held,
+        observer,
+        sink,
+        found: Mutex::default(),
+        entries: AtomicU64::new(0),
+        unchanged: AtomicU64::new(0),
+    };
+    let walk_options = WalkOptions {
+        jobs: options.jobs,
+        links: options.links,
+        leave_out: options.leave_out,
+    };
+    walk(source, &walk_options, &surveyor);
+    let mut found = surveyor
+        .found
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner);
+    found.entries = surveyor.entries.into_inner();
+    found.unchanged = surveyor.unchanged.into_inner();
+    let _scope = scope!("sort");
+    found.groups.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+    found
+}
+
+impl Visitor for Surveyor<'_> {
+    fn prunes(&self, path: &[u8]) -> bool {
+        self.options.filter.prunes(path)
+    }
+
+    fn directory(&self, mut listing: Listing) {
+        let _scope = scope!("compare");
+        let path = std::mem::take(&mut listing.path);
+        let mut groups = Vec::new();
+        let own = self
+            .is_wanted_directory(&path, &listing)
+            .then_some(listing.metadata);
+        let mut full_path = path.clone();
+        listing.retain(|name, entry| {
+            set_name(&mut full_path, &path, name);
+            let is_kept = self.is_wanted(&full_path, &entry.metadata);
+            if is_kept && entry.leads_to_directory {
+                groups.push(Group {
+                    path: full_path.clone(),
+                    own: Some(entry.metadata),
+                    listing: None,
+                });
+                return false;
+            }
+            is_kept
+        });
+        if own.is_some() || !listing.entries.is_empty() {
+            let listing = (!listing.entries.is_empty()).then_some(listing);
+            groups.push(Group { path, own, listing });
+        }
+        if !groups.is_empty() {
+            self.lock().groups.append(&mut groups);
+        }
+    }
+
+    fn failed(&self, error: WalkError) {
+        self.observer
+            .failed(&Failure::io(error.operation, &error.path, &error.source));
+        self.lock().unseen.push(error.path);
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.observer.is_interrupted()
+    }
+}
+
+impl Surveyor<'_> {
+    /// Looked up even when it is not to be archived, so that it does not count as deleted.
+    fn is_wanted_directory(&self, path: &[u8], listing: &Listing) -> bool {
+        if path.is_empty() || !self.options.filter.selects(path) {
+            return false;
+        }
+        let comparison = self.compare(path, &listing.metadata);
+        if !self.options.directories && !listing.is_empty {
+            return false;
+        }
+        self.count(path, &listing.metadata, comparison)
+    }
+
+    fn is_wanted(&self, path: &[u8], metadata: &Metadata) -> bool {
+        if !self.options.filter.selects(path) {
+            return false;
+        }
+        if metadata.kind == FileKind::Socket {
+            self.observer.skipped(path, "it is a socket");
+            return false;
+        }
+        let comparison = self.compare(path, metadata);
+        if metadata.kind == FileKind::File
+            && metadata.links > 1
+            && self.options.links == Links::Refuse
+        {
+            self.note_link(path, metadata, comparison);
+        }
+        self.count(path, metadata, comparison)
+    }
+
+    fn count(&self, path: &[u8], metadata: &Metadata, comparison: Comparison) -> bool {
+        self.entries.fetch_add(1, Relaxed);
+        self.observer.advanced(1, 0);
+        if matches!(comparison, Comparison::Same) {
+            self.unchanged.fetch_add(1, Relaxed);
+            return false;
+        }
+        if let Some(sink) = self.sink {
+            sink.differs(path, metadata, comparison);
+        }
+        true
+    }
+
+    fn compare(&self, path: &[u8], metadata: &Metadata) -> Comparison {
+        let Some(held) = self.held else {
+            return Comparison::New;
+        };
+        let Some(row) = held.known.lookup(path) else {
+            return Comparison::New;
+        };
+        if !is_same(&row, metadata)
+            || (self.options.compare_content && self.content_differs(held, path, &row, metadata))
+        {
+            return Comparison::Changed(row);
+        }
+        Comparison::Same
+    }
+
+    fn content_differs(
+        &self,
+        held: &Held<'_>,
+        path: &[u8],
+        row: &KnownRow,
+        metadata: &Metadata,
+    ) -> bool {
+        let Some(id) = row.id.filter(|_| metadata.kind == FileKind::File) else {
+            return false;
+        };
+        let index = held.index.lock().unwrap_or_else(PoisonError::into_inner);
+        let archived = index.row(id).ok().flatten().and_then(|row| row.md5);
+        drop(index);
+        // A file that cannot be read counts as changed: archiving it will name the failure.
+        archived.is_none() || content_md5(self.source, path, self.options.links).ok() != archived
+    }
+
+    fn note_link(&self, path: &[u8], metadata: &Metadata, comparison: Comparison) {
+        let mut found = self.lock();
+        if matches!(comparison, Comparison::Same) {
+            found.held_links.push((path.to_vec(), metadata.identity()));
+        }
+        let first = found
+            .link_names
+            .entry(metadata.identity())
+            .or_insert_with(|| path.to_vec());
+        if archive_order(path, first) == Ordering::Less {
+            *first = path.to_vec();
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Survey> {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn is_same(row: &KnownRow, metadata: &Metadata) -> bool {
+    let size = if metadata.kind == FileKind::File {
+        metadata.size
+    } else {
+        0
+    };
+    row.size == size
+        && row.mtime == Mtime::from(metadata.mtime)
+        && row.is_file == (metadata.kind == FileKind::File)
+}
+
+fn content_md5(source: &Directory, path: &[u8], links: Links) -> std::io::Result<[u8; 16]> {
+    let (parent, name) = split(path);
+    let directory = match links {
+        Links::Follow => source.open_following(parent)?,
+        Links::Refuse => source.open_beneath(parent)?,
+    };
+    let file = directory.open_file(name, links)?;
+    let mut md5 = Md5::new();
+    let mut buffer = vec![0; 256 << 10];
+    let mut offset = 0;
+    loop {
+        let count = stook_sys::read_up_to_at(&file, &mut buffer, offset)?;
+        if count == 0 {
+            return Ok(md5.finalize().into());
+        }
+        md5.update(&buffer[..count]);
+        offset += count as u64;
+    }
+}
+
+/// Splits a path into its directory and its last name.
+pub(crate) fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    match path.iter().rposition(|&byte| byte == b'/') {
+        Some(slash) => (&path[..slash], &path[slash + 1..]),
+        None => (&[], path),
+    }
+}
+
+pub(crate) fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
+    if directory.is_empty() {
+        name.to_vec()
+    } else {
+        [directory, b"/", name].concat()
+    }
+}
+
+fn set_name(path: &mut Vec<u8>, directory: &[u8], name: &[u8]) {
+    path.truncate(directory.len());
+    if !directory.is_empty() {
+        path.push(b'/');
+    }
+    path.extend_from_slice(name);
+}
+
+pub(crate) fn archive_order(a: &[u8], b: &[u8]) -> Ordering {
+    split(a).cmp(&split(b))
+}
+
+/// Opens a source directory, and says so if it is none.
+pub(crate) fn open_source(path: &Path) -> Result<Directory, crate::ArchiveError> {
+    Ok(Directory::open(path)?)
+}
