@@ -1,0 +1,293 @@
+//! What was typed. Help, man pages, completions and `docs/commands.md` all come from here.
+
+#![expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch that the user types"
+)]
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::builder::Styles;
+use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand, ValueEnum};
+
+/// Keep trees of millions of small files as a few big ones
+///
+/// stook archives a tree into plain tar volumes with an SQLite index, updates the archive in seconds,
+/// checks it, and brings files back. zstash reads what stook writes, and the other way round.
+#[derive(Debug, Parser)]
+#[command(name = "stook", version, styles = Styles::plain(), max_term_width = 100, disable_help_subcommand = true)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+/// Options of every command.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Common {
+    /// Name every file that is done, and show where the time went
+    #[arg(short, long, global = true, conflicts_with = "quiet")]
+    pub(crate) verbose: bool,
+    /// Print nothing but data and errors
+    #[arg(short, long, global = true)]
+    pub(crate) quiet: bool,
+    /// Show no progress bar
+    #[arg(long, global = true)]
+    pub(crate) no_progress: bool,
+    /// Print data as JSON, one object a line
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Measure where the time goes and print it at the end
+    #[arg(long, global = true, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "tree")]
+    pub(crate) timings: Option<TimingsFormat>,
+    /// Write the timings to a file instead of stderr
+    #[arg(long, global = true, value_name = "FILE", requires = "timings")]
+    pub(crate) timings_to: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum TimingsFormat {
+    /// An indented table
+    Tree,
+    /// One JSON object
+    Json,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Archive a tree
+    ///
+    /// The folder ARCHIVE is made; it gets the volumes 000000.tar, 000001.tar and so on, and index.db.
+    /// A run that was interrupted goes on where it was when the same command is given again.
+    Create(WriteArgs),
+    /// Archive what has changed since
+    ///
+    /// New and changed files go into new volumes; older versions stay in the archive. A file counts as
+    /// changed if its size, its kind, or its modification time to the microsecond differs. Names that
+    /// are gone are recorded as deleted.
+    Update(UpdateArgs),
+    /// Show how a tree differs from an archive
+    Diff(DiffArgs),
+    /// Look for damage in an archive
+    ///
+    /// Reads every byte of the volumes once: the MD5 of every file, every header against the index, and
+    /// all that lies between. Ends with status 4 if anything is not as it was written.
+    Check(CheckArgs),
+    /// List what an archive holds
+    List(ListArgs),
+    /// Print one file of an archive
+    Cat(CatArgs),
+    /// Bring files back from an archive
+    ///
+    /// Files that are there already with the same size and time are left alone, so an extraction that
+    /// was interrupted goes on when it is started again. Nothing is written outside of the target.
+    Extract(ExtractArgs),
+    /// Rebuild index.db from the volumes
+    Reindex(ReindexArgs),
+    /// Print shell completions
+    Completions(CompletionsArgs),
+    /// Write man pages into a folder
+    Man(ManArgs),
+    /// Print the reference of all commands as Markdown
+    #[command(hide = true)]
+    Reference,
+}
+
+/// Which paths; patterns match the whole path, `*` also crosses `/`.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct FilterArgs {
+    /// Only paths that match; may be repeated
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) include: Vec<OsString>,
+    /// Not paths that match, even if included; may be repeated
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) exclude: Vec<OsString>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct WriteArgs {
+    /// The tree to archive
+    pub(crate) source: PathBuf,
+    /// The archive's folder
+    pub(crate) archive: PathBuf,
+    #[command(flatten)]
+    pub(crate) filter: FilterArgs,
+    /// Begin a new volume before one gets longer than this [default: 256GiB, or as created]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) volume_size: Option<String>,
+    /// Archive what symbolic links lead to instead of the links
+    #[arg(long)]
+    pub(crate) follow_symlinks: bool,
+    /// Print what would be written, and write nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Number of threads that read [default: number of processors]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) jobs: Option<u16>,
+    /// Do not take the MD5 of whole volumes
+    #[arg(long)]
+    pub(crate) no_volume_md5: bool,
+    /// Archive every directory with its mode and times [default, except with --compat zstash]
+    #[arg(long, overrides_with = "no_directories")]
+    pub(crate) directories: bool,
+    /// Archive only empty directories
+    #[arg(long)]
+    pub(crate) no_directories: bool,
+    /// Take the write permission from finished volumes [default]
+    #[arg(long, overrides_with = "no_read_only_volumes")]
+    pub(crate) read_only_volumes: bool,
+    /// Leave finished volumes writable
+    #[arg(long)]
+    pub(crate) no_read_only_volumes: bool,
+    /// Leave out extended attributes and access control lists
+    #[arg(long)]
+    pub(crate) no_xattrs: bool,
+    /// Write volumes byte for byte as another program does
+    #[arg(long, value_name = "PROGRAM")]
+    pub(crate) compat: Option<Compat>,
+    /// Make finished work durable after this many bytes, for an interrupted run to go on from
+    #[arg(long, value_name = "SIZE", hide = true)]
+    pub(crate) checkpoint_size: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Compat {
+    /// zstash 1.6: hard links as such, no attributes, holes filled, only empty directories
+    Zstash,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct UpdateArgs {
+    #[command(flatten)]
+    pub(crate) write: WriteArgs,
+    /// Compare the content of files whose size and time are unchanged
+    #[arg(long)]
+    pub(crate) checksum: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct DiffArgs {
+    /// The tree to compare
+    pub(crate) source: PathBuf,
+    /// The archive's folder
+    pub(crate) archive: PathBuf,
+    #[command(flatten)]
+    pub(crate) filter: FilterArgs,
+    /// Compare the content of files whose size and time are unchanged
+    #[arg(long)]
+    pub(crate) checksum: bool,
+    /// Compare what symbolic links lead to instead of the links
+    #[arg(long)]
+    pub(crate) follow_symlinks: bool,
+    /// Do not compare directories that are not empty
+    #[arg(long)]
+    pub(crate) no_directories: bool,
+    /// Number of threads [default: number of processors]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) jobs: Option<u16>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct CheckArgs {
+    /// The archive's folder
+    pub(crate) archive: PathBuf,
+    /// Check only members that match
+    #[arg(value_name = "PATTERN")]
+    pub(crate) patterns: Vec<OsString>,
+    /// Take the MD5 of every whole volume, too
+    #[arg(long, conflicts_with = "patterns")]
+    pub(crate) volumes: bool,
+    /// Number of threads [default: number of processors]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) jobs: Option<u16>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ListArgs {
+    /// The archive's folder
+    pub(crate) archive: PathBuf,
+    /// List only members that match
+    #[arg(value_name = "PATTERN")]
+    pub(crate) patterns: Vec<OsString>,
+    /// Show size, time, MD5, volume and offset, too
+    #[arg(short, long)]
+    pub(crate) long: bool,
+    /// List older versions and deleted files, too
+    #[arg(short, long)]
+    pub(crate) all: bool,
+    /// End names with NUL instead of a line break, and escape nothing
+    #[arg(short = '0', long, conflicts_with_all = ["long", "json"])]
+    pub(crate) null: bool,
+    /// List the runs that wrote the archive instead of its members
+    #[arg(long, conflicts_with_all = ["patterns", "all", "null", "as_of"])]
+    pub(crate) runs: bool,
+    #[command(flatten)]
+    pub(crate) as_of: AsOfArgs,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct AsOfArgs {
+    /// The state after a run (its number) or at a time (as in 2026-11-21 or 2026-11-21T18:30, UTC)
+    #[arg(long, value_name = "RUN|TIME")]
+    pub(crate) as_of: Option<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct CatArgs {
+    /// The archive's folder
+    pub(crate) archive: PathBuf,
+    /// Path of the file in the tree
+    pub(crate) path: OsString,
+    #[command(flatten)]
+    pub(crate) as_of: AsOfArgs,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ExtractArgs {
+    /// The archive's folder
+    pub(crate) archive: PathBuf,
+    /// Extract only members that match
+    #[arg(value_name = "PATTERN")]
+    pub(crate) patterns: Vec<OsString>,
+    /// The folder to extract into; it is made
+    #[arg(long, value_name = "DIR")]
+    pub(crate) into: PathBuf,
+    #[command(flatten)]
+    pub(crate) as_of: AsOfArgs,
+    /// Leave files alone that are there and differ
+    #[arg(long)]
+    pub(crate) no_overwrite: bool,
+    /// As the superuser, bring back set-id bits and devices
+    #[arg(long)]
+    pub(crate) same_permissions: bool,
+    /// Leave out extended attributes and access control lists
+    #[arg(long)]
+    pub(crate) no_xattrs: bool,
+    /// Number of threads [default: number of processors]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) jobs: Option<u16>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ReindexArgs {
+    /// The archive's folder
+    pub(crate) archive: PathBuf,
+    /// Number of threads [default: number of processors]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) jobs: Option<u16>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    #[arg(action = ArgAction::Set)]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ManArgs {
+    /// The folder, which is made
+    pub(crate) folder: PathBuf,
+}

@@ -1,0 +1,25 @@
+//! The `stook` program: arguments, messages, exit codes. The work is done by the libraries.
+//!
+//! `args` holds what was typed and touches nothing; `options` checks it and turns it into the options
+//! of the libraries; `run` has one function for each command.
+
+mod args;
+mod exit;
+mod options;
+mod output;
+mod progress;
+mod reference;
+mod run;
+mod size;
+mod timings;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    match args::Args::try_parse() {
+        Ok(args) => run::run(args),
+        Err(error) => exit::usage_error(&error),
+    }
+}

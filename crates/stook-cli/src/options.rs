@@ -1,0 +1,160 @@
+//! From what was typed to the options of the libraries. The archive may be opened, nothing is written.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+use stook_archive::{
+    AsOf, CheckOptions, Dialect, DiffOptions, ExtractOptions, ListOptions, Mtime, RunId, When,
+    WriteOptions, state_at,
+};
+use stook_sys::Links;
+use stook_tree::{Filter, Pattern};
+
+use crate::args::{
+    AsOfArgs, CheckArgs, Compat, DiffArgs, ExtractArgs, FilterArgs, ListArgs, WriteArgs,
+};
+use crate::exit::CliError;
+use crate::size;
+
+pub(crate) fn write_options(args: &WriteArgs) -> Result<WriteOptions, CliError> {
+    let is_zstash = matches!(args.compat, Some(Compat::Zstash));
+    let defaults = WriteOptions::default();
+    let checkpoint_bytes = size_option("--checkpoint-size", args.checkpoint_size.as_deref())?;
+    Ok(WriteOptions {
+        filter: filter(&args.filter),
+        volume_bytes: size_option("--volume-size", args.volume_size.as_deref())?,
+        links: links(args.follow_symlinks),
+        jobs: jobs(args.jobs),
+        dialect: if is_zstash {
+            Dialect::Zstash
+        } else {
+            Dialect::Stook
+        },
+        directories: if is_zstash {
+            args.directories
+        } else {
+            !args.no_directories
+        },
+        xattrs: !args.no_xattrs && !is_zstash,
+        volume_md5: !args.no_volume_md5,
+        read_only_volumes: !args.no_read_only_volumes,
+        is_dry_run: args.dry_run,
+        checkpoint_bytes: checkpoint_bytes.unwrap_or(defaults.checkpoint_bytes),
+        ..defaults
+    })
+}
+
+pub(crate) fn diff_options(args: &DiffArgs) -> DiffOptions {
+    DiffOptions {
+        filter: filter(&args.filter),
+        links: links(args.follow_symlinks),
+        compare_content: args.checksum,
+        jobs: jobs(args.jobs),
+        directories: !args.no_directories,
+    }
+}
+
+pub(crate) fn check_options(args: &CheckArgs) -> CheckOptions {
+    CheckOptions {
+        patterns: patterns(&args.patterns),
+        whole_volumes: args.volumes,
+        jobs: jobs(args.jobs),
+    }
+}
+
+pub(crate) fn extract_options(args: &ExtractArgs) -> Result<ExtractOptions, CliError> {
+    Ok(ExtractOptions {
+        patterns: patterns(&args.patterns),
+        as_of: as_of(&args.archive, &args.as_of)?,
+        jobs: jobs(args.jobs),
+        no_overwrite: args.no_overwrite,
+        same_permissions: args.same_permissions,
+        xattrs: !args.no_xattrs,
+    })
+}
+
+pub(crate) fn list_options(args: &ListArgs) -> Result<ListOptions, CliError> {
+    Ok(ListOptions {
+        patterns: patterns(&args.patterns),
+        as_of: as_of(&args.archive, &args.as_of)?,
+        all_versions: args.all,
+    })
+}
+
+pub(crate) fn as_of(archive: &Path, args: &AsOfArgs) -> Result<AsOf, CliError> {
+    match &args.as_of {
+        None => Ok(AsOf::Now),
+        Some(text) => Ok(state_at(archive, when(text)?)?),
+    }
+}
+
+pub(crate) fn jobs(typed: Option<u16>) -> usize {
+    typed.map_or_else(stook_sys::available_cpus, usize::from)
+}
+
+fn links(follow: bool) -> Links {
+    if follow { Links::Follow } else { Links::Refuse }
+}
+
+fn filter(args: &FilterArgs) -> Filter {
+    Filter {
+        include: patterns(&args.include),
+        exclude: patterns(&args.exclude),
+    }
+}
+
+fn patterns(texts: &[OsString]) -> Vec<Pattern> {
+    texts
+        .iter()
+        .map(|text| Pattern::new(text.as_bytes()))
+        .collect()
+}
+
+fn size_option(option: &'static str, text: Option<&str>) -> Result<Option<u64>, CliError> {
+    let parse = |text: &str| {
+        size::parse(text).map_err(|why| CliError::Option {
+            option,
+            value: text.to_owned(),
+            why,
+        })
+    };
+    text.map(parse).transpose()
+}
+
+fn when(text: &str) -> Result<When, CliError> {
+    if let Ok(run) = text.parse() {
+        return Ok(When::Run(RunId(run)));
+    }
+    let time = text.parse::<jiff::Timestamp>().or_else(|_| {
+        text.parse::<DateTime>()
+            .and_then(|civil| civil.to_zoned(TimeZone::UTC))
+            .map(|zoned| zoned.timestamp())
+    });
+    match time {
+        Ok(time) => Ok(When::Time(Mtime(time.as_microsecond()))),
+        Err(_) => Err(CliError::Option {
+            option: "--as-of",
+            value: text.to_owned(),
+            why: "it is neither the number of a run nor a time such as 2026-11-21T18:30".to_owned(),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_runs_or_times() {
+        let is = |text: &str| when(text).unwrap();
+        assert_eq!(is("3"), When::Run(RunId(3)));
+        assert_eq!(is("1970-01-02"), When::Time(Mtime(86_400_000_000)));
+        assert_eq!(is("1970-01-01T00:00:01.5"), When::Time(Mtime(1_500_000)));
+        assert_eq!(is("1970-01-01 01:00"), When::Time(Mtime(3_600_000_000)));
+        assert_eq!(is("1970-01-01T01:00+01:00"), When::Time(Mtime(0)));
+        assert!(when("yesterday").is_err());
+    }
+}

@@ -1,0 +1,101 @@
+//! What is printed: data on stdout, messages on stderr, each by one function.
+
+use std::io::{self, StdoutLock, Write};
+use std::sync::{Mutex, PoisonError};
+
+use serde::Serialize;
+
+/// Whoever draws a progress bar puts a function here that takes it off the screen while a line is
+/// printed.
+static AROUND: Mutex<Option<indicatif::ProgressBar>> = Mutex::new(None);
+
+/// Names the progress bar that messages must not run into.
+pub(crate) fn set_bar(bar: Option<indicatif::ProgressBar>) {
+    *AROUND.lock().unwrap_or_else(PoisonError::into_inner) = bar;
+}
+
+/// Prints a message.
+pub(crate) fn message(text: &str) {
+    let bar = AROUND
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .clone();
+    let print = || {
+        // Nowhere is left to say that stderr is gone.
+        let _ = writeln!(io::stderr().lock(), "{text}");
+    };
+    match bar {
+        Some(bar) => bar.suspend(print),
+        None => print(),
+    }
+}
+
+/// Prints an error, and advice if there is some.
+pub(crate) fn error(text: &str, hint: Option<&str>) {
+    message(&format!("error: {text}"));
+    if let Some(hint) = hint {
+        message(&format!("hint: {hint}"));
+    }
+}
+
+/// stdout for data, buffered.
+pub(crate) struct Data {
+    out: io::BufWriter<StdoutLock<'static>>,
+}
+
+impl Data {
+    pub(crate) fn new() -> Self {
+        Self {
+            out: io::BufWriter::with_capacity(64 << 10, io::stdout().lock()),
+        }
+    }
+
+    pub(crate) fn line(&mut self, text: &str) -> io::Result<()> {
+        self.out.write_all(text.as_bytes())?;
+        self.out.write_all(b"\n")
+    }
+
+    pub(crate) fn json(&mut self, value: &impl Serialize) -> io::Result<()> {
+        serde_json::to_writer(&mut self.out, value)?;
+        self.out.write_all(b"\n")
+    }
+
+    pub(crate) fn bytes(&mut self) -> &mut impl Write {
+        &mut self.out
+    }
+
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// A path in JSON: as text, and as hexadecimal bytes where the text is not exact.
+#[derive(Debug, Serialize)]
+pub(crate) struct JsonPath {
+    path: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path_hex: Option<String>,
+}
+
+impl JsonPath {
+    pub(crate) fn new(path: &[u8]) -> Self {
+        match std::str::from_utf8(path) {
+            Ok(text) => Self {
+                path: text.to_owned(),
+                path_hex: None,
+            },
+            Err(_) => Self {
+                path: String::from_utf8_lossy(path).into_owned(),
+                path_hex: Some(hex(path)),
+            },
+        }
+    }
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").expect("a String takes all");
+        text
+    })
+}

@@ -1,0 +1,366 @@
+//! Tells the user what an operation tells: failures as they come, a bar on a terminal, and at the end
+//! where the time went, phase by phase.
+
+use std::io::IsTerminal;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
+use stook_archive::{Damage, Failure, Observer};
+use stook_sys::{display_bytes, peak_memory, reset_peak_memory};
+
+use crate::args::Common;
+use crate::output::{self, Data, JsonPath, hex};
+
+/// Time before a bar appears: what is over sooner needs none.
+const BAR_DELAY: Duration = Duration::from_millis(250);
+
+/// Redraws a second at most.
+const BAR_HERTZ: u8 = 20;
+
+pub(crate) struct Reporter {
+    verbosity: Verbosity,
+    is_json: bool,
+    has_bar: bool,
+    interrupted: Arc<AtomicBool>,
+    entries: AtomicU64,
+    bytes: AtomicU64,
+    state: Mutex<State>,
+}
+
+/// How much is told besides data and errors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verbosity {
+    Quiet,
+    Default,
+    Verbose,
+}
+
+impl Verbosity {
+    fn of(common: &Common) -> Self {
+        match (common.quiet, common.verbose) {
+            (true, _) => Self::Quiet,
+            (false, true) => Self::Verbose,
+            (false, false) => Self::Default,
+        }
+    }
+}
+
+#[derive(Default)]
+struct State {
+    phases: Vec<Phase>,
+    current: Option<(&'static str, Instant)>,
+    bar: Option<Bar>,
+}
+
+struct Bar {
+    bar: ProgressBar,
+    counts_bytes: bool,
+}
+
+/// A finished phase.
+#[derive(Debug, Clone, Serialize)]
+struct Phase {
+    name: &'static str,
+    seconds: f64,
+    share: f64,
+    files: u64,
+    bytes: u64,
+    files_per_second: f64,
+    megabytes_per_second: f64,
+    peak_memory_bytes: Option<u64>,
+}
+
+impl Reporter {
+    pub(crate) fn new(common: &Common) -> Self {
+        let interrupted = Arc::new(AtomicBool::new(false));
+        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+            // The first signal asks to end; a second one ends at once. Without a handler the default
+            // holds, which ends at once, too.
+            let _ = signal_hook::flag::register_conditional_shutdown(
+                signal,
+                130,
+                Arc::clone(&interrupted),
+            );
+            let _ = signal_hook::flag::register(signal, Arc::clone(&interrupted));
+        }
+        Self {
+            verbosity: Verbosity::of(common),
+            is_json: common.json,
+            has_bar: !common.quiet && !common.no_progress && std::io::stderr().is_terminal(),
+            interrupted,
+            entries: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            state: Mutex::default(),
+        }
+    }
+
+    /// Prints one line that says what was done.
+    pub(crate) fn summary(&self, text: &str) {
+        if self.verbosity != Verbosity::Quiet {
+            output::message(text);
+        }
+    }
+
+    /// Ends the last phase; with `--verbose`, prints the table of phases.
+    pub(crate) fn finish(&self) {
+        let mut state = self.state();
+        self.end_phase(&mut state);
+        let phases = with_shares(std::mem::take(&mut state.phases));
+        drop(state);
+        if self.verbosity != Verbosity::Verbose || phases.is_empty() {
+            return;
+        }
+        if self.is_json {
+            self.print_json(&serde_json::json!({ "type": "phases", "phases": phases }));
+        } else {
+            output::message(&phase_table(&phases));
+        }
+    }
+
+    fn end_phase(&self, state: &mut State) {
+        if let Some(Bar { bar, .. }) = state.bar.take() {
+            bar.finish_and_clear();
+            output::set_bar(None);
+        }
+        let (files, bytes) = (
+            self.entries.swap(0, Ordering::Relaxed),
+            self.bytes.swap(0, Ordering::Relaxed),
+        );
+        if let Some((name, started)) = state.current.take() {
+            state
+                .phases
+                .push(Phase::new(name, started.elapsed(), files, bytes));
+        }
+    }
+
+    fn begin_bar(
+        &self,
+        name: &'static str,
+        entries: Option<u64>,
+        bytes: Option<u64>,
+    ) -> Option<Bar> {
+        if !self.has_bar {
+            return None;
+        }
+        let (total, counts_bytes) = match (entries, bytes) {
+            (_, Some(bytes)) if bytes > 0 => (Some(bytes), true),
+            (entries, _) => (entries, false),
+        };
+        let template = match (total.is_some(), counts_bytes) {
+            (true, true) => {
+                "{prefix} {wide_bar} {bytes}/{total_bytes}  {msg}  {bytes_per_sec}  {eta}"
+            }
+            (true, false) => "{prefix} {wide_bar} {human_pos}/{human_len}  {per_sec}  {eta}",
+            (false, _) => "{prefix} {human_pos} files  {per_sec}  {elapsed}",
+        };
+        let style =
+            ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+        let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::hidden())
+            .with_style(style)
+            .with_prefix(name);
+        output::set_bar(Some(bar.clone()));
+        Some(Bar { bar, counts_bytes })
+    }
+
+    fn draw(&self) {
+        let entries = self.entries.load(Ordering::Relaxed);
+        // Looked at now and then only: a lock for every file would be felt.
+        if !entries.is_multiple_of(64) {
+            return;
+        }
+        let Ok(state) = self.state.try_lock() else {
+            return;
+        };
+        let (Some(Bar { bar, counts_bytes }), Some((_, started))) = (&state.bar, state.current)
+        else {
+            return;
+        };
+        if bar.is_hidden() && started.elapsed() >= BAR_DELAY {
+            bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(BAR_HERTZ));
+        }
+        if *counts_bytes {
+            bar.set_message(format!("{} files", crate::size::grouped(entries)));
+            bar.set_position(self.bytes.load(Ordering::Relaxed));
+        } else {
+            bar.set_position(entries);
+        }
+    }
+
+    fn print_json(&self, value: &impl Serialize) {
+        let mut data = Data::new();
+        // A reader that has gone needs no more lines; the end of the command tells other errors.
+        let _ = data.json(value).and_then(|()| data.flush());
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Observer for Reporter {
+    fn phase(&self, name: &'static str, entries: Option<u64>, bytes: Option<u64>) {
+        let mut state = self.state();
+        self.end_phase(&mut state);
+        reset_peak_memory();
+        state.current = Some((name, Instant::now()));
+        state.bar = self.begin_bar(name, entries, bytes);
+    }
+
+    fn advanced(&self, entries: u64, bytes: u64) {
+        self.entries.fetch_add(entries, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        if self.has_bar {
+            self.draw();
+        }
+    }
+
+    fn failed(&self, failure: &Failure) {
+        output::error(&failure.to_string(), None);
+        if self.is_json {
+            let path = JsonPath::new(&failure.path);
+            let Failure {
+                operation, cause, ..
+            } = failure;
+            self.print_json(&JsonEvent {
+                kind: "failure",
+                path: Some(path),
+                fields: serde_json::json!({ "operation": operation, "cause": cause }),
+            });
+        }
+    }
+
+    fn skipped(&self, path: &[u8], why: &str) {
+        if self.verbosity != Verbosity::Quiet {
+            output::message(&format!("skipped `{}`: {why}", display_bytes(path)));
+        }
+        if self.is_json {
+            self.print_json(&JsonEvent {
+                kind: "skipped",
+                path: Some(JsonPath::new(path)),
+                fields: serde_json::json!({ "cause": why }),
+            });
+        }
+    }
+
+    fn damaged(&self, damage: &Damage) {
+        output::error(&damage.to_string(), None);
+        if self.is_json {
+            let Damage {
+                volume,
+                offset,
+                what,
+                ..
+            } = damage;
+            let fields =
+                serde_json::json!({ "volume": volume.to_string(), "offset": offset, "what": what });
+            let path = damage.member.as_deref().map(JsonPath::new);
+            self.print_json(&JsonEvent {
+                kind: "damage",
+                path,
+                fields,
+            });
+        }
+    }
+
+    fn noted(&self, text: &str) {
+        if self.verbosity != Verbosity::Quiet {
+            output::message(&format!("note: {text}"));
+        }
+        if self.is_json {
+            self.print_json(&JsonEvent {
+                kind: "note",
+                path: None,
+                fields: serde_json::json!({ "text": text }),
+            });
+        }
+    }
+
+    fn done(&self, path: &[u8]) {
+        if self.verbosity == Verbosity::Verbose && !self.is_json {
+            output::message(&display_bytes(path));
+        }
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed)
+    }
+}
+
+/// One line of `--json`.
+#[derive(Serialize)]
+struct JsonEvent {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    path: Option<JsonPath>,
+    #[serde(flatten)]
+    fields: serde_json::Value,
+}
+
+/// Returns the MD5 as zstash prints it.
+pub(crate) fn md5_text(md5: Option<[u8; 16]>) -> String {
+    md5.map_or_else(|| "-".to_owned(), |md5| hex(&md5))
+}
+
+impl Phase {
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "rates are shown with three digits"
+    )]
+    fn new(name: &'static str, elapsed: Duration, files: u64, bytes: u64) -> Self {
+        let seconds = elapsed.as_secs_f64();
+        let rate = |count: f64| if seconds > 0.0 { count / seconds } else { 0.0 };
+        Self {
+            name,
+            seconds,
+            share: 0.0,
+            files,
+            bytes,
+            files_per_second: rate(files as f64),
+            megabytes_per_second: rate(bytes as f64 / 1e6),
+            peak_memory_bytes: peak_memory(),
+        }
+    }
+}
+
+fn with_shares(mut phases: Vec<Phase>) -> Vec<Phase> {
+    let total: f64 = phases.iter().map(|phase| phase.seconds).sum();
+    for phase in &mut phases {
+        phase.share = if total > 0.0 {
+            phase.seconds / total
+        } else {
+            0.0
+        };
+    }
+    phases
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "rates are positive and rounded"
+)]
+fn phase_table(phases: &[Phase]) -> String {
+    let mut lines = vec![format!(
+        "{:<10} {:>9} {:>6} {:>11} {:>9} {:>10}",
+        "phase", "seconds", "share", "files/s", "MB/s", "peak"
+    )];
+    for phase in phases {
+        let peak = phase
+            .peak_memory_bytes
+            .map_or_else(|| "-".to_owned(), crate::size::show);
+        lines.push(format!(
+            "{:<10} {:>9.3} {:>4.0} % {:>11} {:>9.1} {:>10}",
+            phase.name,
+            phase.seconds,
+            phase.share * 100.0,
+            crate::size::grouped(phase.files_per_second.round() as u64),
+            phase.megabytes_per_second,
+            peak,
+        ));
+    }
+    lines.join("\n")
+}

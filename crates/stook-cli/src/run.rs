@@ -1,0 +1,429 @@
+//! One function for each command: call the library, print what came of it.
+
+use std::io;
+use std::ops::ControlFlow;
+use std::os::unix::ffi::OsStrExt;
+use std::process::ExitCode;
+
+use serde_json::json;
+use stook_archive::{Change, Difference, PlanSummary, RowRef, Run, WriteReport};
+use stook_sys::display_bytes;
+
+use crate::args::{
+    Args, CatArgs, CheckArgs, Command, Common, DiffArgs, ExtractArgs, ListArgs, ReindexArgs,
+    UpdateArgs, WriteArgs,
+};
+use crate::exit::{CliError, Ending, report};
+use crate::options;
+use crate::output::{Data, JsonPath, hex};
+use crate::progress::{Reporter, md5_text};
+use crate::size::{grouped, show};
+use crate::{reference, timings};
+
+pub(crate) fn run(args: Args) -> ExitCode {
+    let Args { command, common } = args;
+    stook_sys::raise_open_files();
+    timings::begin(&common);
+    let result =
+        dispatch(command, &common).and_then(|ending| timings::finish(&common).map(|()| ending));
+    result.unwrap_or_else(|error| report(&error)).into()
+}
+
+fn dispatch(command: Command, common: &Common) -> Result<Ending, CliError> {
+    match command {
+        Command::Create(args) => create(&args, common),
+        Command::Update(args) => update(&args, common),
+        Command::Diff(args) => diff(&args, common),
+        Command::Check(args) => check(&args, common),
+        Command::List(args) => list(&args, common),
+        Command::Cat(args) => cat(&args),
+        Command::Extract(args) => extract(&args, common),
+        Command::Reindex(args) => reindex(&args, common),
+        Command::Completions(args) => {
+            to_stdout(|data| reference::completions(args.shell, data.bytes()))
+        }
+        Command::Man(args) => reference::man_pages(&args.folder).map(|()| Ending::Done),
+        Command::Reference => to_stdout(|data| Ok(data.line(reference::markdown().trim_end())?)),
+    }
+}
+
+fn to_stdout(print: impl FnOnce(&mut Data) -> Result<(), CliError>) -> Result<Ending, CliError> {
+    let mut data = Data::new();
+    print(&mut data)?;
+    data.flush()?;
+    Ok(Ending::Done)
+}
+
+/// Calls an operation with a reporter, and prints the phases however it ends.
+fn observed<T, E>(
+    common: &Common,
+    operation: impl FnOnce(&Reporter) -> Result<T, E>,
+) -> Result<(T, Reporter), CliError>
+where
+    CliError: From<E>,
+{
+    let reporter = Reporter::new(common);
+    let result = operation(&reporter);
+    reporter.finish();
+    Ok((result?, reporter))
+}
+
+fn create(args: &WriteArgs, common: &Common) -> Result<Ending, CliError> {
+    let options = options::write_options(args)?;
+    let (written, reporter) = observed(common, |reporter| {
+        stook_archive::create(&args.source, &args.archive, &options, reporter)
+    })?;
+    print_written(&written, common, &reporter)
+}
+
+fn update(args: &UpdateArgs, common: &Common) -> Result<Ending, CliError> {
+    let mut options = options::write_options(&args.write)?;
+    options.compare_content = args.checksum;
+    let (source, archive) = (&args.write.source, &args.write.archive);
+    let (written, reporter) = observed(common, |reporter| {
+        stook_archive::update(source, archive, &options, reporter)
+    })?;
+    print_written(&written, common, &reporter)
+}
+
+fn print_written(
+    written: &WriteReport,
+    common: &Common,
+    reporter: &Reporter,
+) -> Result<Ending, CliError> {
+    if let Some(plan) = &written.plan {
+        to_stdout(|data| Ok(print_plan(plan, common.json, data)?))?;
+        return Ok(some_failed(written.failed));
+    }
+    if common.json {
+        let WriteReport {
+            entries,
+            unchanged,
+            members,
+            bytes,
+            volumes,
+            deleted,
+            failed,
+            ..
+        } = written;
+        let summary = json!({
+            "type": "summary", "entries": entries, "unchanged": unchanged, "members": members, "bytes": bytes,
+            "volumes": volumes, "deleted": deleted, "failed": failed,
+        });
+        to_stdout(|data| Ok(data.json(&summary)?))?;
+    }
+    reporter.summary(&written_text(written));
+    Ok(some_failed(written.failed))
+}
+
+fn written_text(written: &WriteReport) -> String {
+    if written.members == 0 && written.deleted == 0 {
+        let unchanged = count(written.unchanged, "entry", "entries");
+        return format!(
+            "nothing to archive, {unchanged} unchanged{}",
+            failed_text(written.failed)
+        );
+    }
+    let mut text = format!(
+        "archived {}, {}, in {}",
+        count(written.members, "entry", "entries"),
+        show(written.bytes),
+        count(written.volumes, "volume", "volumes"),
+    );
+    if written.unchanged > 0 {
+        text.push_str(&format!("; {} unchanged", grouped(written.unchanged)));
+    }
+    if written.deleted > 0 {
+        text.push_str(&format!("; {} deleted", grouped(written.deleted)));
+    }
+    text + &failed_text(written.failed)
+}
+
+fn failed_text(failed: u64) -> String {
+    if failed == 0 {
+        String::new()
+    } else {
+        format!("; {} failed", grouped(failed))
+    }
+}
+
+fn some_failed(failed: u64) -> Ending {
+    if failed == 0 {
+        Ending::Done
+    } else {
+        Ending::SomeFailed
+    }
+}
+
+fn count(number: u64, one: &str, many: &str) -> String {
+    format!(
+        "{} {}",
+        grouped(number),
+        if number == 1 { one } else { many }
+    )
+}
+
+fn print_plan(plan: &PlanSummary, is_json: bool, data: &mut Data) -> io::Result<()> {
+    for volume in &plan.volumes {
+        if is_json {
+            data.json(&json!({ "type": "volume", "volume": volume.id.to_string(), "members": volume.members, "bytes": volume.bytes }))?;
+        } else {
+            data.line(&format!(
+                "{}  {:>12} entries  {:>16} bytes",
+                volume.id,
+                grouped(volume.members),
+                grouped(volume.bytes)
+            ))?;
+        }
+    }
+    if is_json {
+        data.json(&json!({
+            "type": "plan", "volumes": plan.volumes.len(), "members": plan.members, "bytes": plan.bytes, "deleted": plan.deleted,
+        }))
+    } else {
+        let volumes = count(plan.volumes.len() as u64, "volume", "volumes");
+        let members = count(plan.members, "entry", "entries");
+        let deleted = if plan.deleted > 0 {
+            format!("; {} deleted", grouped(plan.deleted))
+        } else {
+            String::new()
+        };
+        data.line(&format!(
+            "would archive {members}, {}, in {volumes}{deleted}",
+            show(plan.bytes)
+        ))
+    }
+}
+
+fn diff(args: &DiffArgs, common: &Common) -> Result<Ending, CliError> {
+    let options = options::diff_options(args);
+    let (found, reporter) = observed(common, |reporter| {
+        stook_archive::diff(&args.source, &args.archive, &options, reporter)
+    })?;
+    to_stdout(|data| {
+        for difference in &found.differences {
+            print_difference(difference, common.json, data)?;
+        }
+        Ok(())
+    })?;
+    let of = |wanted: fn(&Change) -> bool| {
+        found
+            .differences
+            .iter()
+            .filter(|difference| wanted(&difference.change))
+            .count() as u64
+    };
+    let text = format!(
+        "{} new, {} changed, {} deleted, {} unchanged{}",
+        grouped(of(|change| matches!(change, Change::New))),
+        grouped(of(|change| matches!(change, Change::Changed { .. }))),
+        grouped(of(|change| matches!(change, Change::Deleted))),
+        grouped(found.unchanged),
+        failed_text(found.failed),
+    );
+    reporter.summary(&text);
+    Ok(some_failed(found.failed))
+}
+
+fn print_difference(difference: &Difference, is_json: bool, data: &mut Data) -> io::Result<()> {
+    let (word, old) = match difference.change {
+        Change::New => ("new", None),
+        Change::Changed { size, mtime } => ("changed", Some((size, mtime.to_string()))),
+        Change::Deleted => ("deleted", None),
+    };
+    if !is_json {
+        return data.line(&format!("{word:<8} {}", display_bytes(&difference.path)));
+    }
+    data.json(&Flat {
+        path: JsonPath::new(&difference.path),
+        fields: json!({
+            "change": word, "size": difference.size, "mtime": difference.mtime.map(|mtime| mtime.to_string()),
+            "archived_size": old.as_ref().map(|old| old.0), "archived_mtime": old.map(|old| old.1),
+        }),
+    })
+}
+
+fn check(args: &CheckArgs, common: &Common) -> Result<Ending, CliError> {
+    let options = options::check_options(args);
+    let (found, reporter) = observed(common, |reporter| {
+        stook_archive::check(&args.archive, &options, reporter)
+    })?;
+    if common.json {
+        let summary = json!({
+            "type": "summary", "members": found.members, "bytes": found.bytes, "volumes": found.volumes,
+            "volume_md5s": found.volume_md5s, "damages": found.damages,
+        });
+        to_stdout(|data| Ok(data.json(&summary)?))?;
+    }
+    let verdict = if found.damages == 0 {
+        "no damage".to_owned()
+    } else {
+        count(found.damages, "damage", "damages")
+    };
+    let mut what = format!(
+        "{}, {}",
+        count(found.members, "member", "members"),
+        show(found.bytes)
+    );
+    if found.volumes > 0 {
+        what.push_str(&format!(
+            ", in {}",
+            count(found.volumes, "volume", "volumes")
+        ));
+    }
+    reporter.summary(&format!("checked {what}: {verdict}"));
+    Ok(if found.damages == 0 {
+        Ending::Done
+    } else {
+        Ending::Damage
+    })
+}
+
+fn list(args: &ListArgs, common: &Common) -> Result<Ending, CliError> {
+    if args.runs {
+        let runs = stook_archive::runs(&args.archive)?;
+        return to_stdout(|data| {
+            Ok(runs
+                .iter()
+                .try_for_each(|run| print_run(run, common.json, data))?)
+        });
+    }
+    let options = options::list_options(args)?;
+    let mut data = Data::new();
+    let mut outcome = Ok(());
+    stook_archive::list(&args.archive, &options, |row| {
+        outcome = print_row(&row, args, common.json, &mut data);
+        if outcome.is_ok() {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
+    })?;
+    outcome?;
+    data.flush()?;
+    Ok(Ending::Done)
+}
+
+fn print_row(row: &RowRef<'_>, args: &ListArgs, is_json: bool, data: &mut Data) -> io::Result<()> {
+    if is_json {
+        return data.json(&Flat {
+            path: JsonPath::new(row.name),
+            fields: json!({
+                "id": row.id.0, "size": row.size, "mtime": row.mtime.to_string(), "md5": row.md5.map(|md5| hex(&md5)),
+                "volume": row.volume.to_string(), "offset": row.offset,
+            }),
+        });
+    }
+    if args.null {
+        return io::Write::write_all(data.bytes(), &[row.name, b"\0"].concat());
+    }
+    let name = display_bytes(row.name);
+    if args.long {
+        let md5 = md5_text(row.md5);
+        return data.line(&format!(
+            "{:>12} {:<26} {md5:<32} {} {:>12} {name}",
+            row.size,
+            row.mtime.to_string(),
+            row.volume,
+            row.offset
+        ));
+    }
+    data.line(&name)
+}
+
+fn print_run(run: &Run, is_json: bool, data: &mut Data) -> io::Result<()> {
+    let finished = run.finished.map(|finished| finished.to_string());
+    let members = run
+        .last_file
+        .map_or(0, |last| last.0 + 1 - run.first_file.0);
+    if is_json {
+        return data.json(&json!({
+            "run": run.id.0, "command": run.command, "started": run.started.to_string(), "finished": finished,
+            "members": members, "failed": run.failed,
+        }));
+    }
+    let finished = finished.unwrap_or_else(|| "unfinished".to_owned());
+    data.line(&format!(
+        "{:>4} {:<8} {:<26} {finished:<26} {:>12} entries",
+        run.id,
+        run.command,
+        run.started.to_string(),
+        grouped(u64::try_from(members).unwrap_or(0))
+    ))
+}
+
+fn cat(args: &CatArgs) -> Result<Ending, CliError> {
+    let as_of = options::as_of(&args.archive, &args.as_of)?;
+    let mut data = Data::new();
+    stook_archive::cat(&args.archive, args.path.as_bytes(), as_of, data.bytes())?;
+    data.flush()?;
+    Ok(Ending::Done)
+}
+
+fn extract(args: &ExtractArgs, common: &Common) -> Result<Ending, CliError> {
+    let options = options::extract_options(args)?;
+    let (done, reporter) = observed(common, |reporter| {
+        stook_archive::extract(&args.archive, &args.into, &options, reporter)
+    })?;
+    if common.json {
+        let summary = json!({
+            "type": "summary", "members": done.members, "written": done.written, "bytes": done.bytes,
+            "unchanged": done.unchanged, "failed": done.failed,
+        });
+        to_stdout(|data| Ok(data.json(&summary)?))?;
+    }
+    let unchanged = if done.unchanged > 0 {
+        format!("; {} were there already", grouped(done.unchanged))
+    } else {
+        String::new()
+    };
+    let text = format!(
+        "extracted {}, {}{unchanged}{}",
+        count(done.written, "entry", "entries"),
+        show(done.bytes),
+        failed_text(done.failed)
+    );
+    reporter.summary(&text);
+    Ok(some_failed(done.failed))
+}
+
+fn reindex(args: &ReindexArgs, common: &Common) -> Result<Ending, CliError> {
+    let jobs = options::jobs(args.jobs);
+    let (done, reporter) = observed(common, |reporter| {
+        stook_archive::reindex(&args.archive, jobs, reporter)
+    })?;
+    if common.json {
+        let summary = json!({
+            "type": "summary", "volumes": done.volumes, "members": done.members, "bytes": done.bytes, "runs": done.runs,
+            "damages": done.damages,
+        });
+        to_stdout(|data| Ok(data.json(&summary)?))?;
+    }
+    let verdict = if done.damages == 0 {
+        String::new()
+    } else {
+        format!("; {}", count(done.damages, "damage", "damages"))
+    };
+    let (members, volumes) = (
+        count(done.members, "member", "members"),
+        count(done.volumes, "volume", "volumes"),
+    );
+    reporter.summary(&format!(
+        "indexed {members}, {}, in {volumes}{verdict}",
+        show(done.bytes)
+    ));
+    Ok(if done.damages == 0 {
+        Ending::Done
+    } else {
+        Ending::Damage
+    })
+}
+
+/// A path and what goes with it, in one JSON object.
+#[derive(serde::Serialize)]
+struct Flat {
+    #[serde(flatten)]
+    path: JsonPath,
+    #[serde(flatten)]
+    fields: serde_json::Value,
+}

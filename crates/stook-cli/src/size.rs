@@ -1,0 +1,126 @@
+//! Sizes as people write and read them.
+
+/// Returns the bytes that a text like `4GiB`, `500MB` or `1024` means.
+///
+/// # Errors
+/// A sentence that names what is wrong.
+pub(crate) fn parse(text: &str) -> Result<u64, String> {
+    let digits_end = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits_end);
+    let factor = factor(unit.trim()).ok_or_else(|| {
+        format!(
+            "`{}` is not a unit; use KiB, MiB, GiB, TiB, or kB, MB, GB, TB",
+            unit.trim()
+        )
+    })?;
+    let bytes = match number.parse::<u64>() {
+        Ok(whole) => whole.checked_mul(factor).ok_or("it is too large")?,
+        Err(_) => fraction(number, factor)?,
+    };
+    if bytes == 0 {
+        Err("it must be more than nothing".to_owned())
+    } else {
+        Ok(bytes)
+    }
+}
+
+fn factor(unit: &str) -> Option<u64> {
+    const UNITS: [(&str, u64); 12] = [
+        ("", 1),
+        ("b", 1),
+        ("kib", 1 << 10),
+        ("mib", 1 << 20),
+        ("gib", 1 << 30),
+        ("tib", 1 << 40),
+        ("pib", 1 << 50),
+        ("kb", 1_000),
+        ("mb", 1_000_000),
+        ("gb", 1_000_000_000),
+        ("tb", 1_000_000_000_000),
+        ("pb", 1_000_000_000_000_000),
+    ];
+    let unit = unit.to_ascii_lowercase();
+    UNITS
+        .iter()
+        .find(|(name, _)| *name == unit)
+        .map(|(_, factor)| *factor)
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a fraction of a unit is a round figure"
+)]
+fn fraction(number: &str, factor: u64) -> Result<u64, String> {
+    let value: f64 = number
+        .parse()
+        .map_err(|error: std::num::ParseFloatError| format!("`{number}`: {error}"))?;
+    let bytes = value * factor as f64;
+    if bytes < u64::MAX as f64 {
+        Ok(bytes as u64)
+    } else {
+        Err("it is too large".to_owned())
+    }
+}
+
+/// Returns a figure such as `1.4 GB`.
+#[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
+pub(crate) fn show(bytes: u64) -> String {
+    const UNITS: [&str; 6] = ["B", "kB", "MB", "GB", "TB", "PB"];
+    let mut value = bytes as f64;
+    let mut unit = 0;
+    while value >= 999.5 && unit + 1 < UNITS.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    let digits = if unit == 0 || value >= 99.95 { 0 } else { 1 };
+    format!("{value:.digits$} {}", UNITS[unit])
+}
+
+/// Returns a number with its thousands set apart: `1,290,284`.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_exact() {
+        assert_eq!(parse("4GiB"), Ok(4 << 30));
+        assert_eq!(parse("500MB"), Ok(500_000_000));
+        assert_eq!(parse("1.5 kib"), Ok(1536));
+        assert_eq!(parse("20480"), Ok(20_480));
+        for wrong in ["10XB", "GiB", "", "1e9", "-1", "0", "99999999PB", "1.2.3MB"] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn figures_have_three_digits() {
+        for (bytes, text) in [
+            (0, "0 B"),
+            (999, "999 B"),
+            (1_000, "1.0 kB"),
+            (143_212_345, "143 MB"),
+            (9_245_000_000, "9.2 GB"),
+            (999_999, "1.0 MB"),
+        ] {
+            assert_eq!(show(bytes), text);
+        }
+        assert_eq!(grouped(1_290_284), "1,290,284");
+        assert_eq!(grouped(999), "999");
+    }
+}
