@@ -1,0 +1,68 @@
+# The front door for builders: `make` lists what there is. Rules stay thin; longer work is in .ci/ and bench/.
+# CI runs `.ci/run`, which calls the same targets.
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-builtin-rules
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+CARGO ?= cargo
+
+# Build output: CARGO_TARGET_DIR if set, else the user's cache, else ./target.
+cache := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)
+ifeq ($(origin CARGO_TARGET_DIR),undefined)
+CARGO_TARGET_DIR := $(shell test -d '$(cache)' -a -w '$(cache)' && echo '$(cache)/stook/target' || echo '$(CURDIR)/target')
+endif
+export CARGO_TARGET_DIR
+# Clippy looks for its configuration there.
+export CLIPPY_CONF_DIR := $(CURDIR)/.ci
+
+stook := $(CARGO_TARGET_DIR)/release/stook
+
+.PHONY: help tools build demo test test-crash lint fmt doc install ci clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+tools: ## Check that cargo, cc, python3 and GNU tar are there
+	@.ci/tools
+
+build: tools ## Build the release binary
+	$(CARGO) build --release --locked -p stook-cli
+
+demo: tools ## Archive 20,000 files, update, check, extract and compare them, with timings
+	bench/demo.sh
+
+test: tools ## Run all tests
+	$(CARGO) test --workspace --locked
+
+test-crash: tools ## Kill the program at 200 points and see that nothing is lost
+	STOOK_CRASH_POINTS=200 $(CARGO) test --locked -p stook-cli --test it crash -- --nocapture
+
+lint: tools ## Check format, clippy, documentation, licences and that the fuzz targets compile
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked
+	@if $(CARGO) deny --version >/dev/null 2>&1; \
+	  then $(CARGO) deny --locked check --config .ci/deny.toml bans licenses sources; \
+	  else echo 'skipped: cargo deny is not installed'; fi
+	@if test -f fuzz/Cargo.toml; \
+	  then $(CARGO) check --manifest-path fuzz/Cargo.toml --all-targets; \
+	  else echo 'skipped: there are no fuzz targets'; fi
+
+fmt: ## Format the sources
+	$(CARGO) fmt --all
+
+doc: tools ## Build the reference of the crates
+	$(CARGO) doc --workspace --no-deps --locked
+
+install: build ## Install the program, man pages and completions below PREFIX (/usr/local) and DESTDIR
+	.ci/install '$(stook)' '$(DESTDIR)$(PREFIX)'
+
+ci: ## Run what CI runs
+	.ci/run
+
+clean: ## Remove the build output
+	$(CARGO) clean
