@@ -339,7 +339,7 @@ mod tests {
             let record = |i| Record {
                 hash: hash(i),
                 id: 1,
-                size: i,
+                size_and_kind: i,
                 mtime: Mtime(0),
             };
             let mut records: Vec<Record> = (0..count).map(record).collect();
@@ -347,7 +347,7 @@ mod tests {
             let table = Table::new(records);
             for i in 0..count {
                 assert_eq!(
-                    table.find(hash(i)).map(|index| table.records[index].size),
+                    table.find(hash(i)).map(|index| table.records[index].size_and_kind),
                     Some(i)
                 );
             }
@@ -363,7 +363,7 @@ mod tests {
         let record = |i| Record {
             hash: NameHash(u64::MAX, i),
             id: 1,
-            size: i,
+            size_and_kind: i,
             mtime: Mtime(0),
         };
         let table = Table::new((0..5000).map(record).collect());
