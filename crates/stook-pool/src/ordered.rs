@@ -5,8 +5,8 @@
 //!         ──> worker ──┼─> ticket 8: [part]            running     ──> consumer takes from the
 //!         ──> worker ──┘   ticket 9: [part][part][part] done           oldest ticket only
 //! ```
-//! Parts that wait hold at most `budget` bytes. The worker of the oldest ticket is never made to
-//! wait, so the pipeline cannot come to a stop.
+//! Parts that wait hold at most `budget` bytes, and one part more: the one that the consumer needs
+//! next is always let in, so the pipeline cannot come to a stop.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -59,8 +59,8 @@ impl<T: Weight> Output<'_, T> {
         let weight = part.weight();
         let mut state = lock(&self.queue.state);
         while !state.is_stopped
-            && self.ticket != state.oldest
             && state.waiting_bytes + weight > self.queue.budget
+            && !state.is_wanted(self.ticket)
         {
             state = self
                 .queue
@@ -100,6 +100,12 @@ impl<T: Weight> Drop for Output<'_, T> {
 }
 
 impl<T> State<T> {
+    /// Returns true if the consumer waits for a part of this ticket and has none.
+    fn is_wanted(&self, ticket: u64) -> bool {
+        let is_starving = |slot: &Slot<T>| slot.parts.is_empty();
+        ticket == self.oldest && self.slots.front().is_some_and(is_starving)
+    }
+
     fn slot(&mut self, ticket: u64) -> Option<&mut Slot<T>> {
         let index = usize::try_from(ticket - self.oldest).ok()?;
         self.slots.get_mut(index)
@@ -128,7 +134,11 @@ impl<T: Weight> Queue<T> {
     fn take(&self) -> Option<T> {
         let mut state = lock(&self.state);
         loop {
-            let has_ended = state.is_stopped || state.running_workers == 0;
+            // After a panic of a worker, too: what comes after its item would not be in order.
+            if state.is_stopped {
+                return None;
+            }
+            let has_ended = state.running_workers == 0;
             match state.slots.front_mut() {
                 Some(slot) => {
                     if let Some(part) = slot.parts.pop_front() {
@@ -146,9 +156,6 @@ impl<T: Weight> Queue<T> {
                 }
                 None if has_ended => return None,
                 None => {}
-            }
-            if state.is_stopped {
-                return None;
             }
             state = self
                 .ready
@@ -214,15 +221,21 @@ pub fn ordered<I: Send, T: Weight + Send, E>(
                 }
             });
         }
+        // However this ends, also by a panic of `consume`: no worker waits for room any more.
+        let _stopping = Stopping(&queue);
         while let Some(part) = queue.take() {
-            if let Err(error) = consume(part) {
-                queue.stop();
-                return Err(error);
-            }
+            consume(part)?;
         }
-        queue.stop();
         Ok(())
     })
+}
+
+struct Stopping<'a, T: Weight>(&'a Queue<T>);
+
+impl<T: Weight> Drop for Stopping<'_, T> {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
 }
 
 struct Ending<'a, T: Weight>(&'a Queue<T>);
@@ -239,6 +252,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
 
     struct Part(u32, usize);
@@ -281,6 +296,31 @@ mod tests {
                 "{jobs} jobs, {budget} bytes"
             );
         }
+    }
+
+    #[test]
+    fn one_item_with_many_parts_keeps_to_the_budget() {
+        let (made, taken) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let most = AtomicUsize::new(0);
+        ordered(
+            1,
+            1000,
+            0..1_u32,
+            |_, output| {
+                for part in 0..500 {
+                    let waiting = made.fetch_add(1, Ordering::Relaxed) - taken.load(Ordering::Relaxed);
+                    most.fetch_max(waiting, Ordering::Relaxed);
+                    assert!(output.send(Part(part, 100)));
+                }
+            },
+            |_| {
+                taken.fetch_add(1, Ordering::Relaxed);
+                Ok::<(), ()>(())
+            },
+        )
+        .unwrap();
+        // Ten wait, one is in the hands of the consumer, one in those of the worker.
+        assert!(most.into_inner() <= 12);
     }
 
     #[test]
