@@ -308,7 +308,8 @@ mod tests {
             0..1_u32,
             |_, output| {
                 for part in 0..500 {
-                    let waiting = made.fetch_add(1, Ordering::Relaxed) - taken.load(Ordering::Relaxed);
+                    let waiting =
+                        made.fetch_add(1, Ordering::Relaxed) - taken.load(Ordering::Relaxed);
                     most.fetch_max(waiting, Ordering::Relaxed);
                     assert!(output.send(Part(part, 100)));
                 }

@@ -59,9 +59,14 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), SysError> {
 /// # Errors
 /// The operation "create" with the path.
 pub fn create_directory(path: &Path) -> Result<(), SysError> {
+    // Without the `.` of `folder/.`, which the kernel does not take for a new folder.
+    let path: &Path = &path.components().collect::<PathBuf>();
     match fs::mkdirat(CWD, path, Mode::from_raw_mode(0o777)) {
         Ok(()) => Ok(()),
-        Err(Errno::EXIST) if Directory::open(path).is_ok() => Ok(()),
+        Err(Errno::EXIST) => match Directory::open(path) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(error.source).context("create", path),
+        },
         Err(Errno::NOENT) => {
             let parent = path
                 .parent()

@@ -32,7 +32,8 @@ pub use lock::{LockError, WriterLock};
 pub use metadata::{FileId, FileKind, Metadata};
 pub use owners::Owners;
 pub use process::{
-    available_cpus, is_root, peak_memory, raise_open_files, reset_peak_memory, utc_now,
+    available_cpus, is_root, most_open_files, peak_memory, raise_open_files, reset_peak_memory,
+    utc_now,
 };
 pub use time::Timestamp;
 pub use xattr::{Xattr, get_xattrs, set_xattr};

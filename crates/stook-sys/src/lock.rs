@@ -5,7 +5,7 @@
 //! host name in the file do. A leftover of a killed process is taken over silently.
 
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::FlockOperation;
@@ -19,7 +19,7 @@ use crate::{Context, SysError, create_new_file, exists, open_read_write, remove_
 #[derive(Debug)]
 pub struct WriterLock {
     path: PathBuf,
-    _file: File,
+    file: File,
 }
 
 /// Why the lock was not taken.
@@ -91,13 +91,14 @@ impl WriterLock {
         if !exists(path)?.is_some_and(|there| there.is_same_file(&here)) {
             return Ok(None);
         }
-        file.set_len(0).context("write", path)?;
-        crate::write_all_at(&file, holder_text().as_bytes(), 0).context("write", path)?;
-        file.flush().context("write", path)?;
-        Ok(Some(Self {
+        // From here on an error removes the file again.
+        let lock = Self {
             path: path.to_owned(),
-            _file: file,
-        }))
+            file,
+        };
+        lock.file.set_len(0).context("write", path)?;
+        crate::write_all_at(&lock.file, holder_text().as_bytes(), 0).context("write", path)?;
+        Ok(Some(lock))
     }
 
     fn held_by(file: &mut File, path: &Path) -> Result<LockError, SysError> {

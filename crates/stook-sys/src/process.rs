@@ -39,6 +39,14 @@ pub fn raise_open_files() {
     );
 }
 
+/// Returns how many files the process may hold open at once.
+pub fn most_open_files() -> usize {
+    let limit = getrlimit(Resource::Nofile).current;
+    limit.map_or(usize::MAX, |limit| {
+        usize::try_from(limit).unwrap_or(usize::MAX)
+    })
+}
+
 /// Returns the most memory the process has held since [`reset_peak_memory`], in bytes.
 ///
 /// None where `/proc` is not there.

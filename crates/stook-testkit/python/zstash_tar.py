@@ -51,11 +51,13 @@ def identity(path):
 
 
 def archive_order(item):
-    """Sort by directory, then name; what has no size and is a directory when followed counts as one."""
+    """Sort by directory, then name; what has no size and is a directory when followed counts as one.
+
+    Bytes of UTF-8 sort as zstash's text does; names that are not UTF-8 it cannot archive.
+    """
     path, size = item
-    if size == 0 and os.path.isdir(path):
-        return path, ""
-    return os.path.split(path)
+    directory, name = (path, "") if size == 0 and os.path.isdir(path) else os.path.split(path)
+    return os.fsencode(directory), os.fsencode(name)
 
 
 def padded(size):

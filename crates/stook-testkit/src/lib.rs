@@ -11,12 +11,14 @@
 mod failure;
 pub mod fileset;
 pub mod oracle;
+mod privileges;
 mod random;
 mod snapshot;
 mod temporary;
 mod tree;
 mod walk;
 
+pub use privileges::without_privileges;
 pub use random::Random;
 pub use snapshot::{Compare, Directories, Fact, Facts, Kind, Snapshot};
 pub use temporary::{TempDir, TempTree, remove_tree};

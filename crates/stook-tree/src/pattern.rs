@@ -80,10 +80,16 @@ impl Pattern {
         }
     }
 
-    /// Returns true if the pattern certainly matches every path below the directory.
+    /// Returns true if the pattern certainly matches every path below the directory; the root is
+    /// the empty path.
     pub fn matches_all_below(&self, directory: &[u8]) -> bool {
         // A final `*` that matches with nothing left matches with anything left.
-        self.tokens.last() == Some(&Token::AnyText) && self.matches(&[directory, b"/"].concat())
+        if self.tokens.last() != Some(&Token::AnyText) {
+            return false;
+        }
+        // Paths below the root do not begin with a slash.
+        let slash: &[u8] = if directory.is_empty() { b"" } else { b"/" };
+        self.matches(&[directory, slash].concat())
     }
 }
 
@@ -182,9 +188,10 @@ enum Item {
 }
 
 fn compile_set(inner: &[u32]) -> Token {
-    let is_negated = inner.first() == Some(&u32::from('!'));
     let items = set_items(inner);
-    let items = &items[usize::from(is_negated).min(items.len())..];
+    // Python looks for the `!` after it has dropped empty ranges: `[b-a!x]` is `[!x]`.
+    let is_negated = items.first() == Some(&Item::Character(u32::from('!')));
+    let items = &items[usize::from(is_negated)..];
     let mut ranges = Vec::new();
     let mut at = 0;
     while let Some(&item) = items.get(at) {
@@ -289,6 +296,8 @@ mod tests {
         assert!(!matches("[b-a]", "a"));
         assert!(matches("[!]", "[!]"));
         assert!(matches("[!b-a]", "x"));
+        assert!(matches("[b-a!x]", "y"));
+        assert!(!matches("[b-a!x]", "x"));
     }
 
     #[test]
@@ -309,5 +318,8 @@ mod tests {
         assert!(all_below("*", "a"));
         assert!(!all_below("build/*.o", "build"));
         assert!(!all_below("build", "build"));
+        assert!(all_below("*", ""));
+        assert!(!all_below("*/*", ""));
+        assert!(!all_below("/", ""));
     }
 }

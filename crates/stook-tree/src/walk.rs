@@ -107,24 +107,34 @@ impl Listing {
     }
 }
 
-/// Directories held open for the tasks below them; more are opened from the root again.
+/// Directories held open for the tasks below them; more are opened from the root again. At most half
+/// of what the process may open: the rest is for the tasks themselves, and for the caller.
 const MOST_OPEN: usize = 512;
 
 struct Walk<'a, V> {
     root: &'a Directory,
     options: &'a WalkOptions,
     visitor: &'a V,
+    most_open: usize,
     open: AtomicUsize,
 }
 
-struct Task {
+struct Task<'w> {
     path: Vec<u8>,
-    parent: Option<Arc<OpenParent>>,
+    parent: Option<Arc<OpenParent<'w>>>,
     ancestors: Option<Arc<Ancestor>>,
 }
 
-struct OpenParent {
+/// A directory held open for the tasks below it; the last of them closes it.
+struct OpenParent<'w> {
     directory: Directory,
+    open: &'w AtomicUsize,
+}
+
+impl Drop for OpenParent<'_> {
+    fn drop(&mut self) {
+        self.open.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// The chain of directories above, kept only when links are followed, to find loops.
@@ -137,13 +147,14 @@ struct Ancestor {
 ///
 /// # Cost
 /// For each directory: open, getdents64 until empty, one statx for itself and one for each entry
-/// that is not a directory, close.
+/// that is not a directory, close. For a pruned one: one statx.
 pub fn walk(root: &Directory, options: &WalkOptions, visitor: &impl Visitor) {
     let _scope = scope!("walk");
     let walk = Walk {
         root,
         options,
         visitor,
+        most_open: MOST_OPEN.min(stook_sys::most_open_files() / 2),
         open: AtomicUsize::new(0),
     };
     let first = Task {
@@ -159,21 +170,21 @@ pub fn walk(root: &Directory, options: &WalkOptions, visitor: &impl Visitor) {
 }
 
 impl<V: Visitor> Walk<'_, V> {
-    fn run(&self, task: Task, tasks: &Tasks<Task>) {
+    fn run<'w>(&'w self, task: Task<'w>, tasks: &Tasks<Task<'w>>) {
+        if self.visitor.prunes(&task.path) {
+            return self.pass_over(task);
+        }
         let directory = match self.open(&task) {
             Ok(directory) => directory,
             Err(source) => return self.fail(task.path, "open", source),
         };
-        self.close_parent(task.parent);
+        drop(task.parent);
         let metadata = match directory.own_metadata() {
             Ok(metadata) => metadata,
             Err(source) => return self.fail(task.path, "look at", source),
         };
         if self.options.leave_out == Some(metadata.identity()) {
             return;
-        }
-        if self.visitor.prunes(&task.path) {
-            return self.visitor.directory(Listing::unread(task.path, metadata));
         }
         let ancestors = match self.with_ancestor(task.ancestors, &metadata) {
             Ok(ancestors) => ancestors,
@@ -182,21 +193,48 @@ impl<V: Visitor> Walk<'_, V> {
         self.list(directory, task.path, metadata, ancestors.as_ref(), tasks);
     }
 
-    fn open(&self, task: &Task) -> io::Result<Directory> {
-        let _scope = scope!("open");
-        let (base, path) = match &task.parent {
-            Some(parent) => (&parent.directory, last_name(&task.path)),
-            None => (self.root, &task.path[..]),
-        };
-        match self.options.links {
-            Links::Follow => base.open_following(path),
-            Links::Refuse => base.open_beneath(path),
+    /// Reports a directory without looking into it; so it may be one that cannot be opened.
+    fn pass_over(&self, task: Task<'_>) {
+        let metadata = self.metadata(&task).and_then(|metadata| {
+            if metadata.kind == FileKind::Directory {
+                Ok(metadata)
+            } else {
+                Err(io::ErrorKind::NotADirectory.into())
+            }
+        });
+        match metadata {
+            Ok(metadata) if self.options.leave_out == Some(metadata.identity()) => {}
+            Ok(metadata) => self.visitor.directory(Listing::unread(task.path, metadata)),
+            Err(source) => self.fail(task.path, "look at", source),
         }
     }
 
-    fn close_parent(&self, parent: Option<Arc<OpenParent>>) {
-        if parent.and_then(Arc::into_inner).is_some() {
-            self.open.fetch_sub(1, Ordering::Relaxed);
+    fn metadata(&self, task: &Task<'_>) -> io::Result<Metadata> {
+        let name = last_name(&task.path);
+        match &task.parent {
+            Some(parent) => parent.directory.metadata(name, self.options.links),
+            None if task.path.is_empty() => self.root.own_metadata(),
+            None => {
+                // With the slash at its end, which opens the same directory.
+                let above = &task.path[..task.path.len() - name.len()];
+                self.open_path(self.root, above)?
+                    .metadata(name, self.options.links)
+            }
+        }
+    }
+
+    fn open(&self, task: &Task<'_>) -> io::Result<Directory> {
+        let _scope = scope!("open");
+        match &task.parent {
+            Some(parent) => self.open_path(&parent.directory, last_name(&task.path)),
+            None => self.open_path(self.root, &task.path),
+        }
+    }
+
+    fn open_path(&self, base: &Directory, path: &[u8]) -> io::Result<Directory> {
+        match self.options.links {
+            Links::Follow => base.open_following(path),
+            Links::Refuse => base.open_beneath(path),
         }
     }
 
@@ -221,13 +259,13 @@ impl<V: Visitor> Walk<'_, V> {
         Ok(Some(Arc::new(Ancestor { identity, above })))
     }
 
-    fn list(
-        &self,
+    fn list<'w>(
+        &'w self,
         directory: Directory,
         path: Vec<u8>,
         metadata: Metadata,
         ancestors: Option<&Arc<Ancestor>>,
-        tasks: &Tasks<Task>,
+        tasks: &Tasks<Task<'w>>,
     ) {
         let (found, listed) = names_of(&directory);
         let mut listing = Listing {
@@ -249,7 +287,7 @@ impl<V: Visitor> Walk<'_, V> {
         };
         // Taken from the end: the first name is worked on first.
         tasks.extend(subdirectories.into_iter().rev().map(task_of));
-        self.close_parent(parent);
+        drop(parent);
         self.visitor.directory(listing);
     }
 
@@ -323,12 +361,15 @@ impl<V: Visitor> Walk<'_, V> {
         })
     }
 
-    fn keep_open(&self, directory: Directory, is_leaf: bool) -> Option<Arc<OpenParent>> {
-        if is_leaf || self.open.load(Ordering::Relaxed) >= MOST_OPEN {
+    fn keep_open(&self, directory: Directory, is_leaf: bool) -> Option<Arc<OpenParent<'_>>> {
+        if is_leaf || self.open.load(Ordering::Relaxed) >= self.most_open {
             return None;
         }
         self.open.fetch_add(1, Ordering::Relaxed);
-        Some(Arc::new(OpenParent { directory }))
+        Some(Arc::new(OpenParent {
+            directory,
+            open: &self.open,
+        }))
     }
 
     fn fail(&self, path: Vec<u8>, operation: &'static str, source: io::Error) {

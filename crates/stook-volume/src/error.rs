@@ -18,7 +18,7 @@ pub enum VolumeError {
         source: io::Error,
     },
     /// The volume ends where a header, the content of a member or the end marker should go on.
-    #[error("the volume ends early: more bytes are missing at offset {offset}")]
+    #[error("the volume ends early, there is nothing at byte {offset}")]
     Truncated {
         /// First byte of what is cut off.
         offset: u64,

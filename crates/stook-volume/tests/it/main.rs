@@ -3,6 +3,7 @@
 #![expect(clippy::print_stdout, reason = "a test says why it is skipped")]
 
 mod fixtures;
+mod format_page;
 mod generate;
 mod hostile;
 mod interpreter;

@@ -1,0 +1,13 @@
+//! Integration tests of the tree crate: patterns against Python's own, walks against an independent walker.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "tests make their own files, say what they skip, and may panic outside test functions too"
+)]
+
+mod limits;
+mod pattern;
+mod recorder;
+mod walk;
+mod walk_faults;
