@@ -246,7 +246,7 @@ impl<'a> Window<'a> {
         {
             let _scope = scope!("read");
             if read_up_to_at(self.file, &mut bytes, offset)? < len {
-                return Err(io::Error::other("the volume ends before").into());
+                return Err(io::Error::other("the volume ends before it does").into());
             }
         }
         visit(&bytes)

@@ -27,7 +27,7 @@ use crate::survey::{Held, Survey, SurveyOptions, archive_order, open_source, sur
 use crate::writer::{Leftover, VolumeWriter, WriterOptions, Written, next_volume, recover};
 
 /// Buffers that may wait for the volume writer.
-const BUDGET_BYTES: usize = 64 << 20;
+const BUDGET_BYTES: usize = 32 << 20;
 
 /// How to create or update an archive.
 #[derive(Debug, Clone)]
@@ -46,7 +46,7 @@ pub struct WriteOptions {
     pub jobs: usize,
     /// How members are written.
     pub dialect: Dialect,
-    /// Store every directory, not only empty ones.
+    /// Store every directory, not only empty ones and those whose name the archive holds already.
     pub directories: bool,
     /// Store extended attributes and access control lists.
     pub xattrs: bool,
@@ -142,11 +142,12 @@ pub fn update(
     observer: &dyn Observer,
 ) -> Result<WriteReport, ArchiveError> {
     let session = Session::new(source, archive, options, observer)?;
-    session.folder.require_index()?;
+    // Opened for reading first: an index that cannot be used leaves no trace of the lock.
+    let index = session.folder.open_index()?;
     if options.is_dry_run {
-        let index = session.folder.open_index()?;
         return session.dry_run(Some(index));
     }
+    drop(index);
     let _lock = session.folder.lock()?;
     let index = Index::open_write(session.folder.index())?;
     session.run(Some(index), "update")
@@ -193,6 +194,8 @@ impl<'a> Session<'a> {
         if exists(&path)?.is_none() {
             return Ok(None);
         }
+        // Says so if it is no folder.
+        Directory::open(&path)?;
         if exists(&self.folder.index())?.is_some() {
             let index = self.folder.open_index()?;
             // Killed before its first run was on record, or in the middle of one.
@@ -201,6 +204,7 @@ impl<'a> Session<'a> {
             return if is_begun {
                 Ok(Some(index))
             } else {
+                self.folder.remove_stale_lock()?;
                 Err(ArchiveError::Exists { path })
             };
         }

@@ -68,7 +68,11 @@ pub enum ArchiveError {
         host: String,
     },
     /// No member has the name.
-    #[error("cannot find `{}` in `{}`", display_bytes(name), display_path(archive))]
+    #[error(
+        "cannot find `{}` in `{}`: no member has this path",
+        display_bytes(name),
+        display_path(archive)
+    )]
     NoSuchMember {
         /// The name.
         name: Vec<u8>,
@@ -83,9 +87,9 @@ pub enum ArchiveError {
     },
     /// A pattern matches nothing.
     #[error(
-        "no member of `{}` matches `{}`",
-        display_path(archive),
-        display_bytes(pattern)
+        "cannot find `{}` in `{}`: no member matches",
+        display_bytes(pattern),
+        display_path(archive)
     )]
     NoMatch {
         /// The pattern.
@@ -94,7 +98,7 @@ pub enum ArchiveError {
         archive: PathBuf,
     },
     /// A member's bytes are not what was archived.
-    #[error("`{}` is damaged: {what}", display_bytes(name))]
+    #[error("cannot read `{}`: it is damaged: {what}", display_bytes(name))]
     Damaged {
         /// The member.
         name: Vec<u8>,
@@ -108,10 +112,14 @@ pub enum ArchiveError {
         path: PathBuf,
     },
     /// A state that the archive does not have.
-    #[error("cannot go back to {wanted}: the archive has no such run")]
+    #[error("cannot go back to {wanted} in `{}`: {why}", display_path(archive))]
     NoSuchRun {
         /// The run or the time asked for.
         wanted: String,
+        /// The archive.
+        archive: PathBuf,
+        /// Why there is no such state.
+        why: &'static str,
     },
     /// The receiver of the output failed.
     #[error("cannot write the output: {}", stook_sys::cause(.0))]
@@ -144,7 +152,7 @@ impl ArchiveError {
             Self::NoMatch { pattern, .. } if !pattern.contains(&b'*') => {
                 format!("a pattern must match the whole path; `{}/*` takes all below a directory", display_bytes(pattern))
             }
-            Self::NoSuchRun { .. } => "`stook list --runs ARCHIVE` shows the runs".to_owned(),
+            Self::NoSuchRun { archive, .. } => format!("`stook list --runs {}` shows the runs", display_path(archive)),
             Self::Sys(error) if error.is_no_space() => {
                 "the archive is valid; make room and run the same command again, it goes on from there".to_owned()
             }

@@ -9,14 +9,16 @@
 
 mod target;
 
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use stook_index::{AsOf, Deleted, Row, RowRef, Selection};
-use stook_sys::create_directory;
+use stook_index::{AsOf, Deleted, Index, Mtime, Row, RowRef, Selection};
+use stook_sys::{Timestamp, create_directory};
 use stook_timers::scope;
 use stook_tree::Pattern;
 use stook_volume::{Header, Member};
@@ -110,7 +112,7 @@ pub fn extract(
     for_each_batch(&mut index, &selection, options.jobs, |batch| {
         extractor.extract(&batch);
     })?;
-    extractor.finish();
+    extractor.finish(&index, &selection)?;
     if observer.is_interrupted() {
         return Err(ArchiveError::Interrupted);
     }
@@ -126,7 +128,7 @@ pub fn extract(
 /// Selects the newest live members that match any of the patterns; each pattern must match something.
 pub(crate) fn select(
     folder: &Folder,
-    index: &stook_index::Index,
+    index: &Index,
     as_of: AsOf,
     patterns: &[Pattern],
 ) -> Result<Selection, ArchiveError> {
@@ -246,24 +248,35 @@ impl Extractor<'_> {
     }
 
     /// Makes the hard links, then sets what a directory can only be given at the end.
-    fn finish(&self) {
+    fn finish(&self, index: &Index, selection: &Selection) -> Result<(), ArchiveError> {
         let _scope = scope!("finish");
         let mut linked =
             std::mem::take(&mut *self.linked.lock().unwrap_or_else(PoisonError::into_inner));
         linked.sort_by_key(|(row, _)| row.id);
+        let mut contents = contents_of_first_names(index, selection, &linked)?;
         for (row, header) in linked {
-            if let Err(failure) = self.link_or_extract(&row, &header) {
+            if let Err(failure) = self.link_or_extract(&row, &header, &mut contents) {
                 self.observer.failed(&failure);
             }
         }
         for failure in self.target.finish_directories() {
             self.observer.failed(&failure);
         }
+        Ok(())
     }
 
     /// Links to the first name if that holds the same file now; else this name gets the content.
-    fn link_or_extract(&self, row: &Row, header: &Header) -> Result<(), Failure> {
-        if let Some(outcome) = self.target.place_link(header, row.mtime)? {
+    fn link_or_extract(
+        &self,
+        row: &Row,
+        header: &Header,
+        contents: &mut Contents,
+    ) -> Result<(), Failure> {
+        let has_same_content = |name: &[u8]| contents.get(name) == Some(&row.md5);
+        let placed = self
+            .target
+            .place_link(header, row.mtime, has_same_content)?;
+        if let Some(outcome) = placed {
             self.count(row, outcome);
             return Ok(());
         }
@@ -280,8 +293,35 @@ impl Extractor<'_> {
         let member = read_member(row, &window)?;
         self.place(row, &member, &window)?;
         self.target.remember_first(header);
+        contents.insert(row.name.clone(), row.md5);
         Ok(())
     }
+}
+
+/// MD5s by name, of the names that others may be linked to.
+type Contents = HashMap<Vec<u8>, Option<[u8; 16]>>;
+
+/// The first name may hold another file by now, even one of the same size and time.
+fn contents_of_first_names(
+    index: &Index,
+    selection: &Selection,
+    linked: &[(Row, Header)],
+) -> Result<Contents, ArchiveError> {
+    let names: HashSet<&[u8]> = linked
+        .iter()
+        .filter_map(|(_, header)| header.link.as_deref())
+        .collect();
+    let mut contents = Contents::new();
+    if names.is_empty() {
+        return Ok(contents);
+    }
+    index.selected(selection, |row| {
+        if names.contains(row.name) {
+            contents.insert(row.name.to_vec(), row.md5);
+        }
+        ControlFlow::Continue(())
+    })?;
+    Ok(contents)
 }
 
 /// Decodes the member of a row and makes sure that it is the one.
@@ -293,10 +333,22 @@ pub(crate) fn read_member(row: &Row, window: &Window<'_>) -> Result<Member, Fail
             format!("{what} (byte {} of {})", row.offset, row.volume),
         )
     };
-    let member = window.member(row.offset).map_err(wrong)?;
-    match disagreement(row, &member) {
-        Some(what) => Err(wrong(what)),
-        None => Ok(member),
+    let mut member = window.member(row.offset).map_err(wrong)?;
+    if let Some(what) = disagreement(row, &member) {
+        return Err(wrong(what));
+    }
+    // Headers of old writers have whole seconds only; the index has the time to the microsecond.
+    if Mtime::from(member.header.mtime) != row.mtime {
+        member.header.mtime = timestamp(row.mtime);
+    }
+    Ok(member)
+}
+
+fn timestamp(mtime: Mtime) -> Timestamp {
+    let microseconds = mtime.0.rem_euclid(1_000_000);
+    Timestamp {
+        seconds: mtime.0.div_euclid(1_000_000),
+        nanoseconds: u32::try_from(microseconds * 1000).expect("less than a second"),
     }
 }
 

@@ -48,8 +48,20 @@ impl Folder {
     }
 
     pub(crate) fn lock(&self) -> Result<WriterLock, ArchiveError> {
-        WriterLock::acquire(&self.path.join("stook.lock"))
+        WriterLock::acquire(&self.lock_path())
             .map_err(|error| ArchiveError::lock(error, &self.path))
+    }
+
+    /// Removes the lock of a run that was killed after its work was done.
+    pub(crate) fn remove_stale_lock(&self) -> Result<(), ArchiveError> {
+        if exists(&self.lock_path())?.is_some() {
+            drop(self.lock()?);
+        }
+        Ok(())
+    }
+
+    fn lock_path(&self) -> PathBuf {
+        self.path.join("stook.lock")
     }
 
     /// Opens the index for reading, or says that the folder is no archive.
@@ -59,10 +71,13 @@ impl Folder {
     }
 
     pub(crate) fn require_index(&self) -> Result<(), ArchiveError> {
-        if exists(&self.index())?.is_some() {
+        let found = exists(&self.index());
+        if matches!(found, Ok(Some(_))) {
             return Ok(());
         }
+        // Says that the folder is missing, or none, before anything is said about what is in it.
         Directory::open(&self.path)?;
+        found?;
         let path = self.path.clone();
         Err(if self.volumes()?.is_empty() {
             ArchiveError::NotAnArchive { path }

@@ -79,7 +79,7 @@ pub enum When {
 /// `NoSuchRun` if the archive has no such run, or none was finished by then.
 pub fn state_at(archive: &Path, when: When) -> Result<AsOf, ArchiveError> {
     let index = Folder::new(archive).open_index()?;
-    let (run, wanted) = match when {
+    let (run, wanted, why) = match when {
         When::Run(id) => (
             index
                 .runs()?
@@ -87,8 +87,17 @@ pub fn state_at(archive: &Path, when: When) -> Result<AsOf, ArchiveError> {
                 .find(|run| run.id == id)
                 .map(|run| run.id),
             format!("run {id}"),
+            "it has no such run",
         ),
-        When::Time(time) => (index.run_at(time)?, time.to_string()),
+        When::Time(time) => (
+            index.run_at(time)?,
+            time.to_string(),
+            "no run had finished by then",
+        ),
     };
-    run.map(AsOf::Run).ok_or(ArchiveError::NoSuchRun { wanted })
+    run.map(AsOf::Run).ok_or_else(|| ArchiveError::NoSuchRun {
+        wanted,
+        archive: archive.to_owned(),
+        why,
+    })
 }

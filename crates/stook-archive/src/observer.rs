@@ -150,6 +150,7 @@ impl Observer for Tally<'_> {
     }
 }
 
+/// A member that cannot be read because its volume cannot.
 pub(crate) fn sys_failure(path: &[u8], error: &SysError) -> Failure {
-    Failure::io(error.operation, path, &error.source)
+    Failure::new("read", path, error.to_string())
 }

@@ -92,7 +92,7 @@ impl Packer<'_> {
             }
             return;
         }
-        let mut bytes = Vec::new();
+        let mut bytes = Vec::with_capacity(self.plan.expected_len(batch));
         let mut members = Vec::with_capacity(batch.places.len());
         for &place in &batch.places {
             let member = self.plan.member(place);

@@ -22,6 +22,9 @@ pub(crate) const BATCH_BYTES: u64 = 4 << 20;
 /// Members in a batch, so that many tiny ones do not wait for each other.
 const BATCH_MEMBERS: usize = 4096;
 
+/// Header blocks and padding of a usual member.
+const USUAL_OVERHEAD: usize = 3 * 512 + 512;
+
 /// What a run will write.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PlanSummary {
@@ -176,6 +179,16 @@ impl Plan {
             }
             Some(batch)
         })
+    }
+
+    /// Returns about how many bytes the members of a batch take in a volume.
+    pub(crate) fn expected_len(&self, batch: &Batch) -> usize {
+        let content: u64 = batch
+            .places
+            .iter()
+            .map(|&place| content_len(self.metadata(place)))
+            .sum();
+        usize::try_from(content).unwrap_or(0) + batch.places.len() * USUAL_OVERHEAD
     }
 
     /// Tells the volumes that will be written.

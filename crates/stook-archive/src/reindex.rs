@@ -12,10 +12,12 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use stook_index::{Config, Index, Mtime, NewRow, Rebuild, Row, RowId, Volume, VolumeId};
+use stook_index::{
+    Config, Index, IndexError, Mtime, NewRow, Rebuild, Row, RowId, Volume, VolumeId,
+};
 use stook_sys::{exists, open_file, read_up_to_at};
 use stook_timers::scope;
-use stook_volume::{Depth, Event, HeaderCheck, Member, Scanner, decode};
+use stook_volume::{BLOCK, Depth, Event, HeaderCheck, Member, Scanner, decode};
 
 use crate::ArchiveError;
 use crate::batch::{ContentMd5, Window};
@@ -42,23 +44,20 @@ pub struct ReindexReport {
 /// Rebuilds the index of an archive.
 ///
 /// # Errors
-/// `NoVolumes` if there is nothing to read, `Locked` if another process writes, `Volume` if a volume
-/// cannot be read at all, `Interrupted`. The old index stays in place until the new one is complete.
+/// `NoVolumes` if there is nothing to read, `Index` if the old index is from a newer stook, `Locked` if
+/// another process writes, `Volume` if a volume cannot be read at all, `Interrupted`. The old index stays in place until the new one is complete.
 pub fn reindex(
     archive: &Path,
     jobs: usize,
     observer: &dyn Observer,
 ) -> Result<ReindexReport, ArchiveError> {
     let folder = Folder::new(archive);
-    let _lock = folder.lock()?;
-    let volumes = folder.volumes()?;
-    if volumes.is_empty() {
-        return Err(ArchiveError::NoVolumes {
-            path: archive.to_owned(),
-        });
-    }
     let observer = Tally::new(observer);
-    let old = open_old(&folder, &observer);
+    // Looked at before the lock is made: what is refused changes nothing.
+    require_volumes(&folder)?;
+    let old = open_old(&folder, &observer)?;
+    let _lock = folder.lock()?;
+    let volumes = require_volumes(&folder)?;
     let config = old
         .as_ref()
         .and_then(|old| old.config().ok())
@@ -98,18 +97,31 @@ pub fn reindex(
     Ok(report)
 }
 
-fn open_old(folder: &Folder, observer: &Tally<'_>) -> Option<Index> {
-    let opened = match exists(&folder.index()) {
-        Ok(None) => Err("there is no index.db".to_owned()),
-        _ => Index::open_read(folder.index()).map_err(|error| error.to_string()),
+fn require_volumes(folder: &Folder) -> Result<Vec<VolumeId>, ArchiveError> {
+    let volumes = folder.volumes()?;
+    if volumes.is_empty() {
+        return Err(ArchiveError::NoVolumes {
+            path: folder.path().to_owned(),
+        });
+    }
+    Ok(volumes)
+}
+
+/// Opens the old index if it can be read. That of a newer stook is not replaced: it may hold what
+/// this program does not know of.
+fn open_old(folder: &Folder, observer: &Tally<'_>) -> Result<Option<Index>, ArchiveError> {
+    let why = match exists(&folder.index()) {
+        Ok(None) => "there is no index.db".to_owned(),
+        _ => match Index::open_read(folder.index()) {
+            Ok(index) => return Ok(Some(index)),
+            Err(error @ IndexError::Newer { .. }) => return Err(error.into()),
+            Err(error) => error.to_string(),
+        },
     };
-    opened
-        .inspect_err(|why| {
-            observer.noted(&format!(
-                "{why}: runs and deletions cannot be recovered, so files that an update found deleted are members again"
-            ));
-        })
-        .ok()
+    observer.noted(&format!(
+        "{why}: runs and deletions cannot be recovered, so files that an update found deleted are members again"
+    ));
+    Ok(None)
 }
 
 fn unknown_config() -> Config {
@@ -191,6 +203,12 @@ impl VolumeReader<'_> {
             size,
             md5,
         };
+        if old.is_none() && members.iter().any(has_plain_header) {
+            let id = self.id;
+            self.observer.noted(&format!(
+                "{id} has headers with whole seconds only: fractions of its times are lost"
+            ));
+        }
         if let Some(old) = old {
             self.compare_with(old, &mut found)?;
             let records = old.volume_records().unwrap_or_default();
@@ -347,6 +365,11 @@ impl VolumeReader<'_> {
             what,
         });
     }
+}
+
+/// A header block without an extended header, as GNU tar and zstash under Python 3.7 wrote it.
+fn has_plain_header(member: &Member) -> bool {
+    member.data_offset - member.offset == BLOCK
 }
 
 fn is_stooks(file: &File) -> bool {

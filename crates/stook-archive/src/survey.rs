@@ -173,7 +173,9 @@ impl Surveyor<'_> {
             return false;
         }
         let comparison = self.compare(path, &listing.metadata);
-        if !self.options.directories && !listing.is_empty {
+        // What the archive holds under this name may be a file or a link: then it must be superseded.
+        let is_outdated = matches!(comparison, Comparison::Changed(_));
+        if !self.options.directories && !listing.is_empty && !is_outdated {
             return false;
         }
         self.count(path, &listing.metadata, comparison)

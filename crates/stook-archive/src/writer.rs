@@ -164,9 +164,9 @@ impl<'a> VolumeWriter<'a> {
         }
         if self.large.is_none() {
             self.checkpoint_if_due()?;
-            if self.observer.is_interrupted() {
-                return Err(ArchiveError::Interrupted);
-            }
+        }
+        if self.observer.is_interrupted() {
+            return Err(ArchiveError::Interrupted);
         }
         Ok(())
     }
@@ -454,8 +454,8 @@ impl<'a> VolumeWriter<'a> {
     ///
     /// The error that led here is the one to tell; what fails here is met again by the next run.
     pub(crate) fn abandon(&mut self, error: &ArchiveError) {
-        if matches!(error, ArchiveError::Interrupted) && self.large.is_none() {
-            let _ = self.checkpoint();
+        if matches!(error, ArchiveError::Interrupted) {
+            let _ = self.abort_large().and_then(|()| self.checkpoint());
         }
         self.current = None;
         let _ = recover(self.folder, self.index, Some(self.run));
@@ -534,9 +534,10 @@ pub(crate) fn recover(
     run: Option<RunId>,
 ) -> Result<Option<(Checkpoint, Staging)>, ArchiveError> {
     let mut usable = None;
+    let first_uncommitted = index.next_volume()?;
     for id in folder.unfinished()? {
-        let is_committed = index.volumes()?.iter().any(|volume| volume.id == id);
-        if is_committed {
+        // Volumes are committed in order: one with rows, or before one with rows, is never touched.
+        if id < first_uncommitted {
             remove_unfinished(folder, id)?;
             continue;
         }

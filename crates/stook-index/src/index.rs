@@ -75,14 +75,21 @@ impl Index {
             });
         }
         let partial = place::partial_path(path);
-        Self::create_at(&partial, config)?.close()?;
-        place::install(&partial, path)?;
+        Self::create_at(&partial, config)?
+            .close()
+            .and_then(|()| place::install(&partial, path))
+            .inspect_err(|_| discard(&partial))?;
         Self::open_write(path)
     }
 
-    /// Makes an index under exactly this name, replacing what is there.
+    /// Makes an index under exactly this name, replacing what is there. One that cannot be completed,
+    /// say on a full disk, does not stay.
     pub(crate) fn create_at(path: &Path, config: &Config) -> Result<Self, IndexError> {
         place::remove_database(path)?;
+        Self::fill(path, config).inspect_err(|_| discard(path))
+    }
+
+    fn fill(path: &Path, config: &Config) -> Result<Self, IndexError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
         let index = Self::connect(path, flags)?;
         index
@@ -210,6 +217,11 @@ impl Index {
     ) -> impl FnOnce(rusqlite::Error) -> IndexError + '_ {
         fault_at(operation, &self.path)
     }
+}
+
+/// Removes a database that could not be completed; the error that led here is the one to tell.
+fn discard(path: &Path) {
+    let _ = place::remove_database(path);
 }
 
 /// Names the operation and the file of an SQLite error.

@@ -347,7 +347,9 @@ mod tests {
             let table = Table::new(records);
             for i in 0..count {
                 assert_eq!(
-                    table.find(hash(i)).map(|index| table.records[index].size_and_kind),
+                    table
+                        .find(hash(i))
+                        .map(|index| table.records[index].size_and_kind),
                     Some(i)
                 );
             }

@@ -5,7 +5,7 @@
 //! component is only ever created anew or renamed over. So no name and no link in a volume, and none
 //! that another process swaps in meanwhile, leads out of the target.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::path::Path;
@@ -36,6 +36,8 @@ pub(super) struct Target {
     options: TargetOptions,
     is_root: bool,
     owners: Owners,
+    /// Directories made for a file before their own member came.
+    made: Mutex<HashSet<Vec<u8>>>,
     /// Directories of the archive, whose facts are set at the end.
     directories: Mutex<Vec<Header>>,
     /// For a file with several names whose first one is not here: the name that took its place.
@@ -60,6 +62,7 @@ impl Target {
             options,
             is_root: is_root(),
             owners: Owners::default(),
+            made: Mutex::default(),
             directories: Mutex::default(),
             first_names: Mutex::default(),
             temporary: AtomicU64::new(0),
@@ -210,7 +213,11 @@ impl Target {
                 parent
                     .open_beneath(&name)
                     .map_err(|error| Failure::io("open", &header.name, &error))?;
-                Outcome::Unchanged
+                if lock(&self.made).remove(&header.name) {
+                    Outcome::Written
+                } else {
+                    Outcome::Unchanged
+                }
             }
             Err(error) => return Err(Failure::io("create", &header.name, &error)),
         };
@@ -265,16 +272,21 @@ impl Target {
         parent.set_mtime(name, header.mtime)
     }
 
-    /// Gives an extracted file the further name that `header` says; None if there is no such file.
+    /// Gives an extracted file the further name that `header` says; None if there is no such file, or
+    /// its name has another content in the archive.
     pub(super) fn place_link(
         &self,
         header: &Header,
         mtime: Mtime,
+        has_same_content: impl Fn(&[u8]) -> bool,
     ) -> Result<Option<Outcome>, Failure> {
         let Some(first) = &header.link else {
             return Ok(None);
         };
         let first = lock(&self.first_names).get(first).unwrap_or(first).clone();
+        if !has_same_content(&first) {
+            return Ok(None);
+        }
         let Ok(first_parent) = self.beneath(split(&first).0) else {
             return Ok(None);
         };
@@ -291,10 +303,17 @@ impl Target {
         match first_parent.hard_link(first_name, &parent, &name) {
             Ok(()) => Ok(Some(Outcome::Written)),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                let there = parent.metadata(&name, Links::Refuse);
-                Ok(there
-                    .is_ok_and(|there| there.is_same_file(&source))
-                    .then_some(Outcome::Unchanged))
+                let there = parent
+                    .metadata(&name, Links::Refuse)
+                    .map_err(|error| Failure::io("look at", &header.name, &error))?;
+                if there.is_same_file(&source) {
+                    return Ok(Some(Outcome::Unchanged));
+                }
+                self.require_replaceable(header, &there)?;
+                let temporary = self.temporary_name();
+                let linked = first_parent.hard_link(first_name, &parent, &temporary);
+                let replaced = linked.and_then(|()| parent.rename(&temporary, &name));
+                Ok(replaced.is_ok().then_some(Outcome::Written))
             }
             // Too many links, or a file system without them: the content is written again.
             Err(_) => Ok(None),
@@ -371,18 +390,23 @@ impl Target {
             other => return other,
         }
         let mut directory = self.root.try_clone()?;
+        let mut end = 0;
         for component in path.split(|&byte| byte == b'/') {
+            end += component.len();
             directory = match directory.open_beneath(component) {
                 Err(error) if error.kind() == ErrorKind::NotFound => {
                     match directory.create_directory(component, 0o777) {
-                        Err(error) if error.kind() != ErrorKind::AlreadyExists => {
-                            return Err(error);
+                        Ok(()) => {
+                            lock(&self.made).insert(path[..end].to_vec());
                         }
-                        _ => directory.open_beneath(component)?,
+                        Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                        Err(error) => return Err(error),
                     }
+                    directory.open_beneath(component)?
                 }
                 other => other?,
             };
+            end += 1;
         }
         Ok(directory)
     }

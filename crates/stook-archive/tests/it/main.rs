@@ -1,0 +1,22 @@
+//! Integration tests of the archive operations, in one binary.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "tests make their own files and fail loudly"
+)]
+
+mod byte_for_byte;
+mod changing_files;
+mod defects;
+mod evolution;
+mod fixtures;
+mod folder;
+mod following;
+mod other_programs;
+mod recorder;
+mod round_trip;
+mod scene;
+mod states;
+mod update;
