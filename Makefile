@@ -21,7 +21,7 @@ export CLIPPY_CONF_DIR := $(CURDIR)/.ci
 
 stook := $(CARGO_TARGET_DIR)/release/stook
 
-.PHONY: help tools build demo test test-crash lint fmt doc install ci clean
+.PHONY: help tools build demo test test-crash lint fmt doc docs install ci clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -57,6 +57,10 @@ fmt: ## Format the sources
 
 doc: tools ## Build the reference of the crates
 	$(CARGO) doc --workspace --no-deps --locked
+
+docs: ## Write docs/commands.md anew from the program's own definitions
+	$(CARGO) run --quiet --locked -p stook-cli -- reference >docs/commands.md.new
+	mv docs/commands.md.new docs/commands.md
 
 install: build ## Install the program, man pages and completions below PREFIX (/usr/local) and DESTDIR
 	.ci/install '$(stook)' '$(DESTDIR)$(PREFIX)'

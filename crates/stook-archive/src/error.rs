@@ -160,12 +160,8 @@ impl ArchiveError {
         })
     }
 
-    /// Returns true if it was damaged data that ended the operation.
+    /// Returns true if it was damaged data in a volume that ended the operation.
     pub fn is_damage(&self) -> bool {
-        match self {
-            Self::Damaged { .. } | Self::Volume { .. } => true,
-            Self::Index(error) => error.is_damage(),
-            _ => false,
-        }
+        matches!(self, Self::Damaged { .. } | Self::Volume { .. })
     }
 }

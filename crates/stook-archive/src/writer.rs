@@ -458,7 +458,11 @@ impl<'a> VolumeWriter<'a> {
             let _ = self.abort_large().and_then(|()| self.checkpoint());
         }
         self.current = None;
-        let _ = recover(self.folder, self.index, Some(self.run));
+        if let Ok(Some((checkpoint, _))) = recover(self.folder, self.index, Some(self.run)) {
+            // On a full disk, what is not durable need not take room.
+            let partial = open_read_write(&self.folder.partial(checkpoint.volume));
+            let _ = partial.map(|file| file.set_len(checkpoint.offset));
+        }
     }
 
     fn discard(&mut self) -> Result<(), ArchiveError> {

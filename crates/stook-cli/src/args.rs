@@ -27,9 +27,9 @@ pub(crate) struct Args {
 /// Options of every command.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Common {
-    /// Name every file that is done, and show where the time went
-    #[arg(short, long, global = true, conflicts_with = "quiet")]
-    pub(crate) verbose: bool,
+    /// Show how long each phase took; twice: name every file that is done
+    #[arg(short, long, global = true, action = ArgAction::Count, conflicts_with = "quiet")]
+    pub(crate) verbose: u8,
     /// Print nothing but data and errors
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
@@ -147,8 +147,8 @@ pub(crate) struct WriteArgs {
     /// Write volumes byte for byte as another program does
     #[arg(long, value_name = "PROGRAM")]
     pub(crate) compat: Option<Compat>,
-    /// Make finished work durable after this many bytes, for an interrupted run to go on from
-    #[arg(long, value_name = "SIZE", hide = true)]
+    /// Make what is written durable after this many bytes, for an interrupted run to go on from [default: 1GiB]
+    #[arg(long, value_name = "SIZE")]
     pub(crate) checkpoint_size: Option<String>,
 }
 

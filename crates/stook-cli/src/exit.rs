@@ -130,7 +130,8 @@ pub(crate) fn usage_error(error: &clap::Error) -> ExitCode {
         output::error("no command was given", Some("`stook --help` lists them"));
         return Ending::Usage.into();
     }
-    let text = error.to_string();
+    // clap quotes with apostrophes, and marks options that may be repeated.
+    let text = error.to_string().replace("...'", "'").replace('\'', "`");
     let lines: Vec<&str> = text
         .lines()
         .map(str::trim)

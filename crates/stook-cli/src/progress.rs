@@ -31,19 +31,25 @@ pub(crate) struct Reporter {
 }
 
 /// How much is told besides data and errors.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Verbosity {
+    /// Nothing.
     Quiet,
+    /// What was done, in one line.
     Default,
-    Verbose,
+    /// The phases, too.
+    Phases,
+    /// Every file, too.
+    Files,
 }
 
 impl Verbosity {
     fn of(common: &Common) -> Self {
         match (common.quiet, common.verbose) {
             (true, _) => Self::Quiet,
-            (false, true) => Self::Verbose,
-            (false, false) => Self::Default,
+            (false, 0) => Self::Default,
+            (false, 1) => Self::Phases,
+            (false, _) => Self::Files,
         }
     }
 }
@@ -110,7 +116,7 @@ impl Reporter {
         self.end_phase(&mut state);
         let phases = with_shares(std::mem::take(&mut state.phases));
         drop(state);
-        if self.verbosity != Verbosity::Verbose || phases.is_empty() {
+        if self.verbosity < Verbosity::Phases || phases.is_empty() {
             return;
         }
         if self.is_json {
@@ -151,7 +157,7 @@ impl Reporter {
         };
         let template = match (total.is_some(), counts_bytes) {
             (true, true) => {
-                "{prefix} {wide_bar} {bytes}/{total_bytes}  {msg}  {bytes_per_sec}  {eta}"
+                "{prefix} {wide_bar} {decimal_bytes}/{decimal_total_bytes}  {msg}  {decimal_bytes_per_sec}  {eta}"
             }
             (true, false) => "{prefix} {wide_bar} {human_pos}/{human_len}  {per_sec}  {eta}",
             (false, _) => "{prefix} {human_pos} files  {per_sec}  {elapsed}",
@@ -279,7 +285,7 @@ impl Observer for Reporter {
     }
 
     fn done(&self, path: &[u8]) {
-        if self.verbosity == Verbosity::Verbose && !self.is_json {
+        if self.verbosity == Verbosity::Files && !self.is_json {
             output::message(&display_bytes(path));
         }
     }

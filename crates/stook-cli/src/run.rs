@@ -24,8 +24,9 @@ pub(crate) fn run(args: Args) -> ExitCode {
     let Args { command, common } = args;
     stook_sys::raise_open_files();
     timings::begin(&common);
-    let result =
-        dispatch(command, &common).and_then(|ending| timings::finish(&common).map(|()| ending));
+    let result = dispatch(command, &common);
+    let timed = timings::finish(&common);
+    let result = result.and_then(|ending| timed.map(|()| ending));
     result.unwrap_or_else(|error| report(&error)).into()
 }
 
@@ -237,7 +238,7 @@ fn print_difference(difference: &Difference, is_json: bool, data: &mut Data) -> 
     data.json(&Flat {
         path: JsonPath::new(&difference.path),
         fields: json!({
-            "change": word, "size": difference.size, "mtime": difference.mtime.map(|mtime| mtime.to_string()),
+            "type": "difference", "change": word, "size": difference.size, "mtime": difference.mtime.map(|mtime| mtime.to_string()),
             "archived_size": old.as_ref().map(|old| old.0), "archived_mtime": old.map(|old| old.1),
         }),
     })
@@ -309,7 +310,7 @@ fn print_row(row: &RowRef<'_>, args: &ListArgs, is_json: bool, data: &mut Data) 
         return data.json(&Flat {
             path: JsonPath::new(row.name),
             fields: json!({
-                "id": row.id.0, "size": row.size, "mtime": row.mtime.to_string(), "md5": row.md5.map(|md5| hex(&md5)),
+                "type": "member", "id": row.id.0, "size": row.size, "mtime": row.mtime.to_string(), "md5": row.md5.map(|md5| hex(&md5)),
                 "volume": row.volume.to_string(), "offset": row.offset,
             }),
         });

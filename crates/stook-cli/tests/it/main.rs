@@ -1,0 +1,22 @@
+//! The program as a user meets it: what it prints, how it ends, what is on disk then; and the rules of the workspace.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "tests make their own files, say what they skip, and fail loudly"
+)]
+
+mod bad_archive;
+mod bad_input;
+mod commands;
+mod crash;
+mod crash_calls;
+mod interrupt;
+mod json;
+mod layers;
+mod no_space;
+mod place;
+mod timings;
+mod two_writers;
