@@ -18,7 +18,7 @@ const LARGE: usize = (5 << 20) + 77;
 
 /// Bytes without a period that fits a block.
 fn bytes(len: usize) -> Vec<u8> {
-    (0..len).map(|at| (at % 251) as u8).collect()
+    (0..len).map(|at| (at % 251).to_le_bytes()[0]).collect()
 }
 
 /// A file to be changed, between others: in the same batch, before and after it.

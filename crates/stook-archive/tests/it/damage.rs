@@ -1,167 +1,15 @@
 //! Damage of every sort, made on purpose: `check` sees it and names it, and what is sound comes back.
 
-use std::fs::{self, File};
+use std::fs;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
 
-use stook_archive::{
-    AsOf, CheckOptions, Dialect, ExtractOptions, WriteOptions, cat, check, create, extract,
-};
-use stook_testkit::{
-    Compare, Directories, Fact, Snapshot, Tree, file, sparse, supports_xattrs, tree,
-};
+use stook_archive::{AsOf, Dialect, ExtractOptions, cat, create, extract};
+use stook_testkit::{Compare, Directories, Snapshot, Tree, file, tree};
 
 use crate::crafted::{Crafted, write_archive, write_archive_with};
 use crate::recorder::Recorder;
-use crate::scene::{Scene, all_facts, options};
-
-/// One member of every kind, small, with every sort of extended record.
-fn one_of_each(dialect: Dialect) -> Tree {
-    let mut tree = tree! {
-        "dir/" => dir().mode(0o750),
-        "dir/file" => file(b"seven hundred bytes or so".repeat(28)),
-        "dir/link" => symlink("file"),
-        "dir/link-long" => symlink("t".repeat(101)),
-        "empty" => file(b""),
-        "empty-dir/" => dir(),
-        "full-block" => file(vec![b'b'; 512]),
-        "hard" => hardlink("dir/file"),
-        "old" => file(b"before 1970").mtime(-2, 250_000_000),
-        "pipe" => fifo(),
-        b"raw-\xff" => file(b"name"),
-        "\u{fc}" => file(b"name"),
-    };
-    tree.insert("n".repeat(101), file(b"long name"));
-    tree.insert("attributes", file(b"x").xattr("user.key", b"value"));
-    if dialect == Dialect::Stook {
-        tree.insert("sparse", sparse(&[(8192, b"data")], 65_536));
-    }
-    if supports_xattrs(&std::env::temp_dir()) {
-        tree
-    } else {
-        println!("skipped: no extended attributes in the temporary directory");
-        tree.without_xattrs()
-    }
-}
-
-/// An archive with one volume that a test may write to.
-struct Specimen {
-    scene: Scene,
-    bytes: Vec<u8>,
-    file: File,
-}
-
-impl Specimen {
-    fn new(tree: &Tree, dialect: Dialect) -> Self {
-        let scene = Scene::new(tree);
-        let options = WriteOptions {
-            dialect,
-            directories: dialect == Dialect::Stook,
-            read_only_volumes: false,
-            ..options()
-        };
-        let recorder = Recorder::new();
-        scene.create_with(&options, &recorder);
-        assert_eq!(recorder.failure_texts(), [""; 0]);
-        scene.assert_clean();
-        let volume = scene.archive().join("000000.tar");
-        let bytes = fs::read(&volume).unwrap();
-        let file = File::options().write(true).open(&volume).unwrap();
-        Self {
-            scene,
-            bytes,
-            file,
-        }
-    }
-
-    fn damages(&self) -> Vec<String> {
-        damages(&self.scene.archive())
-    }
-
-    fn repair(&self) {
-        self.file.set_len(0).unwrap();
-        self.file.write_all_at(&self.bytes, 0).unwrap();
-        assert_eq!(self.damages(), [""; 0]);
-    }
-}
-
-/// What `check` says without being asked for whole volumes.
-fn damages(archive: &Path) -> Vec<String> {
-    let recorder = Recorder::new();
-    let options = CheckOptions {
-        jobs: 1,
-        ..CheckOptions::default()
-    };
-    let report = check(archive, &options, &recorder).unwrap();
-    let texts = recorder.damage_texts();
-    assert_eq!(report.damages, texts.len() as u64);
-    texts
-}
-
-/// Every byte that is not zero, their neighbours, and one in five of the zeros.
-fn sampled(bytes: &[u8]) -> impl Iterator<Item = usize> {
-    let is_zero = |at: usize| bytes.get(at).is_none_or(|&byte| byte == 0);
-    (0..bytes.len()).filter(move |&at| {
-        let is_inside_zeros = is_zero(at) && is_zero(at + 1) && is_zero(at.saturating_sub(1));
-        !is_inside_zeros || at % 5 == 0
-    })
-}
-
-/// Flips one bit of each of these bytes, and another one in the next.
-fn flip_bytes(specimen: &Specimen, places: impl Iterator<Item = usize>, mut see: impl FnMut(usize)) {
-    for at in places {
-        let byte = specimen.bytes[at];
-        let offset = at as u64;
-        let flipped = byte ^ (1 << (at % 8));
-        specimen.file.write_all_at(&[flipped], offset).unwrap();
-        see(at);
-        specimen.file.write_all_at(&[byte], offset).unwrap();
-    }
-    assert_eq!(specimen.damages(), [""; 0]);
-}
-
-fn expect_all_flips_seen(dialect: Dialect) {
-    let specimen = Specimen::new(&one_of_each(dialect), dialect);
-    let mut unseen = Vec::new();
-    flip_bytes(&specimen, sampled(&specimen.bytes), |at| {
-        if specimen.damages().is_empty() {
-            unseen.push(at);
-        }
-    });
-    assert_eq!(unseen, [], "of {} bytes", specimen.bytes.len());
-}
-
-#[test]
-fn check_sees_a_flipped_bit_in_any_byte_of_a_volume_of_stook() {
-    expect_all_flips_seen(Dialect::Stook);
-}
-
-#[test]
-fn check_sees_a_flipped_bit_in_any_byte_of_a_volume_in_zstashs_dialect() {
-    expect_all_flips_seen(Dialect::Zstash);
-}
-
-#[test]
-fn what_is_extracted_in_spite_of_a_flipped_bit_is_right() {
-    let specimen = Specimen::new(&one_of_each(Dialect::Stook), Dialect::Stook);
-    let before = specimen.scene.snapshot();
-    let places = (0..specimen.bytes.len()).step_by(59);
-    flip_bytes(&specimen, places, |at| {
-        let recorder = Recorder::new();
-        let extracted = specimen.scene.extract_with(AsOf::Now, &recorder);
-        let failures = recorder.failures();
-        let mut expected = before.clone();
-        expected.retain(|path, _| failures.iter().all(|failure| failure.path != path));
-        let links = failures.is_empty();
-        let compare = if links { all_facts() } else { all_facts().without(Fact::Links) };
-        let compare = if expected.get("dir").is_some() {
-            compare
-        } else {
-            compare.directories(Directories::Empty)
-        };
-        assert_eq!(expected.difference(&extracted, &compare), [""; 0], "byte {at}");
-    });
-}
+use crate::scene::{Scene, options};
+use crate::specimen::{Specimen, damages, one_of_each};
 
 #[test]
 fn check_sees_every_truncation() {
@@ -171,7 +19,8 @@ fn check_sees_every_truncation() {
         for cut in (0..len).step_by(512).chain([1, 511, len - 1]) {
             specimen.file.set_len(cut as u64).unwrap();
             let damages = specimen.damages();
-            let wrong_length = format!("000000.tar: the volume has {cut} bytes, the index says {len}");
+            let wrong_length =
+                format!("000000.tar: the volume has {cut} bytes, the index says {len}");
             assert!(damages.contains(&wrong_length), "{cut}: {damages:?}");
             specimen.file.set_len(0).unwrap();
             specimen.file.write_all_at(&specimen.bytes, 0).unwrap();
@@ -190,8 +39,18 @@ fn check_sees_bytes_at_the_end_of_a_volume() {
             block[511] = 1;
             block
         };
-        for tail in [vec![0], vec![0; 512], vec![0; 10_240], one, member, vec![b'x'; 10_240]] {
-            specimen.file.write_all_at(&tail, specimen.bytes.len() as u64).unwrap();
+        for tail in [
+            vec![0],
+            vec![0; 512],
+            vec![0; 10_240],
+            one,
+            member,
+            vec![b'x'; 10_240],
+        ] {
+            specimen
+                .file
+                .write_all_at(&tail, specimen.bytes.len() as u64)
+                .unwrap();
             assert!(!specimen.damages().is_empty(), "{} bytes", tail.len());
             specimen.repair();
         }
@@ -224,8 +83,15 @@ fn what_is_before_a_cut_comes_back_and_what_is_behind_is_named() {
 #[test]
 fn a_damaged_file_is_a_failure_and_leaves_nothing_half_right() {
     let content = b"seven hundred bytes or so".repeat(28);
-    let specimen = Specimen::new(&tree! {"a" => file(b"a"), "b" => file(&content), "c" => file(b"c")}, Dialect::Stook);
-    let at = specimen.bytes.windows(content.len()).position(|part| part == content).unwrap();
+    let specimen = Specimen::new(
+        &tree! {"a" => file(b"a"), "b" => file(&content), "c" => file(b"c")},
+        Dialect::Stook,
+    );
+    let at = specimen
+        .bytes
+        .windows(content.len())
+        .position(|part| part == content)
+        .unwrap();
     specimen.file.write_all_at(b"S", at as u64).unwrap();
     let recorder = Recorder::new();
     let extracted = specimen.scene.extract_with(AsOf::Now, &recorder);
@@ -241,7 +107,13 @@ fn a_damaged_file_is_a_failure_and_leaves_nothing_half_right() {
     fs::create_dir(&into).unwrap();
     fs::write(into.join("b"), b"mine").unwrap();
     let recorder = Recorder::new();
-    extract(&specimen.scene.archive(), &into, &ExtractOptions::default(), &recorder).unwrap();
+    extract(
+        &specimen.scene.archive(),
+        &into,
+        &ExtractOptions::default(),
+        &recorder,
+    )
+    .unwrap();
     assert_eq!(recorder.failed_paths(), ["b"]);
     assert_eq!(fs::read(into.join("b")).unwrap(), b"mine");
     assert_eq!(Snapshot::take(&into).unwrap().len(), 3);
@@ -270,12 +142,21 @@ fn two_volumes(names: [&str; 2]) -> Scene {
 fn check_names_a_missing_volume_and_the_rest_is_extracted() {
     let scene = two_volumes(["a", "b"]);
     fs::remove_file(scene.archive().join("000000.tar")).unwrap();
-    assert_eq!(damages(&scene.archive()), ["000000.tar: the volume is missing"]);
+    assert_eq!(
+        damages(&scene.archive()),
+        ["000000.tar: the volume is missing"]
+    );
     let recorder = Recorder::new();
     let extracted = scene.extract_with(AsOf::Now, &recorder);
     let volume = scene.archive().join("000000.tar");
-    let cause = format!("cannot open `{}`: no such file or directory", volume.display());
-    assert_eq!(recorder.failure_texts(), [format!("cannot read `a`: {cause}")]);
+    let cause = format!(
+        "cannot open `{}`: no such file or directory",
+        volume.display()
+    );
+    assert_eq!(
+        recorder.failure_texts(),
+        [format!("cannot read `a`: {cause}")]
+    );
     let paths: Vec<&[u8]> = extracted.entries().map(|(path, _)| path).collect();
     assert_eq!(paths, [b"b"]);
 }
@@ -285,13 +166,20 @@ fn check_sees_volumes_that_changed_places() {
     // With other names, and with two versions of one file, which only times and MD5s tell apart.
     for names in [["a", "b"], ["a", "a"]] {
         let scene = two_volumes(names);
-        let [first, second, spare] = ["000000.tar", "000001.tar", "spare"].map(|name| scene.archive().join(name));
+        let [first, second, spare] =
+            ["000000.tar", "000001.tar", "spare"].map(|name| scene.archive().join(name));
         fs::rename(&first, &spare).unwrap();
         fs::rename(&second, &first).unwrap();
         fs::rename(&spare, &second).unwrap();
         let damages = damages(&scene.archive());
-        assert!(damages.iter().any(|text| text.starts_with("000000.tar")), "{damages:?}");
-        assert!(damages.iter().any(|text| text.starts_with("000001.tar")), "{damages:?}");
+        assert!(
+            damages.iter().any(|text| text.starts_with("000000.tar")),
+            "{damages:?}"
+        );
+        assert!(
+            damages.iter().any(|text| text.starts_with("000001.tar")),
+            "{damages:?}"
+        );
         let recorder = Recorder::new();
         let extracted = scene.extract_with(AsOf::Now, &recorder);
         assert!(extracted.is_empty());
@@ -301,7 +189,13 @@ fn check_sees_volumes_that_changed_places() {
 
 #[test]
 fn rows_that_fit_no_member_are_damage_and_failures_by_name() {
-    let members = || [Crafted::file("a", b"first"), Crafted::file("b", b"second"), Crafted::file("c", b"third")];
+    let members = || {
+        [
+            Crafted::file("a", b"first"),
+            Crafted::file("b", b"second"),
+            Crafted::file("c", b"third"),
+        ]
+    };
     type Distortion = fn(&mut stook_index::NewRow<'_>);
     let distortions: [Distortion; 11] = [
         |row| row.offset = 10_240,
@@ -327,7 +221,10 @@ fn rows_that_fit_no_member_are_damage_and_failures_by_name() {
             let damages = damages(&scene.archive());
             for victim in victims {
                 let name = format!("`{victim}`");
-                assert!(damages.iter().any(|text| text.contains(&name)), "{number}: {damages:?}");
+                assert!(
+                    damages.iter().any(|text| text.contains(&name)),
+                    "{number}: {damages:?}"
+                );
             }
             let recorder = Recorder::new();
             let extracted = scene.extract_with(AsOf::Now, &recorder);
@@ -342,11 +239,20 @@ fn a_row_without_md5_for_a_file_is_damage() {
     let scene = Scene::new(&tree! {});
     let members = [Crafted::file("a", b"first"), Crafted::directory("d")];
     write_archive_with(&scene.archive(), Dialect::Stook, &members, |row| {
-        row.md5 = if row.md5.is_some() { None } else { Some([0; 16]) };
+        row.md5 = if row.md5.is_some() {
+            None
+        } else {
+            Some([0; 16])
+        };
     });
     let damages = damages(&scene.archive());
     assert_eq!(damages.len(), 2);
-    assert!(damages.iter().all(|text| text.ends_with("differ in what kind of file it is")), "{damages:?}");
+    assert!(
+        damages
+            .iter()
+            .all(|text| text.ends_with("differ in what kind of file it is")),
+        "{damages:?}"
+    );
     let recorder = Recorder::new();
     assert!(scene.extract_with(AsOf::Now, &recorder).is_empty());
     assert_eq!(recorder.failed_paths(), ["a", "d"]);
@@ -357,7 +263,11 @@ fn a_member_that_the_index_does_not_know_is_damage() {
     let scene = Scene::new(&tree! {"a" => file(b"a")});
     scene.create();
     let other = scene.beside("other");
-    write_archive(&other, Dialect::Stook, &[Crafted::file("a", b"a"), Crafted::file("b", b"b")]);
+    write_archive(
+        &other,
+        Dialect::Stook,
+        &[Crafted::file("a", b"a"), Crafted::file("b", b"b")],
+    );
     let volume = scene.archive().join("000000.tar");
     fs::remove_file(&volume).unwrap();
     fs::copy(other.join("000000.tar"), &volume).unwrap();
@@ -367,7 +277,11 @@ fn a_member_that_the_index_does_not_know_is_damage() {
 #[test]
 fn a_volume_that_the_index_does_not_know_is_noted() {
     let scene = Scene::archived(&tree! {"a" => file(b"a")});
-    fs::copy(scene.archive().join("000000.tar"), scene.archive().join("000001.tar")).unwrap();
+    fs::copy(
+        scene.archive().join("000000.tar"),
+        scene.archive().join("000001.tar"),
+    )
+    .unwrap();
     let recorder = Recorder::new();
     assert_eq!(scene.check(&recorder).damages, 0);
     let note = "000001.tar is not in the index; `stook reindex` would add it";
@@ -375,6 +289,17 @@ fn a_volume_that_the_index_does_not_know_is_noted() {
     // Nor does an update write over it.
     fs::write(scene.path("b"), b"b").unwrap();
     scene.update();
-    assert_eq!(scene.archive_files(), ["000000.tar", "000001.tar", "000002.tar", "index.db"]);
-    assert!(create(scene.source(), &scene.archive(), &options(), &Recorder::new()).is_err());
+    assert_eq!(
+        scene.archive_files(),
+        ["000000.tar", "000001.tar", "000002.tar", "index.db"]
+    );
+    assert!(
+        create(
+            scene.source(),
+            &scene.archive(),
+            &options(),
+            &Recorder::new()
+        )
+        .is_err()
+    );
 }

@@ -76,6 +76,10 @@ impl<'a> Editor<'a> {
     }
 
     fn write(&mut self, path: &Path, len: usize) {
+        if path.exists() {
+            // Also for a user whom the permissions bind.
+            fs::set_permissions(path, Permissions::from_mode(0o644)).unwrap();
+        }
         fs::write(path, self.random.bytes(len)).unwrap();
         self.touch(path);
     }

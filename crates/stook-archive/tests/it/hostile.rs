@@ -44,7 +44,12 @@ impl Trap {
     }
 
     fn outside(&self, name: &str) -> Vec<u8> {
-        self.folder.join("outside").join(name).as_os_str().as_bytes().to_vec()
+        self.folder
+            .join("outside")
+            .join(name)
+            .as_os_str()
+            .as_bytes()
+            .to_vec()
     }
 
     /// What a snapshot does not tell: facts about the folder itself, and further names of the secret.
@@ -70,7 +75,11 @@ impl Trap {
     /// Extracts the members, in both dialects and with one worker and several; returns what failed.
     fn spring(self, what: &str, members: &[Crafted]) -> Vec<String> {
         let mut failed = Vec::new();
-        for (jobs, dialect) in [(1, Dialect::Stook), (4, Dialect::Stook), (1, Dialect::Zstash)] {
+        for (jobs, dialect) in [
+            (1, Dialect::Stook),
+            (4, Dialect::Stook),
+            (1, Dialect::Zstash),
+        ] {
             let archive = self.folder.join("archive");
             write_archive(&archive, dialect, members);
             for _ in 0..2 {
@@ -80,7 +89,12 @@ impl Trap {
                 failed = recorder.failed_paths();
             }
             let check_recorder = Recorder::new();
-            check(&archive, &stook_archive::CheckOptions::default(), &check_recorder).unwrap();
+            check(
+                &archive,
+                &stook_archive::CheckOptions::default(),
+                &check_recorder,
+            )
+            .unwrap();
             assert_eq!(check_recorder.damage_texts(), [""; 0], "{what}");
             fs::remove_file(archive.join("index.db")).unwrap();
             reindex(&archive, jobs, &Recorder::new()).unwrap();
@@ -97,7 +111,13 @@ impl Trap {
             same_permissions: true,
             ..ExtractOptions::default()
         };
-        extract(&self.folder.join("archive"), &self.target(), &options, observer).unwrap();
+        extract(
+            &self.folder.join("archive"),
+            &self.target(),
+            &options,
+            observer,
+        )
+        .unwrap();
     }
 }
 
@@ -123,7 +143,12 @@ fn absolute_names_are_refused() {
     trap.assert_untouched("absolute");
     let texts = recorder.failure_texts();
     assert_eq!(texts.len(), 7);
-    assert!(texts.iter().all(|text| text.ends_with(": its name is an absolute path")), "{texts:?}");
+    assert!(
+        texts
+            .iter()
+            .all(|text| text.ends_with(": its name is an absolute path")),
+        "{texts:?}"
+    );
     assert_eq!(fs::read(&fine).unwrap(), b"fine");
     fs::remove_dir_all(archive).unwrap();
     assert_eq!(trap.spring("absolute", &members).len(), 7);
@@ -131,7 +156,14 @@ fn absolute_names_are_refused() {
 
 #[test]
 fn names_that_climb_are_refused() {
-    let names = ["../outside/new", "a/../../outside/new", "..", "a/..", "../outside/secret", "./../x"];
+    let names = [
+        "../outside/new",
+        "a/../../outside/new",
+        "..",
+        "a/..",
+        "../outside/secret",
+        "./../x",
+    ];
     for name in names.iter().filter(|name| !name.starts_with("./")) {
         let members = [Crafted::file(name, b"x"), Crafted::file("fine", b"fine")];
         assert_eq!(Trap::new().spring(name, &members), [*name]);
@@ -145,7 +177,12 @@ fn names_that_climb_are_refused() {
 #[test]
 fn nothing_is_written_through_a_link_of_the_volume() {
     let trap = Trap::new();
-    let targets = [trap.outside(""), b"../outside".to_vec(), b"..".to_vec(), b"here/../../outside".to_vec()];
+    let targets = [
+        trap.outside(""),
+        b"../outside".to_vec(),
+        b"..".to_vec(),
+        b"here/../../outside".to_vec(),
+    ];
     for target in targets {
         let what = String::from_utf8_lossy(&target).into_owned();
         let members = [
@@ -160,7 +197,15 @@ fn nothing_is_written_through_a_link_of_the_volume() {
             Crafted::file("here/fine", b"x"),
         ];
         let failed = Trap::new().spring(&what, &members);
-        let expected = ["here/fine", "out/dir", "out/dir/new", "out/fifo", "out/new", "out/new-dir", "out/secret"];
+        let expected = [
+            "here/fine",
+            "out/dir",
+            "out/dir/new",
+            "out/fifo",
+            "out/new",
+            "out/new-dir",
+            "out/secret",
+        ];
         assert_eq!(failed, expected, "{what}");
     }
 }
@@ -168,8 +213,14 @@ fn nothing_is_written_through_a_link_of_the_volume() {
 #[test]
 fn a_link_in_the_place_of_a_directory_is_not_followed_for_its_mode() {
     for members in [
-        [Crafted::symlink("out", "../outside"), Crafted::directory("out")],
-        [Crafted::directory("out"), Crafted::symlink("out", "../outside")],
+        [
+            Crafted::symlink("out", "../outside"),
+            Crafted::directory("out"),
+        ],
+        [
+            Crafted::directory("out"),
+            Crafted::symlink("out", "../outside"),
+        ],
     ] {
         // Two rows of one name: the newest counts, so the first never comes.
         assert_eq!(Trap::new().spring("mode", &members), [""; 0]);
@@ -185,7 +236,10 @@ fn a_link_of_the_volume_is_replaced_and_not_written_through() {
     symlink("../outside/secret", trap.target().join("file")).unwrap();
     symlink("../outside/none", trap.target().join("new")).unwrap();
     let into = trap.target();
-    let members = [Crafted::file("file", b"own bytes"), Crafted::file("new", b"x")];
+    let members = [
+        Crafted::file("file", b"own bytes"),
+        Crafted::file("new", b"x"),
+    ];
     let archive = trap.folder.join("archive");
     write_archive(&archive, Dialect::Stook, &members);
     let recorder = Recorder::new();
@@ -203,7 +257,15 @@ fn hard_links_never_reach_a_file_outside() {
     let into = trap.target();
     symlink("../outside", into.join("out")).unwrap();
     symlink("../outside/secret", into.join("direct")).unwrap();
-    let targets = [&absolute[..], b"../outside/secret", b"out/secret", b"direct", b"..", b".", b"out"];
+    let targets = [
+        &absolute[..],
+        b"../outside/secret",
+        b"out/secret",
+        b"direct",
+        b"..",
+        b".",
+        b"out",
+    ];
     let mut members = Vec::new();
     for (number, target) in targets.iter().enumerate() {
         members.push(Crafted::hard_link(format!("old-{number}"), target));
@@ -221,7 +283,9 @@ impl Trap {
         self.extract(2, &recorder);
         self.assert_untouched("hard links");
         for member in members {
-            let path = self.target().join(std::ffi::OsStr::from_bytes(&member.header.name));
+            let path = self
+                .target()
+                .join(std::ffi::OsStr::from_bytes(&member.header.name));
             assert_eq!(fs::read(&path).unwrap(), member.content);
             assert_eq!(fs::metadata(&path).unwrap().nlink(), 1);
         }
@@ -267,8 +331,16 @@ fn names_with_dots_and_doubled_slashes_stay_inside() {
     trap.extract(2, &recorder);
     assert_eq!(recorder.failure_texts(), [""; 0]);
     trap.assert_untouched("dots");
-    for (path, content) in [("a/b", b"1"), ("c/d", b"2"), ("...", b"3"), ("..g/..h", b"4")] {
+    for (path, content) in [
+        ("a/b", b"1"),
+        ("c/d", b"2"),
+        ("...", b"3"),
+        ("..g/..h", b"4"),
+    ] {
         assert_eq!(fs::read(into.join(path)).unwrap(), content);
     }
-    assert_eq!(fs::metadata(into.join("e/f")).unwrap().mode() & 0o7777, 0o777);
+    assert_eq!(
+        fs::metadata(into.join("e/f")).unwrap().mode() & 0o7777,
+        0o777
+    );
 }

@@ -9,14 +9,19 @@
 
 mod byte_for_byte;
 mod changing_files;
+mod crafted;
+mod damage;
 mod defects;
 mod evolution;
 mod fixtures;
+mod flipped_bits;
 mod folder;
 mod following;
+mod hostile;
 mod other_programs;
 mod recorder;
 mod round_trip;
 mod scene;
+mod specimen;
 mod states;
 mod update;
