@@ -46,7 +46,7 @@ lint: tools ## Check format, clippy, documentation, licences and that the fuzz t
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked
 	@if $(CARGO) deny --version >/dev/null 2>&1; \
-	  then $(CARGO) deny --locked check --config .ci/deny.toml bans licenses sources; \
+	  then $(CARGO) deny --locked --config .ci/deny.toml check bans licenses sources; \
 	  else echo 'skipped: cargo deny is not installed'; fi
 	@if test -f fuzz/Cargo.toml; \
 	  then $(CARGO) check --manifest-path fuzz/Cargo.toml --all-targets; \

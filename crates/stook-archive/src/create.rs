@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use stook_index::{Checkpoint, Config, Index, Known, Mtime, RunId, Staging, VolumeId};
@@ -23,8 +23,9 @@ use crate::folder::Folder;
 use crate::observer::{Observer, Tally};
 use crate::pack::Packer;
 use crate::plan::{Cutter, DEFAULT_VOLUME_BYTES, Plan, PlanSummary};
+use crate::recovery::{Leftover, next_volume, recover};
 use crate::survey::{Held, Survey, SurveyOptions, archive_order, open_source, survey};
-use crate::writer::{Leftover, VolumeWriter, WriterOptions, Written, next_volume, recover};
+use crate::writer::{VolumeWriter, WriterOptions, Written};
 
 /// Buffers that may wait for the volume writer.
 const BUDGET_BYTES: usize = 32 << 20;
@@ -360,16 +361,19 @@ impl<'a> Session<'a> {
             checkpoint_interval: self.options.checkpoint_interval,
         };
         let owners = Owners::default();
+        let buffers = Arc::default();
         let packer = Packer {
             source: &self.source,
             plan,
             owners: &owners,
             observer: &self.observer,
+            buffers: &buffers,
             dialect: self.options.dialect,
             links: self.options.links,
             xattrs: self.options.xattrs,
         };
-        let mut writer = VolumeWriter::new(&self.folder, index, run, options, &self.observer)?;
+        let mut writer =
+            VolumeWriter::new(&self.folder, index, run, options, &self.observer, &buffers)?;
         if let Some(leftover) = leftover {
             writer.resume(leftover)?;
         }

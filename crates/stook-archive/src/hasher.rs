@@ -4,12 +4,15 @@
 //! written are handed to the thread. A member that is given up is taken back out of the sum with
 //! [`VolumeHasher::mark`] and [`VolumeHasher::rewind`].
 
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
 use md5::digest::common::hazmat::SerializableState;
 use md5::{Digest, Md5};
 use stook_timers::scope;
+
+use crate::buffers::Buffers;
 
 /// Returns the MD5 of a whole buffer.
 pub(crate) fn md5_of(bytes: &[u8]) -> [u8; 16] {
@@ -30,6 +33,8 @@ pub(crate) fn update_zeros(md5: &mut Md5, mut len: u64) {
 #[derive(Debug)]
 pub(crate) struct VolumeHasher {
     worker: Option<(SyncSender<Message>, JoinHandle<()>)>,
+    /// Where buffers go once they are no longer needed.
+    buffers: Arc<Buffers>,
 }
 
 enum Message {
@@ -45,24 +50,29 @@ const QUEUE: usize = 4;
 
 impl VolumeHasher {
     /// A hasher for a volume whose MD5 is not wanted.
-    pub(crate) fn none() -> Self {
-        Self { worker: None }
+    pub(crate) fn none(buffers: &Arc<Buffers>) -> Self {
+        Self {
+            worker: None,
+            buffers: Arc::clone(buffers),
+        }
     }
 
     /// Starts anew, or from a state saved by [`Self::state`]; None if the state cannot be used.
-    pub(crate) fn start(saved: Option<&[u8]>) -> Option<Self> {
+    pub(crate) fn start(saved: Option<&[u8]>, buffers: &Arc<Buffers>) -> Option<Self> {
         let md5 = match saved {
             Some(bytes) => Md5::deserialize(bytes.try_into().ok()?).ok()?,
             None => Md5::new(),
         };
         let (sender, receiver) = sync_channel(QUEUE);
         let spawner = stook_timers::spawner();
+        let give_back = Arc::clone(buffers);
         let thread = std::thread::spawn(move || {
             let _attached = spawner.attach();
-            run(md5, &receiver);
+            run(md5, &receiver, &give_back);
         });
         Some(Self {
             worker: Some((sender, thread)),
+            buffers: Arc::clone(buffers),
         })
     }
 
@@ -72,7 +82,11 @@ impl VolumeHasher {
     }
 
     pub(crate) fn update(&self, bytes: Vec<u8>) {
-        self.send(Message::Bytes(bytes));
+        if self.is_running() {
+            self.send(Message::Bytes(bytes));
+        } else {
+            self.buffers.give(bytes);
+        }
     }
 
     /// Remembers the state before a member that may yet be given up.
@@ -119,7 +133,7 @@ impl Drop for VolumeHasher {
     }
 }
 
-fn run(mut md5: Md5, messages: &Receiver<Message>) {
+fn run(mut md5: Md5, messages: &Receiver<Message>, buffers: &Buffers) {
     let mut mark = md5.clone();
     for message in messages {
         // Whoever asked may have gone; then nobody needs the answer.
@@ -127,6 +141,7 @@ fn run(mut md5: Md5, messages: &Receiver<Message>) {
             Message::Bytes(bytes) => {
                 let _scope = scope!("volume md5");
                 md5.update(&bytes);
+                buffers.give(bytes);
             }
             Message::Mark => mark = md5.clone(),
             Message::Rewind => md5 = mark.clone(),
@@ -142,20 +157,20 @@ mod tests {
 
     #[test]
     fn state_survives_a_restart() {
-        let first = VolumeHasher::start(None).unwrap();
+        let first = VolumeHasher::start(None, &Arc::default()).unwrap();
         first.update(vec![1; 512 * 3]);
         let state = first.state().unwrap();
-        let second = VolumeHasher::start(Some(&state)).unwrap();
+        let second = VolumeHasher::start(Some(&state), &Arc::default()).unwrap();
         second.update(vec![2; 100]);
         let whole = [vec![1; 512 * 3], vec![2; 100]].concat();
         assert_eq!(second.finish(), Some(md5_of(&whole)));
-        assert!(VolumeHasher::start(Some(b"short")).is_none());
-        assert_eq!(VolumeHasher::none().finish(), None);
+        assert!(VolumeHasher::start(Some(b"short"), &Arc::default()).is_none());
+        assert_eq!(VolumeHasher::none(&Arc::default()).finish(), None);
     }
 
     #[test]
     fn a_member_that_is_given_up_leaves_no_trace() {
-        let hasher = VolumeHasher::start(None).unwrap();
+        let hasher = VolumeHasher::start(None, &Arc::default()).unwrap();
         hasher.update(b"kept".to_vec());
         hasher.mark();
         hasher.update(b"given up".to_vec());

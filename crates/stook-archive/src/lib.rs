@@ -13,6 +13,7 @@
 )]
 
 mod batch;
+mod buffers;
 mod cat;
 mod check;
 mod create;
@@ -25,6 +26,7 @@ mod list;
 mod observer;
 mod pack;
 mod plan;
+mod recovery;
 mod reindex;
 mod survey;
 mod writer;

@@ -11,13 +11,14 @@ use std::io;
 use stook_index::Mtime;
 use stook_pool::{Output, Weight};
 use stook_sys::{
-    Directory, FileId, FileKind, Links, Metadata, Owners, data_segments, get_xattrs, metadata,
-    read_up_to_at,
+    Directory, FileId, FileKind, Links, Metadata, Owners, append_at, data_segments, get_xattrs,
+    metadata,
 };
 use stook_timers::scope;
 use stook_volume::{Dialect, Header, Segment, align_segments, encode, padding, stored_len};
 
 use crate::batch::ContentMd5;
+use crate::buffers::Buffers;
 use crate::hasher::md5_of;
 use crate::observer::{Failure, Observer};
 use crate::plan::{BATCH_BYTES, Batch, Plan, PlannedMember, content_len, header_of};
@@ -27,6 +28,7 @@ pub(crate) struct Packer<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) owners: &'a Owners,
     pub(crate) observer: &'a dyn Observer,
+    pub(crate) buffers: &'a Buffers,
     pub(crate) dialect: Dialect,
     pub(crate) links: Links,
     pub(crate) xattrs: bool,
@@ -92,7 +94,7 @@ impl Packer<'_> {
             }
             return;
         }
-        let mut bytes = Vec::with_capacity(self.plan.expected_len(batch));
+        let mut bytes = self.buffers.take(self.plan.expected_len(batch));
         let mut members = Vec::with_capacity(batch.places.len());
         for &place in &batch.places {
             let member = self.plan.member(place);
@@ -173,8 +175,8 @@ impl Packer<'_> {
         }) {
             return Ok(());
         }
-        let Some(md5) =
-            stream_content(&file, &header, output).map_err(|error| unreadable(member, &error))?
+        let Some(md5) = stream_content(&file, &header, self.buffers, output)
+            .map_err(|error| unreadable(member, &error))?
         else {
             return Ok(());
         };
@@ -320,6 +322,7 @@ fn read_content(file: &File, header: &Header, bytes: &mut Vec<u8>) -> io::Result
 fn stream_content(
     file: &File,
     header: &Header,
+    buffers: &Buffers,
     output: &mut Output<'_, Part>,
 ) -> io::Result<Option<[u8; 16]>> {
     let whole = [Segment {
@@ -333,7 +336,7 @@ fn stream_content(
         let end = segment.offset + segment.len;
         while position < end {
             let len = (end - position).min(BATCH_BYTES);
-            let mut bytes = Vec::new();
+            let mut bytes = buffers.take(usize::try_from(len).map_err(io::Error::other)?);
             append(file, position, len, &mut bytes)?;
             md5.update(position, &bytes);
             position += len;
@@ -349,9 +352,7 @@ fn append(file: &File, offset: u64, len: u64, bytes: &mut Vec<u8>) -> io::Result
     let _scope = scope!("read");
     let start = bytes.len();
     let len = usize::try_from(len).map_err(io::Error::other)?;
-    bytes.resize(start + len, 0);
-    let count = read_up_to_at(file, &mut bytes[start..], offset)?;
-    if count < len {
+    if append_at(file, bytes, len, offset)? < len {
         return Err(io::Error::other("it shrank while it was read"));
     }
     Ok(start)

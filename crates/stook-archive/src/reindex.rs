@@ -79,7 +79,9 @@ pub fn reindex(
         }
         report.volumes += 1;
         report.members += found.len() as u64;
-        report.bytes += found.iter().map(|found| found.size).sum::<u64>();
+        report.bytes = found
+            .iter()
+            .fold(report.bytes, |sum, found| sum.saturating_add(found.size));
         rebuild.add_volume(&volume, found.iter().map(Found::as_row))?;
     }
     if let Some(old) = &old {
@@ -262,7 +264,9 @@ impl VolumeReader<'_> {
     fn take_md5s(&self, file: &File, members: &[Member]) -> (Vec<Found>, Option<[u8; 16]>) {
         let _scope = scope!("md5s");
         let found = Mutex::new(Vec::with_capacity(members.len()));
-        let hasher = VolumeHasher::start(None).unwrap_or_else(VolumeHasher::none);
+        let buffers = std::sync::Arc::default();
+        let hasher =
+            VolumeHasher::start(None, &buffers).unwrap_or_else(|| VolumeHasher::none(&buffers));
         let volume_md5 = std::thread::scope(|scope| {
             let volume = scope.spawn(|| hash_volume(file, hasher));
             stook_pool::for_each(self.jobs, members.chunks(256), |members| {

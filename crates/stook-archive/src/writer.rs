@@ -10,24 +10,25 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use stook_index::{Checkpoint, Index, Mtime, NewRow, RunId, Staging, Volume, VolumeId};
 use stook_sys::{
-    Context, FileId, create_new_file, metadata, open_read_write, remove_file, rename, set_mode,
-    sync_directory,
+    Context, FileId, create_new_file, metadata, open_read_write, rename, set_mode, sync_directory,
+    write_all_at,
 };
-use stook_sys::{exists, open_file, write_all_at};
 use stook_timers::scope;
 use stook_volume::{Dialect, Kind, encode, trailer_len};
 
 use crate::ArchiveError;
+use crate::buffers::Buffers;
 use crate::folder::Folder;
 use crate::hasher::VolumeHasher;
 use crate::observer::Observer;
 use crate::pack::{Packed, Part, SeveralNames};
 use crate::plan::Cutter;
+use crate::recovery::{Leftover, next_volume, recover, remove_staging, remove_unfinished};
 
 /// How volumes are written.
 #[derive(Debug, Clone, Copy)]
@@ -48,6 +49,7 @@ pub(crate) struct VolumeWriter<'a> {
     run: RunId,
     options: WriterOptions,
     observer: &'a dyn Observer,
+    buffers: Arc<Buffers>,
     next: VolumeId,
     current: Option<OpenVolume>,
     /// The large member whose slices are arriving.
@@ -61,14 +63,6 @@ pub(crate) struct Written {
     pub(crate) members: u64,
     pub(crate) bytes: u64,
     pub(crate) volumes: u64,
-}
-
-/// A volume that an interrupted run left, as far as it can be used.
-pub(crate) struct Leftover {
-    pub(crate) checkpoint: Checkpoint,
-    pub(crate) staging: Staging,
-    /// First names of files with several names that the volume holds, for hard links.
-    pub(crate) names: HashMap<FileId, Vec<u8>>,
 }
 
 struct OpenVolume {
@@ -103,6 +97,7 @@ impl<'a> VolumeWriter<'a> {
         run: RunId,
         options: WriterOptions,
         observer: &'a dyn Observer,
+        buffers: &Arc<Buffers>,
     ) -> Result<Self, ArchiveError> {
         let next = next_volume(folder, index)?;
         let written = Written::default();
@@ -112,6 +107,7 @@ impl<'a> VolumeWriter<'a> {
             run,
             options,
             observer,
+            buffers: Arc::clone(buffers),
             next,
             current: None,
             large: None,
@@ -130,10 +126,11 @@ impl<'a> VolumeWriter<'a> {
         let file = open_read_write(&path)?;
         file.set_len(checkpoint.offset).context("truncate", &path)?;
         let hasher = if self.options.takes_md5 {
-            VolumeHasher::start(Some(&checkpoint.md5_state)).unwrap_or_else(VolumeHasher::none)
+            VolumeHasher::start(Some(&checkpoint.md5_state), &self.buffers)
         } else {
-            VolumeHasher::none()
+            None
         };
+        let hasher = hasher.unwrap_or_else(|| VolumeHasher::none(&self.buffers));
         self.next = self.next.max(VolumeId(checkpoint.volume.0 + 1));
         self.current = Some(OpenVolume {
             id: checkpoint.volume,
@@ -302,7 +299,7 @@ impl<'a> VolumeWriter<'a> {
             create_new_file(&self.folder.staging(id))?;
             let file = create_new_file(&self.folder.partial(id))?;
             let hasher = if self.options.takes_md5 {
-                VolumeHasher::start(None)
+                VolumeHasher::start(None, &self.buffers)
             } else {
                 None
             };
@@ -310,7 +307,7 @@ impl<'a> VolumeWriter<'a> {
                 id,
                 file,
                 offset: 0,
-                hasher: hasher.unwrap_or_else(VolumeHasher::none),
+                hasher: hasher.unwrap_or_else(|| VolumeHasher::none(&self.buffers)),
                 rows: Vec::new(),
                 staging: None,
                 staged_offset: 0,
@@ -501,83 +498,4 @@ fn row_of(packed: Packed, offset: u64) -> PendingRow {
         md5: packed.md5,
         offset,
     }
-}
-
-/// Returns the first number that is free in the index and in the folder.
-pub(crate) fn next_volume(folder: &Folder, index: &Index) -> Result<VolumeId, ArchiveError> {
-    let in_index = index.next_volume()?;
-    let in_folder = folder
-        .volumes()?
-        .last()
-        .map_or(VolumeId(0), |last| VolumeId(last.0 + 1));
-    Ok(in_index.max(in_folder))
-}
-
-/// Removes a volume that was never committed.
-pub(crate) fn remove_unfinished(folder: &Folder, id: VolumeId) -> Result<(), ArchiveError> {
-    remove_file(&folder.partial(id))?;
-    remove_staging(folder, id)
-}
-
-/// Removes the staged rows of a volume, with the journal that a killed process may have left.
-pub(crate) fn remove_staging(folder: &Folder, id: VolumeId) -> Result<(), ArchiveError> {
-    let path = folder.staging(id);
-    let mut journal = path.clone().into_os_string();
-    journal.push("-journal");
-    remove_file(journal.as_ref())?;
-    remove_file(&path)?;
-    Ok(())
-}
-
-/// Looks for what an interrupted run left, and cleans up what cannot be used.
-///
-/// Returns the volume to go on with, if there is one.
-pub(crate) fn recover(
-    folder: &Folder,
-    index: &Index,
-    run: Option<RunId>,
-) -> Result<Option<(Checkpoint, Staging)>, ArchiveError> {
-    let mut usable = None;
-    let first_uncommitted = index.next_volume()?;
-    for id in folder.unfinished()? {
-        // Volumes are committed in order: one with rows, or before one with rows, is never touched.
-        if id < first_uncommitted {
-            remove_unfinished(folder, id)?;
-            continue;
-        }
-        let is_ours = exists(&folder.staging(id))?.is_some();
-        if is_ours && exists(&folder.volume(id))?.is_some() {
-            rename(&folder.volume(id), &folder.partial(id))?;
-            make_writable(&folder.partial(id))?;
-        }
-        match read_checkpoint(folder, id, run)? {
-            Some(found) if usable.is_none() => usable = Some(found),
-            _ => remove_unfinished(folder, id)?,
-        }
-    }
-    Ok(usable)
-}
-
-fn make_writable(path: &Path) -> Result<(), ArchiveError> {
-    let file = open_file(path)?;
-    let mode = metadata(&file).context("look at", path)?.mode;
-    Ok(set_mode(&file, mode | 0o200).context("set the mode of", path)?)
-}
-
-/// A checkpoint that cannot be read, or whose volume is shorter than it says, is none.
-fn read_checkpoint(
-    folder: &Folder,
-    id: VolumeId,
-    run: Option<RunId>,
-) -> Result<Option<(Checkpoint, Staging)>, ArchiveError> {
-    let Ok(staging) = Staging::open(folder.staging(id)) else {
-        return Ok(None);
-    };
-    let Ok(Some(checkpoint)) = staging.checkpoint() else {
-        return Ok(None);
-    };
-    let len = exists(&folder.partial(id))?.map_or(0, |metadata| metadata.size);
-    let is_usable =
-        checkpoint.volume == id && Some(checkpoint.run) == run && len >= checkpoint.offset;
-    Ok(is_usable.then_some((checkpoint, staging)))
 }

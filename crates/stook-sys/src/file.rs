@@ -184,6 +184,30 @@ pub fn read_up_to_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<
     Ok(done)
 }
 
+/// Appends `len` bytes from `offset` to the buffer, or what there is up to the end of the file; returns
+/// their number.
+///
+/// # Errors
+/// As `pread`; an interrupted call is repeated.
+///
+/// # Cost
+/// The new part of the buffer is not filled with zeros first.
+pub fn append_at(file: &File, buffer: &mut Vec<u8>, len: usize, offset: u64) -> io::Result<usize> {
+    let start = buffer.len();
+    buffer.reserve(len);
+    while buffer.len() - start < len {
+        let position = offset + (buffer.len() - start) as u64;
+        match rustix::io::pread(file, rustix::buffer::spare_capacity(buffer), position) {
+            Ok(0) => break,
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    // A file that grew has more than was asked for.
+    buffer.truncate(start + len);
+    Ok(buffer.len() - start)
+}
+
 /// Reads exactly the buffer's length.
 ///
 /// # Errors

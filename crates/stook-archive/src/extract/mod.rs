@@ -27,7 +27,7 @@ use crate::ArchiveError;
 use crate::batch::{ContentMd5, RowBatch, Volumes, Window, disagreement, for_each_batch};
 use crate::folder::Folder;
 use crate::observer::{Failure, Observer, Tally, sys_failure};
-use target::{Outcome, Target, TargetOptions};
+use target::{LastParent, Outcome, Target, TargetOptions};
 
 /// How to extract.
 #[derive(Debug, Clone)]
@@ -195,8 +195,9 @@ impl Extractor<'_> {
                 return self.fail_all(batch, |row| Failure::io("read", &row.name, &error));
             }
         };
+        let mut last = LastParent::default();
         for row in &batch.rows {
-            if let Err(failure) = self.extract_row(row, &window) {
+            if let Err(failure) = self.extract_row(row, &window, &mut last) {
                 self.observer.failed(&failure);
             }
             self.observer.advanced(1, row.size);
@@ -209,7 +210,12 @@ impl Extractor<'_> {
         }
     }
 
-    fn extract_row(&self, row: &Row, window: &Window<'_>) -> Result<(), Failure> {
+    fn extract_row(
+        &self,
+        row: &Row,
+        window: &Window<'_>,
+        last: &mut LastParent,
+    ) -> Result<(), Failure> {
         let member = read_member(row, window)?;
         if member.header.link.is_some() {
             self.linked
@@ -218,17 +224,23 @@ impl Extractor<'_> {
                 .push((row.clone(), member.header));
             return Ok(());
         }
-        self.place(row, &member, window)
+        self.place(row, &member, window, last)
     }
 
-    fn place(&self, row: &Row, member: &Member, window: &Window<'_>) -> Result<(), Failure> {
+    fn place(
+        &self,
+        row: &Row,
+        member: &Member,
+        window: &Window<'_>,
+        last: &mut LastParent,
+    ) -> Result<(), Failure> {
         let header = &member.header;
         let outcome = if header.kind.has_content() {
-            self.target.place_file(header, row.mtime, |file| {
+            self.target.place_file(header, row.mtime, last, |file| {
                 write_content(file, row, member, window)
             })
         } else {
-            self.target.place_other(header)
+            self.target.place_other(header, last)
         };
         self.count(row, outcome?);
         Ok(())
@@ -291,7 +303,7 @@ impl Extractor<'_> {
         let window =
             Window::of(&batch, &file).map_err(|error| Failure::io("read", &row.name, &error))?;
         let member = read_member(row, &window)?;
-        self.place(row, &member, &window)?;
+        self.place(row, &member, &window, &mut LastParent::default())?;
         self.target.remember_first(header);
         contents.insert(row.name.clone(), row.md5);
         Ok(())

@@ -45,6 +45,10 @@ pub(super) struct Target {
     temporary: AtomicU64,
 }
 
+/// The directory that was opened last: consecutive members are mostly in the same one.
+#[derive(Debug, Default)]
+pub(super) struct LastParent(Option<(Vec<u8>, Directory)>);
+
 /// What became of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
@@ -74,9 +78,10 @@ impl Target {
         &self,
         header: &Header,
         mtime: Mtime,
+        last: &mut LastParent,
         fill: impl FnOnce(&File) -> Result<(), ContentError>,
     ) -> Result<Outcome, Failure> {
-        let (parent, name) = self.parent_of(header)?;
+        let (parent, name) = self.parent_of(header, last)?;
         let fail = |operation| move |error: io::Error| Failure::io(operation, &header.name, &error);
         let created = {
             let _scope = scope!("create");
@@ -191,22 +196,26 @@ impl Target {
     }
 
     /// Makes anything but a regular file.
-    pub(super) fn place_other(&self, header: &Header) -> Result<Outcome, Failure> {
+    pub(super) fn place_other(
+        &self,
+        header: &Header,
+        last: &mut LastParent,
+    ) -> Result<Outcome, Failure> {
         let _scope = scope!("create");
         match header.kind {
-            Kind::Directory => self.place_directory(header),
+            Kind::Directory => self.place_directory(header, last),
             Kind::CharDevice | Kind::BlockDevice
                 if !(self.is_root && self.options.same_permissions) =>
             {
                 let cause = "a device is made only by the superuser with --same-permissions";
                 Err(Failure::new("create", &header.name, cause))
             }
-            _ => self.place_node(header),
+            _ => self.place_node(header, last),
         }
     }
 
-    fn place_directory(&self, header: &Header) -> Result<Outcome, Failure> {
-        let (parent, name) = self.parent_of(header)?;
+    fn place_directory(&self, header: &Header, last: &mut LastParent) -> Result<Outcome, Failure> {
+        let (parent, name) = self.parent_of(header, last)?;
         let outcome = match parent.create_directory(&name, 0o700) {
             Ok(()) => Outcome::Written,
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
@@ -226,12 +235,12 @@ impl Target {
     }
 
     /// A link, fifo or device: made under a temporary name if the real one is taken.
-    fn place_node(&self, header: &Header) -> Result<Outcome, Failure> {
-        let (parent, name) = self.parent_of(header)?;
+    fn place_node(&self, header: &Header, last: &mut LastParent) -> Result<Outcome, Failure> {
+        let (parent, name) = self.parent_of(header, last)?;
         let fail = |operation| move |error: io::Error| Failure::io(operation, &header.name, &error);
-        match make_node(&parent, &name, header) {
+        match make_node(parent, &name, header) {
             Ok(()) => {
-                self.set_node_metadata(&parent, &name, header)
+                self.set_node_metadata(parent, &name, header)
                     .map_err(fail("set the metadata of"))?;
                 Ok(Outcome::Written)
             }
@@ -239,13 +248,13 @@ impl Target {
                 let there = parent
                     .metadata(&name, Links::Refuse)
                     .map_err(fail("look at"))?;
-                if is_same_node(&parent, &name, &there, header) {
+                if is_same_node(parent, &name, &there, header) {
                     return Ok(Outcome::Unchanged);
                 }
                 self.require_replaceable(header, &there)?;
                 let temporary = self.temporary_name();
-                let result = make_node(&parent, &temporary, header)
-                    .and_then(|()| self.set_node_metadata(&parent, &temporary, header))
+                let result = make_node(parent, &temporary, header)
+                    .and_then(|()| self.set_node_metadata(parent, &temporary, header))
                     .and_then(|()| parent.rename(&temporary, &name));
                 if result.is_err() {
                     let _ = parent.remove(&temporary);
@@ -299,8 +308,9 @@ impl Target {
         if !is_the_file || first == header.name {
             return Ok(None);
         }
-        let (parent, name) = self.parent_of(header)?;
-        match first_parent.hard_link(first_name, &parent, &name) {
+        let mut last = LastParent::default();
+        let (parent, name) = self.parent_of(header, &mut last)?;
+        match first_parent.hard_link(first_name, parent, &name) {
             Ok(()) => Ok(Some(Outcome::Written)),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                 let there = parent
@@ -311,8 +321,12 @@ impl Target {
                 }
                 self.require_replaceable(header, &there)?;
                 let temporary = self.temporary_name();
-                let linked = first_parent.hard_link(first_name, &parent, &temporary);
+                let linked = first_parent.hard_link(first_name, parent, &temporary);
                 let replaced = linked.and_then(|()| parent.rename(&temporary, &name));
+                if replaced.is_err() {
+                    // Nothing half done may stay; the content is written instead.
+                    let _ = parent.remove(&temporary);
+                }
                 Ok(replaced.is_ok().then_some(Outcome::Written))
             }
             // Too many links, or a file system without them: the content is written again.
@@ -370,13 +384,25 @@ impl Target {
     }
 
     /// Opens the directory that a member belongs into; it is made if it is not there.
-    fn parent_of(&self, header: &Header) -> Result<(Directory, Vec<u8>), Failure> {
+    fn parent_of<'l>(
+        &self,
+        header: &Header,
+        last: &'l mut LastParent,
+    ) -> Result<(&'l Directory, Vec<u8>), Failure> {
         let path = safe_path(&header.name)
             .map_err(|cause| Failure::new("extract", &header.name, cause))?;
         let (parent, name) = split(&path);
-        let directory = self
-            .ensure(parent)
-            .map_err(|error| Failure::io("open the directory of", &header.name, &error))?;
+        let reused = last.0.take().filter(|(path, _)| path == parent);
+        let opened = match reused {
+            Some(reused) => reused,
+            None => {
+                let directory = self
+                    .ensure(parent)
+                    .map_err(|error| Failure::io("open the directory of", &header.name, &error))?;
+                (parent.to_vec(), directory)
+            }
+        };
+        let (_, directory) = last.0.insert(opened);
         Ok((directory, name.to_vec()))
     }
 

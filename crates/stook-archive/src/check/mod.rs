@@ -1,0 +1,345 @@
+//! `check`: reads every byte of the volumes once and says what is not as it was written.
+//!
+//! ```text
+//!   a volume   | member | member | ... | trailer |     every byte belongs to one of these:
+//!                header: its own checksum, and what the index says
+//!                content: the MD5 in the index          padding, trailer: zeros
+//! ```
+//! Headers that stook wrote carry a CRC of all their bytes. Those of other writers do not, so for a
+//! volume of theirs the MD5 of the whole volume is taken in the same read, where the index has one.
+
+mod pieces;
+mod reading;
+
+use std::collections::BTreeMap;
+use std::ops::{ControlFlow, RangeInclusive};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+use stook_index::{AsOf, Index, RowId, RowRef, Selection, Volume, VolumeId};
+use stook_sys::metadata;
+use stook_timers::scope;
+use stook_tree::Pattern;
+
+use crate::ArchiveError;
+use crate::batch::{RowBatch, Volumes, Window, for_each_batch};
+use crate::extract::{is_match, require_matches};
+use crate::folder::Folder;
+use crate::hasher::VolumeHasher;
+use crate::observer::{Damage, Observer, Tally};
+use reading::Reading;
+
+/// How to check.
+#[derive(Debug, Clone)]
+pub struct CheckOptions {
+    /// Check only these members; nothing means everything, with all that is between the members.
+    pub patterns: Vec<Pattern>,
+    /// Take the MD5 of every whole volume.
+    pub whole_volumes: bool,
+    /// Worker threads.
+    pub jobs: usize,
+}
+
+impl Default for CheckOptions {
+    fn default() -> Self {
+        Self {
+            patterns: Vec::new(),
+            whole_volumes: false,
+            jobs: stook_sys::available_cpus(),
+        }
+    }
+}
+
+/// What a `check` found.
+#[derive(Debug, Clone, Default)]
+pub struct CheckReport {
+    /// Members checked.
+    pub members: u64,
+    /// Bytes of content in them.
+    pub bytes: u64,
+    /// Volumes read.
+    pub volumes: u64,
+    /// Volumes whose MD5 was taken and compared.
+    pub volume_md5s: u64,
+    /// Damages, each told to the observer.
+    pub damages: u64,
+}
+
+/// Checks an archive.
+///
+/// # Errors
+/// `NoMatch` if a pattern matches nothing, `Index` if the index cannot be read, `Interrupted`. Damage is
+/// no error: it is told to the observer and counted.
+pub fn check(
+    archive: &Path,
+    options: &CheckOptions,
+    observer: &dyn Observer,
+) -> Result<CheckReport, ArchiveError> {
+    let folder = Folder::new(archive);
+    let mut index = folder.open_index()?;
+    let checker = Checker {
+        volumes: Volumes::new(&folder),
+        observer: Tally::new(observer),
+        members: AtomicU64::new(0),
+        bytes: AtomicU64::new(0),
+    };
+    let mut report = CheckReport::default();
+    if options.patterns.is_empty() {
+        check_volumes(&folder, &mut index, &checker, options, &mut report)?;
+    } else {
+        check_members(&folder, &mut index, &checker, options)?;
+    }
+    if observer.is_interrupted() {
+        return Err(ArchiveError::Interrupted);
+    }
+    report.members = checker.members.into_inner();
+    report.bytes = checker.bytes.into_inner();
+    report.damages = checker.observer.damages();
+    Ok(report)
+}
+
+fn check_members(
+    folder: &Folder,
+    index: &mut Index,
+    checker: &Checker<'_>,
+    options: &CheckOptions,
+) -> Result<(), ArchiveError> {
+    let matched: Vec<AtomicBool> = options
+        .patterns
+        .iter()
+        .map(|_| AtomicBool::new(false))
+        .collect();
+    let matches = |row: &RowRef<'_>| is_match(&options.patterns, &matched, row.name);
+    let selection = Selection::all_versions(index, AsOf::Now, &matches)?;
+    require_matches(folder, &options.patterns, &matched)?;
+    checker
+        .observer
+        .phase("check", Some(selection.len()), Some(selection.bytes()));
+    let _scope = scope!("check");
+    for_each_batch(index, &selection, options.jobs, |batch| {
+        checker.check_batch(&batch);
+    })
+}
+
+fn check_volumes(
+    folder: &Folder,
+    index: &mut Index,
+    checker: &Checker<'_>,
+    options: &CheckOptions,
+    report: &mut CheckReport,
+) -> Result<(), ArchiveError> {
+    let known = KnownVolumes::read(folder, index)?;
+    checker
+        .observer
+        .phase("check", Some(known.rows), Some(known.bytes));
+    let _scope = scope!("check");
+    for volume in known.volumes.values() {
+        if checker.observer.is_interrupted() {
+            break;
+        }
+        let is_whole = checker.check_volume(index, volume, options)?;
+        report.volumes += 1;
+        report.volume_md5s += u64::from(is_whole);
+    }
+    for id in &known.strangers {
+        checker.observer.noted(&format!(
+            "{id} is not in the index; `stook reindex` would add it"
+        ));
+    }
+    Ok(())
+}
+
+/// A volume that the index speaks of.
+struct KnownVolume {
+    id: VolumeId,
+    /// Its rows in `tars`.
+    records: Vec<Volume>,
+    /// First and last row of a member in it; other volumes may have rows in between.
+    rows: RangeInclusive<RowId>,
+}
+
+/// The volumes that the index speaks of, and those in the folder that it does not.
+struct KnownVolumes {
+    volumes: BTreeMap<VolumeId, KnownVolume>,
+    strangers: Vec<VolumeId>,
+    rows: u64,
+    /// Bytes of content in all rows.
+    bytes: u64,
+}
+
+impl KnownVolumes {
+    fn read(folder: &Folder, index: &Index) -> Result<Self, ArchiveError> {
+        let mut volumes = BTreeMap::new();
+        for record in index.volume_records()? {
+            known_volume(&mut volumes, record.id, RowId(i64::MAX))
+                .records
+                .push(record);
+        }
+        let (mut rows, mut bytes) = (0, 0);
+        index.rows(|row| {
+            rows += 1;
+            bytes = u64::saturating_add(bytes, row.size);
+            let volume = known_volume(&mut volumes, row.volume, row.id);
+            volume.rows = (*volume.rows.start()).min(row.id)..=row.id;
+            ControlFlow::Continue(())
+        })?;
+        let mut strangers = folder.volumes()?;
+        strangers.retain(|id| !volumes.contains_key(id));
+        Ok(Self {
+            volumes,
+            strangers,
+            rows,
+            bytes,
+        })
+    }
+}
+
+fn known_volume(
+    volumes: &mut BTreeMap<VolumeId, KnownVolume>,
+    id: VolumeId,
+    first: RowId,
+) -> &mut KnownVolume {
+    volumes.entry(id).or_insert_with(|| KnownVolume {
+        id,
+        records: Vec::new(),
+        rows: first..=RowId(0),
+    })
+}
+
+struct Checker<'a> {
+    volumes: Volumes<'a>,
+    observer: Tally<'a>,
+    members: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Checker<'_> {
+    fn check_batch(&self, batch: &RowBatch) {
+        let file = match self.volumes.get(batch.volume) {
+            Ok(file) => file,
+            Err(error) => {
+                let what = stook_sys::cause(&error.source);
+                return self.damaged(
+                    batch.volume,
+                    None,
+                    None,
+                    format!("cannot {} the volume: {what}", error.operation),
+                );
+            }
+        };
+        let reading = Reading {
+            checker: self,
+            id: batch.volume,
+            file: &file,
+            has_its_length: false,
+        };
+        match Window::of(batch, &file) {
+            Ok(window) => {
+                for row in &batch.rows {
+                    reading.check_row(row, &window);
+                }
+            }
+            Err(error) => {
+                reading.unreadable(batch.rows.first().map_or(0, |row| row.offset), &error);
+            }
+        }
+    }
+
+    /// Returns true if the MD5 of the whole volume was taken.
+    fn check_volume(
+        &self,
+        index: &mut Index,
+        volume: &KnownVolume,
+        options: &CheckOptions,
+    ) -> Result<bool, ArchiveError> {
+        let id = volume.id;
+        let opened = self
+            .volumes
+            .get(id)
+            .map(|file| (metadata(&file).map(|found| found.size), file));
+        let (len, file) = match opened {
+            Ok((Ok(len), file)) => (len, file),
+            Ok((Err(error), _)) => {
+                self.damaged(
+                    id,
+                    None,
+                    None,
+                    format!("cannot look at the volume: {}", stook_sys::cause(&error)),
+                );
+                return Ok(false);
+            }
+            Err(error) if error.is_not_found() => {
+                self.damaged(id, None, None, "the volume is missing".to_owned());
+                return Ok(false);
+            }
+            Err(error) => {
+                self.damaged(
+                    id,
+                    None,
+                    None,
+                    format!(
+                        "cannot open the volume: {}",
+                        stook_sys::cause(&error.source)
+                    ),
+                );
+                return Ok(false);
+            }
+        };
+        let record = self.matching_record(id, &volume.records, len);
+        let reading = Reading {
+            checker: self,
+            id,
+            file: &file,
+            has_its_length: record.is_some(),
+        };
+        let expected = record
+            .and_then(|record| record.md5)
+            .filter(|_| options.whole_volumes || reading.needs_md5());
+        let buffers = std::sync::Arc::default();
+        let hasher = expected
+            .and_then(|_| VolumeHasher::start(None, &buffers))
+            .unwrap_or_else(|| VolumeHasher::none(&buffers));
+        reading.check_sections(index, volume, len, options.jobs, &hasher)?;
+        let found = hasher.finish();
+        if found.is_some() && found != expected && !self.observer.is_interrupted() {
+            self.damaged(
+                id,
+                None,
+                None,
+                "the MD5 of the whole volume is not the one in the index".to_owned(),
+            );
+        }
+        if options.whole_volumes && expected.is_none() {
+            self.observer
+                .noted(&format!("{id} has no MD5 in the index"));
+        }
+        Ok(expected.is_some())
+    }
+
+    /// Of several rows for one volume, as zstash may leave them, any one may be right.
+    fn matching_record(&self, id: VolumeId, records: &[Volume], len: u64) -> Option<Volume> {
+        let matching = records.iter().rev().find(|record| record.size == len);
+        match (matching, records.last()) {
+            (Some(matching), Some(newest)) if matching != newest => {
+                self.observer.noted(&format!(
+                    "{id} has several rows in `tars`, and the newest one is wrong"
+                ));
+            }
+            (None, Some(newest)) => {
+                let what = format!("the volume has {len} bytes, the index says {}", newest.size);
+                self.damaged(id, None, None, what);
+            }
+            _ => {}
+        }
+        matching.copied()
+    }
+
+    fn damaged(&self, volume: VolumeId, offset: Option<u64>, member: Option<&[u8]>, what: String) {
+        self.observer.damaged(&Damage {
+            volume,
+            offset,
+            member: member.map(<[u8]>::to_vec),
+            what,
+        });
+    }
+}

@@ -1,0 +1,322 @@
+//! One volume while it is checked: cut into sections, each read once by a worker.
+
+use std::fs::File;
+use std::io;
+use std::ops::ControlFlow;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{SyncSender, sync_channel};
+
+use stook_index::{Index, IndexError, Row, VolumeId};
+use stook_pool::{Output, Weight, ordered};
+use stook_sys::metadata;
+use stook_timers::scope;
+use stook_volume::{BLOCK, HeaderCheck, RECORD};
+
+use super::pieces::{MemberCheck, RestCheck};
+use super::{Checker, KnownVolume};
+use crate::ArchiveError;
+use crate::batch::Window;
+use crate::hasher::VolumeHasher;
+use crate::observer::Observer;
+use crate::plan::BATCH_BYTES;
+
+/// Buffers that may wait for the MD5 of a volume.
+const BUDGET_BYTES: usize = 64 << 20;
+
+/// Members of a section at most.
+const SECTION_ROWS: usize = 2048;
+
+/// A stretch of a volume: some members, from the first one up to where the next section begins.
+struct Section {
+    start: u64,
+    end: u64,
+    rows: Vec<Row>,
+    is_last: bool,
+}
+
+/// Bytes that were checked, on their way to the MD5 of the volume.
+struct Checked(Vec<u8>);
+
+impl Weight for Checked {
+    fn weight(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// One volume while it is read.
+pub(super) struct Reading<'a> {
+    pub(super) checker: &'a Checker<'a>,
+    pub(super) id: VolumeId,
+    pub(super) file: &'a File,
+    /// The volume is as long as the index says.
+    pub(super) has_its_length: bool,
+}
+
+impl Reading<'_> {
+    /// Headers without a CRC can hide a flipped bit; the first member tells who wrote the volume.
+    pub(super) fn needs_md5(&self) -> bool {
+        let first = Window::read(self.file, 0, 4 * BLOCK)
+            .and_then(|window| window.member(0).map_err(io::Error::other));
+        !first.is_ok_and(|member| member.checksum == HeaderCheck::Verified)
+    }
+
+    pub(super) fn check_sections(
+        &self,
+        index: &mut Index,
+        volume: &KnownVolume,
+        len: u64,
+        jobs: usize,
+        hasher: &VolumeHasher,
+    ) -> Result<(), ArchiveError> {
+        let (sender, receiver) = sync_channel(jobs * 2);
+        std::thread::scope(|scope| {
+            let producer = scope.spawn(move || send_sections(index, volume, len, &sender));
+            let work = |section: Section, output: &mut Output<'_, Checked>| {
+                let _scope = scope!("section");
+                self.check_section(&section, hasher.is_running().then_some(output));
+            };
+            ordered(
+                jobs,
+                BUDGET_BYTES,
+                receiver.into_iter(),
+                work,
+                |Checked(bytes)| {
+                    hasher.update(bytes);
+                    Ok::<(), ArchiveError>(())
+                },
+            )?;
+            producer
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            Ok(())
+        })
+    }
+
+    fn check_section(&self, section: &Section, output: Option<&mut Output<'_, Checked>>) {
+        if self.checker.observer.is_interrupted() {
+            return;
+        }
+        if section.end - section.start > 4 * BATCH_BYTES {
+            return self.check_large(section, output);
+        }
+        match Window::read(self.file, section.start, section.end - section.start) {
+            Ok(window) => {
+                let end = self.check_rows(section, &window);
+                self.check_rest(section, end, window.bytes());
+                if let Some(output) = output {
+                    output.send(Checked(window.into_bytes()));
+                }
+            }
+            Err(error) => self.unreadable(section.start, &error),
+        }
+    }
+
+    /// A section with a large member: its bytes are read once, slice by slice.
+    fn check_large(&self, section: &Section, mut output: Option<&mut Output<'_, Checked>>) {
+        let mut slices = Vec::new();
+        for row in &section.rows {
+            match Window::read(self.file, row.offset, 64 << 10)
+                .and_then(|window| window.member(row.offset).map_err(io::Error::other))
+            {
+                Ok(member) => slices.push(MemberCheck::new(row, member)),
+                Err(error) => self.row_damaged(row, stook_sys::cause(&error)),
+            }
+        }
+        let mut rest = RestCheck::new(section.rows.first().map_or(section.start, |_| u64::MAX));
+        if let Some(last) = slices.last() {
+            rest = RestCheck::new(last.member.end);
+        }
+        let mut position = section.start;
+        while position < section.end {
+            let len = (section.end - position).min(BATCH_BYTES);
+            let window = match Window::read(self.file, position, len) {
+                Ok(window) => window,
+                Err(error) => return self.unreadable(position, &error),
+            };
+            for slice in &mut slices {
+                slice.take(position, window.bytes());
+            }
+            rest.take(position, window.bytes());
+            if let Some(output) = &mut output {
+                output.send(Checked(window.into_bytes()));
+            }
+            position += len;
+        }
+        let end = self.finish_members(section, slices);
+        self.judge_rest(section, end, rest.first_other);
+    }
+
+    fn finish_members(&self, section: &Section, members: Vec<MemberCheck<'_>>) -> Option<u64> {
+        let mut expected = Some(section.start);
+        for check in members {
+            self.judge_place(check.row, expected);
+            expected = Some(check.member.end);
+            self.judge(check);
+        }
+        expected
+    }
+
+    /// Checks the members of a section; returns where the last one ends, if that is known.
+    fn check_rows(&self, section: &Section, window: &Window<'_>) -> Option<u64> {
+        let mut expected = Some(section.start);
+        for row in &section.rows {
+            self.judge_place(row, expected);
+            expected = self.check_row(row, window);
+        }
+        expected
+    }
+
+    /// Checks one member; returns where it ends.
+    pub(super) fn check_row(&self, row: &Row, window: &Window<'_>) -> Option<u64> {
+        let member = match window.member(row.offset) {
+            Ok(member) => member,
+            Err(what) => {
+                self.row_damaged(row, what);
+                return None;
+            }
+        };
+        let end = member.end;
+        let mut check = MemberCheck::new(row, member);
+        let content = check.member.data_offset..end;
+        let result = window.stretch(content.start, content.end, |offset, bytes| {
+            check.take(offset, bytes);
+        });
+        match result {
+            Ok(()) => self.judge(check),
+            Err(error) => self.row_damaged(row, stook_sys::cause(&error)),
+        }
+        Some(end)
+    }
+
+    fn judge_place(&self, row: &Row, expected: Option<u64>) {
+        match expected {
+            Some(expected) if expected < row.offset => self.stray(expected, row.offset),
+            Some(expected) if expected > row.offset => {
+                self.row_damaged(row, "it overlaps the member before".to_owned());
+            }
+            _ => {}
+        }
+    }
+
+    fn judge(&self, check: MemberCheck<'_>) {
+        let row = check.row;
+        self.checker.members.fetch_add(1, Ordering::Relaxed);
+        self.checker.bytes.fetch_add(row.size, Ordering::Relaxed);
+        self.checker.observer.advanced(1, row.size);
+        match check.verdict() {
+            Some(what) => self.row_damaged(row, what),
+            None => self.checker.observer.done(&row.name),
+        }
+    }
+
+    /// What follows the last member of a section: nothing, or the trailer.
+    fn check_rest(&self, section: &Section, end: Option<u64>, bytes: &[u8]) {
+        let mut rest = RestCheck::new(end.unwrap_or(section.end));
+        rest.take(section.start, bytes);
+        self.judge_rest(section, end, rest.first_other);
+    }
+
+    fn judge_rest(&self, section: &Section, end: Option<u64>, first_other: Option<u64>) {
+        let Some(end) = end else { return };
+        if end > section.end {
+            let what = "the volume ends, or the next member begins, before the last member does";
+            return self
+                .checker
+                .damaged(self.id, Some(section.end), None, what.to_owned());
+        }
+        if !section.is_last {
+            if end < section.end {
+                self.stray(end, section.end);
+            }
+            return;
+        }
+        if let Some(offset) = first_other {
+            let what = "after the last member there is something other than zeros";
+            return self
+                .checker
+                .damaged(self.id, Some(offset), None, what.to_owned());
+        }
+        // A volume of zstash with a file that shrank is no whole number of records.
+        let is_whole = self.has_its_length || section.end.is_multiple_of(RECORD);
+        if section.end - end < 2 * BLOCK || !is_whole {
+            let what = format!(
+                "the volume is cut off: {} bytes follow the last member",
+                section.end - end
+            );
+            self.checker.damaged(self.id, Some(end), None, what);
+        }
+    }
+
+    fn stray(&self, start: u64, end: u64) {
+        // A row may claim a place far behind the end of the volume.
+        let end = metadata(self.file).map_or(end, |found| end.min(found.size));
+        if end <= start {
+            return;
+        }
+        let what = format!(
+            "{} bytes belong to no member that the index knows",
+            end - start
+        );
+        self.checker.damaged(self.id, Some(start), None, what);
+    }
+
+    fn row_damaged(&self, row: &Row, what: String) {
+        self.checker
+            .damaged(self.id, Some(row.offset), Some(&row.name), what);
+    }
+
+    pub(super) fn unreadable(&self, offset: u64, error: &io::Error) {
+        self.checker.damaged(
+            self.id,
+            Some(offset),
+            None,
+            format!("cannot read: {}", stook_sys::cause(error)),
+        );
+    }
+}
+
+/// Sends the rows of a volume in sections that together cover it from its first byte to its last.
+fn send_sections(
+    index: &Index,
+    volume: &KnownVolume,
+    len: u64,
+    sender: &SyncSender<Section>,
+) -> Result<(), IndexError> {
+    let mut section = Section {
+        start: 0,
+        end: len,
+        rows: Vec::new(),
+        is_last: true,
+    };
+    let mut is_wanted = true;
+    index.rows_of_volume(volume.id, volume.rows.clone(), |row| {
+        let is_full =
+            row.offset - section.start >= BATCH_BYTES || section.rows.len() >= SECTION_ROWS;
+        // A row past the end cannot begin a section; its own check names it.
+        if is_full && !section.rows.is_empty() && row.offset > section.start && row.offset < len {
+            let next = Section {
+                start: row.offset,
+                end: len,
+                rows: Vec::new(),
+                is_last: true,
+            };
+            let full = std::mem::replace(&mut section, next);
+            is_wanted = sender
+                .send(Section {
+                    end: row.offset,
+                    is_last: false,
+                    ..full
+                })
+                .is_ok();
+        }
+        section.rows.push(row.to_row());
+        if is_wanted {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
+    })?;
+    // Nobody left to take it means nobody wants it.
+    let _ = sender.send(section);
+    Ok(())
+}

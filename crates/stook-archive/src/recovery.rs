@@ -1,0 +1,97 @@
+//! What an interrupted run left in the folder, and what of it the next run can go on from.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use stook_index::{Checkpoint, Index, RunId, Staging, VolumeId};
+use stook_sys::{Context, FileId, exists, metadata, open_file, remove_file, rename, set_mode};
+
+use crate::ArchiveError;
+use crate::folder::Folder;
+
+/// A volume that an interrupted run left, as far as it can be used.
+pub(crate) struct Leftover {
+    pub(crate) checkpoint: Checkpoint,
+    pub(crate) staging: Staging,
+    /// First names of files with several names that the volume holds, for hard links.
+    pub(crate) names: HashMap<FileId, Vec<u8>>,
+}
+
+/// Returns the first number that is free in the index and in the folder.
+pub(crate) fn next_volume(folder: &Folder, index: &Index) -> Result<VolumeId, ArchiveError> {
+    let in_index = index.next_volume()?;
+    let in_folder = folder
+        .volumes()?
+        .last()
+        .map_or(VolumeId(0), |last| VolumeId(last.0 + 1));
+    Ok(in_index.max(in_folder))
+}
+
+/// Removes a volume that was never committed.
+pub(crate) fn remove_unfinished(folder: &Folder, id: VolumeId) -> Result<(), ArchiveError> {
+    remove_file(&folder.partial(id))?;
+    remove_staging(folder, id)
+}
+
+/// Removes the staged rows of a volume, with the journal that a killed process may have left.
+pub(crate) fn remove_staging(folder: &Folder, id: VolumeId) -> Result<(), ArchiveError> {
+    let path = folder.staging(id);
+    let mut journal = path.clone().into_os_string();
+    journal.push("-journal");
+    remove_file(journal.as_ref())?;
+    remove_file(&path)?;
+    Ok(())
+}
+
+/// Looks for what an interrupted run left, and cleans up what cannot be used.
+///
+/// Returns the volume to go on with, if there is one.
+pub(crate) fn recover(
+    folder: &Folder,
+    index: &Index,
+    run: Option<RunId>,
+) -> Result<Option<(Checkpoint, Staging)>, ArchiveError> {
+    let mut usable = None;
+    let first_uncommitted = index.next_volume()?;
+    for id in folder.unfinished()? {
+        // Volumes are committed in order: one with rows, or before one with rows, is never touched.
+        if id < first_uncommitted {
+            remove_unfinished(folder, id)?;
+            continue;
+        }
+        let is_ours = exists(&folder.staging(id))?.is_some();
+        if is_ours && exists(&folder.volume(id))?.is_some() {
+            rename(&folder.volume(id), &folder.partial(id))?;
+            make_writable(&folder.partial(id))?;
+        }
+        match read_checkpoint(folder, id, run)? {
+            Some(found) if usable.is_none() => usable = Some(found),
+            _ => remove_unfinished(folder, id)?,
+        }
+    }
+    Ok(usable)
+}
+
+fn make_writable(path: &Path) -> Result<(), ArchiveError> {
+    let file = open_file(path)?;
+    let mode = metadata(&file).context("look at", path)?.mode;
+    Ok(set_mode(&file, mode | 0o200).context("set the mode of", path)?)
+}
+
+/// A checkpoint that cannot be read, or whose volume is shorter than it says, is none.
+fn read_checkpoint(
+    folder: &Folder,
+    id: VolumeId,
+    run: Option<RunId>,
+) -> Result<Option<(Checkpoint, Staging)>, ArchiveError> {
+    let Ok(staging) = Staging::open(folder.staging(id)) else {
+        return Ok(None);
+    };
+    let Ok(Some(checkpoint)) = staging.checkpoint() else {
+        return Ok(None);
+    };
+    let len = exists(&folder.partial(id))?.map_or(0, |metadata| metadata.size);
+    let is_usable =
+        checkpoint.volume == id && Some(checkpoint.run) == run && len >= checkpoint.offset;
+    Ok(is_usable.then_some((checkpoint, staging)))
+}
