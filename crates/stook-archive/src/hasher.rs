@@ -14,11 +14,6 @@ use stook_timers::scope;
 
 use crate::buffers::Buffers;
 
-/// Returns the MD5 of a whole buffer.
-pub(crate) fn md5_of(bytes: &[u8]) -> [u8; 16] {
-    Md5::digest(bytes).into()
-}
-
 /// Adds a hole of a sparse file, which reads as zeros.
 pub(crate) fn update_zeros(md5: &mut Md5, mut len: u64) {
     static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
@@ -154,6 +149,10 @@ fn run(mut md5: Md5, messages: &Receiver<Message>, buffers: &Buffers) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn md5_of(bytes: &[u8]) -> [u8; 16] {
+        Md5::digest(bytes).into()
+    }
 
     #[test]
     fn state_survives_a_restart() {

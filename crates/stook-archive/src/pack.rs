@@ -7,8 +7,10 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 
 use stook_index::Mtime;
+use stook_md5::md5_many;
 use stook_pool::{Output, Weight};
 use stook_sys::{
     Directory, FileId, FileKind, Links, Metadata, Owners, append_at, data_segments, get_xattrs,
@@ -19,7 +21,6 @@ use stook_volume::{Dialect, Header, Segment, align_segments, encode, padding, st
 
 use crate::batch::ContentMd5;
 use crate::buffers::Buffers;
-use crate::hasher::md5_of;
 use crate::observer::{Failure, Observer};
 use crate::plan::{BATCH_BYTES, Batch, Plan, PlannedMember, content_len, header_of};
 
@@ -96,27 +97,35 @@ impl Packer<'_> {
         }
         let mut bytes = self.buffers.take(self.plan.expected_len(batch));
         let mut members = Vec::with_capacity(batch.places.len());
+        let mut contents = Vec::with_capacity(batch.places.len());
         for &place in &batch.places {
             let member = self.plan.member(place);
             let start = bytes.len();
             match self.pack_small(&member, &mut opened, &mut bytes) {
-                Ok(packed) => members.push(packed),
+                Ok((packed, content)) => {
+                    contents.extend(content.map(|place| (members.len(), place)));
+                    members.push(packed);
+                }
                 Err(failure) => {
                     bytes.truncate(start);
                     self.observer.failed(&failure);
                 }
             }
         }
+        take_md5s(&bytes, &contents, &mut members);
         output.send(Part::Members { bytes, members });
     }
 
+    /// Appends a whole member. If it has content without holes, its MD5 is left to be taken together with
+    /// those of the other members; its place in the buffer is returned.
     fn pack_small(
         &self,
         member: &PlannedMember<'_>,
         opened: &mut OpenedDirectory,
         bytes: &mut Vec<u8>,
-    ) -> Result<Packed, Failure> {
+    ) -> Result<(Packed, Option<Range<usize>>), Failure> {
         let start = bytes.len();
+        let mut content = None;
         let mut header = header_of(member, self.owners, self.dialect);
         let mut packed = self.packed(member);
         match member.metadata.kind {
@@ -125,10 +134,11 @@ impl Packer<'_> {
                 self.look_into(&file, member, &mut header)?;
                 self.encode(&header, bytes)?;
                 packed.several_names = self.several_names(member, &header, bytes.len() - start);
-                let md5 = read_content(&file, &header, bytes)
+                let data = bytes.len();
+                packed.md5 = read_content(&file, &header, bytes)
                     .map_err(|error| unreadable(member, &error))?;
                 check_unchanged(&file, member)?;
-                packed.md5 = Some(md5);
+                content = packed.md5.is_none().then_some(data..bytes.len());
                 bytes.resize(bytes.len() + pad(stored_len(&header, self.dialect)), 0);
             }
             FileKind::Symlink => {
@@ -151,7 +161,7 @@ impl Packer<'_> {
             }
         }
         packed.len = (bytes.len() - start) as u64;
-        Ok(packed)
+        Ok((packed, content))
     }
 
     fn pack_large(
@@ -303,19 +313,30 @@ fn holes(file: &File, size: u64) -> io::Result<Option<Vec<Segment>>> {
     Ok((data + map < size).then_some(segments))
 }
 
-/// Appends the stored bytes of a file to the buffer; returns the MD5 of its content.
-fn read_content(file: &File, header: &Header, bytes: &mut Vec<u8>) -> io::Result<[u8; 16]> {
+/// Takes the MD5s of all contents of a batch at once, which is several times faster than one by one.
+fn take_md5s(bytes: &[u8], contents: &[(usize, Range<usize>)], members: &mut [Packed]) {
+    let _scope = scope!("md5");
+    let messages: Vec<&[u8]> = contents
+        .iter()
+        .map(|(_, place)| &bytes[place.clone()])
+        .collect();
+    for ((member, _), md5) in contents.iter().zip(md5_many(&messages)) {
+        members[*member].md5 = Some(md5);
+    }
+}
+
+/// Appends the stored bytes of a file to the buffer; returns the MD5 of its content if it has holes.
+fn read_content(file: &File, header: &Header, bytes: &mut Vec<u8>) -> io::Result<Option<[u8; 16]>> {
     let Some(segments) = &header.sparse else {
-        let start = append(file, 0, header.size, bytes)?;
-        let _scope = scope!("md5");
-        return Ok(md5_of(&bytes[start..]));
+        append(file, 0, header.size, bytes)?;
+        return Ok(None);
     };
     let mut md5 = ContentMd5::new();
     for segment in segments {
         let start = append(file, segment.offset, segment.len, bytes)?;
         md5.update(segment.offset, &bytes[start..]);
     }
-    Ok(md5.finish(header.size))
+    Ok(Some(md5.finish(header.size)))
 }
 
 /// Sends the stored bytes of a file in slices; returns the MD5 of its content, None if stopped.

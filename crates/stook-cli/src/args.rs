@@ -114,7 +114,7 @@ pub(crate) struct WriteArgs {
     pub(crate) archive: PathBuf,
     #[command(flatten)]
     pub(crate) filter: FilterArgs,
-    /// Begin a new volume before one gets longer than this [default: 256GiB, or as created]
+    /// Begin a new volume before one gets longer than this (default: 256GiB, or as created)
     #[arg(long, value_name = "SIZE")]
     pub(crate) volume_size: Option<String>,
     /// Archive what symbolic links lead to instead of the links
@@ -123,19 +123,19 @@ pub(crate) struct WriteArgs {
     /// Print what would be written, and write nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Number of threads that read [default: number of processors]
+    /// Number of threads that read (default: number of processors)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,
     /// Do not take the MD5 of whole volumes
     #[arg(long)]
     pub(crate) no_volume_md5: bool,
-    /// Archive every directory with its mode and times [default, except with --compat zstash]
+    /// Archive every directory with its mode and times (the default, except with --compat zstash)
     #[arg(long, overrides_with = "no_directories")]
     pub(crate) directories: bool,
     /// Archive only empty directories
     #[arg(long)]
     pub(crate) no_directories: bool,
-    /// Take the write permission from finished volumes [default]
+    /// Take the write permission from finished volumes (the default)
     #[arg(long, overrides_with = "no_read_only_volumes")]
     pub(crate) read_only_volumes: bool,
     /// Leave finished volumes writable
@@ -147,7 +147,7 @@ pub(crate) struct WriteArgs {
     /// Write volumes byte for byte as another program does
     #[arg(long, value_name = "PROGRAM")]
     pub(crate) compat: Option<Compat>,
-    /// Make what is written durable after this many bytes, for an interrupted run to go on from [default: 1GiB]
+    /// Make what is written durable after this many bytes, for an interrupted run to go on from (default: 1GiB)
     #[arg(long, value_name = "SIZE")]
     pub(crate) checkpoint_size: Option<String>,
 }
@@ -184,7 +184,7 @@ pub(crate) struct DiffArgs {
     /// Do not compare directories that are not empty
     #[arg(long)]
     pub(crate) no_directories: bool,
-    /// Number of threads [default: number of processors]
+    /// Number of threads (default: number of processors)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,
 }
@@ -199,7 +199,7 @@ pub(crate) struct CheckArgs {
     /// Take the MD5 of every whole volume, too
     #[arg(long, conflicts_with = "patterns")]
     pub(crate) volumes: bool,
-    /// Number of threads [default: number of processors]
+    /// Number of threads (default: number of processors)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,
 }
@@ -265,7 +265,7 @@ pub(crate) struct ExtractArgs {
     /// Leave out extended attributes and access control lists
     #[arg(long)]
     pub(crate) no_xattrs: bool,
-    /// Number of threads [default: number of processors]
+    /// Number of threads (default: number of processors)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,
 }
@@ -274,7 +274,7 @@ pub(crate) struct ExtractArgs {
 pub(crate) struct ReindexArgs {
     /// The archive's folder
     pub(crate) archive: PathBuf,
-    /// Number of threads [default: number of processors]
+    /// Number of threads (default: number of processors)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,
 }
