@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use stook_index::{Checkpoint, Index, Mtime, NewRow, RunId, Staging, Volume, VolumeId};
 use stook_sys::{
-    Context, FileId, create_new_file, metadata, open_read_write, rename, set_mode, sync_directory,
+    Context, FileId, create_new_file, metadata, open_read_write, rename, set_mode, start_writeback, sync_directory,
     write_all_at,
 };
 use stook_timers::scope;
@@ -39,6 +39,9 @@ pub(crate) struct WriterOptions {
     pub(crate) checkpoint_bytes: u64,
     pub(crate) checkpoint_interval: Duration,
 }
+
+/// Bytes after which the disk is told to begin writing.
+const WRITEBACK_BYTES: u64 = 32 << 20;
 
 /// Rows kept in memory before a checkpoint is made whatever the bytes: about 30 MB of names.
 const MOST_ROWS: usize = 250_000;
@@ -69,6 +72,8 @@ struct OpenVolume {
     id: VolumeId,
     file: File,
     offset: u64,
+    /// Up to where the disk has been told to write.
+    written_back: u64,
     hasher: VolumeHasher,
     rows: Vec<PendingRow>,
     staging: Option<Staging>,
@@ -136,6 +141,7 @@ impl<'a> VolumeWriter<'a> {
             id: checkpoint.volume,
             file,
             offset: checkpoint.offset,
+            written_back: checkpoint.offset,
             hasher,
             rows: Vec::new(),
             staging: Some(staging),
@@ -246,6 +252,7 @@ impl<'a> VolumeWriter<'a> {
         if let (Some(large), Some(volume)) = (self.large.take(), &mut self.current) {
             volume.hasher.rewind();
             volume.offset = large.row.offset;
+            volume.written_back = volume.written_back.min(volume.offset);
             volume
                 .file
                 .set_len(volume.offset)
@@ -307,6 +314,7 @@ impl<'a> VolumeWriter<'a> {
                 id,
                 file,
                 offset: 0,
+                written_back: 0,
                 hasher: hasher.unwrap_or_else(|| VolumeHasher::none(&self.buffers)),
                 rows: Vec::new(),
                 staging: None,
@@ -342,6 +350,11 @@ impl<'a> VolumeWriter<'a> {
                 .context("write", self.folder.partial(volume.id))?;
         }
         volume.offset += bytes.len() as u64;
+        if volume.offset - volume.written_back >= WRITEBACK_BYTES {
+            let len = volume.offset - volume.written_back;
+            start_writeback(&volume.file, volume.written_back, len);
+            volume.written_back = volume.offset;
+        }
         volume.hasher.update(bytes);
         Ok(())
     }

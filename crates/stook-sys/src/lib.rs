@@ -19,6 +19,8 @@ mod metadata;
 mod owners;
 mod process;
 mod time;
+#[expect(unsafe_code, reason = "rustix does not have sync_file_range")]
+mod writeback;
 mod xattr;
 
 pub use directory::{Directory, FoundName, Links, NameBuffer};
@@ -36,4 +38,5 @@ pub use process::{
     utc_now,
 };
 pub use time::Timestamp;
+pub use writeback::start_writeback;
 pub use xattr::{Xattr, get_xattrs, set_xattr};
