@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 
 use stook_index::{Checkpoint, Index, Mtime, NewRow, RunId, Staging, Volume, VolumeId};
 use stook_sys::{
-    Context, FileId, create_new_file, metadata, open_read_write, rename, set_mode, start_writeback, sync_directory,
-    write_all_at,
+    Context, FileId, create_new_file, metadata, open_read_write, rename, set_mode, start_writeback,
+    sync_directory, write_all_at,
 };
 use stook_timers::scope;
 use stook_volume::{Dialect, Kind, encode, trailer_len};
