@@ -21,7 +21,7 @@ const OWNERS: [(&str, &[&str]); 14] = [
     ("libc", &["stook-sys"]),
     ("crc32fast", &["stook-volume"]),
     ("quanta", &["stook-timers"]),
-    ("md-5", &["stook-archive", "stook-testkit"]),
+    ("md-5", &["stook-archive", "stook-md5", "stook-testkit"]),
     ("anyhow", &[]),
 ];
 
