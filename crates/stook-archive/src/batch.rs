@@ -253,6 +253,12 @@ impl<'a> Window<'a> {
     }
 }
 
+/// Returns true if a volume begins in stook's dialect; then all of it is.
+pub(crate) fn is_stooks(file: &File) -> bool {
+    decode(file, 0)
+        .is_ok_and(|first| first.is_some_and(|first| first.checksum == HeaderCheck::Verified))
+}
+
 fn segments_of(member: &Member) -> Vec<Segment> {
     member.header.sparse.clone().unwrap_or_else(|| {
         vec![Segment {

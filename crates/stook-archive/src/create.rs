@@ -23,7 +23,7 @@ use crate::folder::Folder;
 use crate::observer::{Observer, Tally};
 use crate::pack::Packer;
 use crate::plan::{Cutter, DEFAULT_VOLUME_BYTES, Plan, PlanSummary};
-use crate::recovery::{Leftover, next_volume, recover};
+use crate::recovery::{Leftover, next_volume, recover, remove_all_unfinished};
 use crate::survey::{Held, Survey, SurveyOptions, archive_order, open_source, survey};
 use crate::writer::{VolumeWriter, WriterOptions, Written};
 
@@ -118,7 +118,12 @@ pub fn create(
     observer: &dyn Observer,
 ) -> Result<WriteReport, ArchiveError> {
     let session = Session::new(source, archive, options, observer)?;
-    let index = session.creatable()?;
+    let index = session.creatable().inspect_err(|error| {
+        if matches!(error, ArchiveError::Exists { .. }) {
+            // A run that was killed after its last commit left it; if not, the refusal is the same.
+            let _ = session.folder.remove_stale_lock();
+        }
+    })?;
     if options.is_dry_run {
         return session.dry_run(index);
     }
@@ -205,7 +210,6 @@ impl<'a> Session<'a> {
             return if is_begun {
                 Ok(Some(index))
             } else {
-                self.folder.remove_stale_lock()?;
                 Err(ArchiveError::Exists { path })
             };
         }
@@ -222,7 +226,7 @@ impl<'a> Session<'a> {
             .map(|index| Known::load(index, None))
             .transpose()?;
         let index = index.map(Mutex::new);
-        let found = self.survey(index.as_ref(), known.as_ref());
+        let found = self.survey(index.as_ref(), known.as_ref())?;
         let unseen = Unseen::new(&found, &self.options.filter);
         let report = WriteReport {
             entries: found.entries,
@@ -262,7 +266,10 @@ impl<'a> Session<'a> {
             .flatten();
         let leftover = match &index {
             Some(index) => recover(&self.folder, index, unfinished.as_ref().map(|run| run.id))?,
-            None => None,
+            None => {
+                remove_all_unfinished(&self.folder)?;
+                None
+            }
         };
         let staging = leftover.as_ref().map(|(_, staging)| staging);
         let known = {
@@ -273,10 +280,7 @@ impl<'a> Session<'a> {
                 .transpose()?
         };
         let index = index.map(Mutex::new);
-        let found = self.survey(index.as_ref(), known.as_ref());
-        if self.observer.is_interrupted() {
-            return Err(ArchiveError::Interrupted);
-        }
+        let found = self.survey(index.as_ref(), known.as_ref())?;
         let unseen = Unseen::new(&found, &self.options.filter);
         let mut report = WriteReport {
             entries: found.entries,
@@ -310,7 +314,11 @@ impl<'a> Session<'a> {
         Ok(report)
     }
 
-    fn survey(&self, index: Option<&Mutex<Index>>, known: Option<&Known>) -> Survey {
+    fn survey(
+        &self,
+        index: Option<&Mutex<Index>>,
+        known: Option<&Known>,
+    ) -> Result<Survey, ArchiveError> {
         self.observer.phase("survey", None, None);
         let options = SurveyOptions {
             filter: &self.options.filter,
@@ -318,10 +326,14 @@ impl<'a> Session<'a> {
             jobs: self.options.jobs,
             directories: self.options.directories,
             compare_content: self.options.compare_content,
-            leave_out: self.archive_identity().ok().flatten(),
+            leave_out: self.archive_identity()?,
         };
         let held = index.zip(known).map(|(index, known)| Held { known, index });
-        survey(&self.source, &options, held.as_ref(), None, &self.observer)
+        let found = survey(&self.source, &options, held.as_ref(), None, &self.observer);
+        if self.observer.is_interrupted() {
+            return Err(ArchiveError::Interrupted);
+        }
+        Ok(found)
     }
 
     fn make_index(&self) -> Result<Index, ArchiveError> {

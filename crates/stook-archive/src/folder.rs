@@ -35,6 +35,11 @@ impl Folder {
         self.path.join("index.db")
     }
 
+    /// What a `reindex` that was killed left.
+    pub(crate) fn unfinished_index(&self) -> PathBuf {
+        self.path.join("index.db.partial")
+    }
+
     pub(crate) fn volume(&self, id: VolumeId) -> PathBuf {
         self.path.join(id.to_string())
     }

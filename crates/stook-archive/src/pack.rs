@@ -13,8 +13,8 @@ use stook_index::Mtime;
 use stook_md5::md5_many;
 use stook_pool::{Output, Weight};
 use stook_sys::{
-    Directory, FileId, FileKind, Links, Metadata, Owners, append_at, data_segments, get_xattrs,
-    metadata,
+    Directory, FileId, FileKind, Links, Metadata, Owners, Xattr, append_at, data_segments,
+    get_xattrs, metadata,
 };
 use stook_timers::scope;
 use stook_volume::{Dialect, Header, Segment, align_segments, encode, padding, stored_len};
@@ -150,9 +150,7 @@ impl Packer<'_> {
             }
             FileKind::Directory => {
                 if self.xattrs {
-                    let directory = self.directory(&member.path, member, opened)?;
-                    header.xattrs =
-                        get_xattrs(directory).map_err(|error| unreadable(member, &error))?;
+                    header.xattrs = self.directory_xattrs(member, opened)?;
                 }
                 self.encode(&header, bytes)?;
             }
@@ -196,6 +194,20 @@ impl Packer<'_> {
             md5,
         });
         Ok(())
+    }
+
+    /// A directory that may not be opened can still be archived: its files are failures of their own,
+    /// unless they were excluded.
+    fn directory_xattrs(
+        &self,
+        member: &PlannedMember<'_>,
+        opened: &mut OpenedDirectory,
+    ) -> Result<Vec<Xattr>, Failure> {
+        match self.open_directory(&member.path, opened) {
+            Ok(directory) => get_xattrs(directory).map_err(|error| unreadable(member, &error)),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(Vec::new()),
+            Err(error) => Err(Failure::io("open", &member.path, &error)),
+        }
     }
 
     fn encode(&self, header: &Header, bytes: &mut Vec<u8>) -> Result<(), Failure> {
@@ -246,30 +258,36 @@ impl Packer<'_> {
             .map_err(|error| Failure::io("open", &member.path, &error))
     }
 
-    /// Returns the open directory; consecutive members are mostly in the same one.
     fn directory<'o>(
         &self,
         path: &[u8],
         member: &PlannedMember<'_>,
         opened: &'o mut OpenedDirectory,
     ) -> Result<&'o Directory, Failure> {
-        if opened
-            .0
-            .as_ref()
-            .is_none_or(|(open_path, _)| open_path != path)
-        {
-            let _scope = scope!("open directory");
-            let directory = match self.links {
-                Links::Follow => self.source.open_following(path),
-                Links::Refuse => self.source.open_beneath(path),
-            };
-            let directory = directory.map_err(|error| Failure::io("open", &member.path, &error))?;
-            opened.0 = Some((path.to_vec(), directory));
-        }
-        match &opened.0 {
-            Some((_, directory)) => Ok(directory),
-            None => unreachable!("it was put there above"),
-        }
+        self.open_directory(path, opened)
+            .map_err(|error| Failure::io("open", &member.path, &error))
+    }
+
+    /// Returns the open directory; consecutive members are mostly in the same one.
+    fn open_directory<'o>(
+        &self,
+        path: &[u8],
+        opened: &'o mut OpenedDirectory,
+    ) -> io::Result<&'o Directory> {
+        let reused = opened.0.take().filter(|(open_path, _)| open_path == path);
+        let current = match reused {
+            Some(reused) => reused,
+            None => {
+                let _scope = scope!("open directory");
+                let directory = match self.links {
+                    Links::Follow => self.source.open_following(path)?,
+                    Links::Refuse => self.source.open_beneath(path)?,
+                };
+                (path.to_vec(), directory)
+            }
+        };
+        let (_, directory) = opened.0.insert(current);
+        Ok(directory)
     }
 
     /// Adds to the header what only the open file tells: attributes and holes.

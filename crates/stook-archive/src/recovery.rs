@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use stook_index::{Checkpoint, Index, RunId, Staging, VolumeId};
-use stook_sys::{Context, FileId, exists, metadata, open_file, remove_file, rename, set_mode};
+use stook_index::{Checkpoint, Index, IndexError, RunId, Staging, VolumeId};
+use stook_sys::{
+    Context, FileId, exists, metadata, open_file, remove_file, rename_to_new, set_mode,
+};
 
 use crate::ArchiveError;
 use crate::folder::Folder;
@@ -33,6 +35,14 @@ pub(crate) fn remove_unfinished(folder: &Folder, id: VolumeId) -> Result<(), Arc
     remove_staging(folder, id)
 }
 
+/// Removes what is left of an archive whose index is gone: nothing says whose it was.
+pub(crate) fn remove_all_unfinished(folder: &Folder) -> Result<(), ArchiveError> {
+    for id in folder.unfinished()? {
+        remove_unfinished(folder, id)?;
+    }
+    Ok(())
+}
+
 /// Removes the staged rows of a volume, with the journal that a killed process may have left.
 pub(crate) fn remove_staging(folder: &Folder, id: VolumeId) -> Result<(), ArchiveError> {
     let path = folder.staging(id);
@@ -51,6 +61,7 @@ pub(crate) fn recover(
     index: &Index,
     run: Option<RunId>,
 ) -> Result<Option<(Checkpoint, Staging)>, ArchiveError> {
+    remove_file(&folder.unfinished_index())?;
     let mut usable = None;
     let first_uncommitted = index.next_volume()?;
     for id in folder.unfinished()? {
@@ -61,9 +72,10 @@ pub(crate) fn recover(
         }
         let is_ours = exists(&folder.staging(id))?.is_some();
         if is_ours && exists(&folder.volume(id))?.is_some() {
-            rename(&folder.volume(id), &folder.partial(id))?;
-            make_writable(&folder.partial(id))?;
+            rename_to_new(&folder.volume(id), &folder.partial(id))?;
         }
+        // Volumes lose their write bits before they are synced and renamed.
+        make_writable(&folder.partial(id))?;
         match read_checkpoint(folder, id, run)? {
             Some(found) if usable.is_none() => usable = Some(found),
             _ => remove_unfinished(folder, id)?,
@@ -73,22 +85,33 @@ pub(crate) fn recover(
 }
 
 fn make_writable(path: &Path) -> Result<(), ArchiveError> {
-    let file = open_file(path)?;
+    let file = match open_file(path) {
+        Err(error) if error.is_not_found() => return Ok(()),
+        other => other?,
+    };
     let mode = metadata(&file).context("look at", path)?.mode;
-    Ok(set_mode(&file, mode | 0o200).context("set the mode of", path)?)
+    if mode & 0o200 == 0 {
+        set_mode(&file, mode | 0o200).context("set the mode of", path)?;
+    }
+    Ok(())
 }
 
-/// A checkpoint that cannot be read, or whose volume is shorter than it says, is none.
+/// A checkpoint that is damaged, or whose volume is shorter than it says, is none. Any other error is
+/// not a reason to throw work away.
 fn read_checkpoint(
     folder: &Folder,
     id: VolumeId,
     run: Option<RunId>,
 ) -> Result<Option<(Checkpoint, Staging)>, ArchiveError> {
-    let Ok(staging) = Staging::open(folder.staging(id)) else {
-        return Ok(None);
+    let staging = match Staging::open(folder.staging(id)) {
+        Ok(staging) => staging,
+        Err(IndexError::NotFound { .. } | IndexError::BadStaging { .. }) => return Ok(None),
+        Err(error) => return Err(error.into()),
     };
-    let Ok(Some(checkpoint)) = staging.checkpoint() else {
-        return Ok(None);
+    let checkpoint = match staging.checkpoint() {
+        Ok(Some(checkpoint)) => checkpoint,
+        Ok(None) | Err(IndexError::BadStaging { .. }) => return Ok(None),
+        Err(error) => return Err(error.into()),
     };
     let len = exists(&folder.partial(id))?.map_or(0, |metadata| metadata.size);
     let is_usable =

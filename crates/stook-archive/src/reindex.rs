@@ -17,10 +17,10 @@ use stook_index::{
 };
 use stook_sys::{exists, open_file, read_up_to_at};
 use stook_timers::scope;
-use stook_volume::{BLOCK, Depth, Event, HeaderCheck, Member, Scanner, decode};
+use stook_volume::{BLOCK, Depth, Event, Member, Scanner};
 
 use crate::ArchiveError;
-use crate::batch::{ContentMd5, Window};
+use crate::batch::{ContentMd5, Window, is_stooks};
 use crate::folder::Folder;
 use crate::hasher::VolumeHasher;
 use crate::observer::{Damage, Observer, Tally};
@@ -85,7 +85,9 @@ pub fn reindex(
         rebuild.add_volume(&volume, found.iter().map(Found::as_row))?;
     }
     if let Some(old) = &old {
-        note_missing_volumes(old, &volumes, &observer)?;
+        if let Err(error) = note_missing_volumes(old, &volumes, &observer) {
+            observer.noted(&format!("volumes that are missing cannot be told: {error}"));
+        }
         match rebuild.carry_over(old) {
             Ok(runs) => report.runs = runs as u64,
             Err(error) => {
@@ -145,7 +147,7 @@ fn note_missing_volumes(
     old: &Index,
     volumes: &[VolumeId],
     observer: &Tally<'_>,
-) -> Result<(), ArchiveError> {
+) -> Result<(), IndexError> {
     let mut missing: HashMap<VolumeId, u64> = HashMap::new();
     old.rows(|row| {
         if volumes.binary_search(&row.volume).is_err() {
@@ -212,7 +214,12 @@ impl VolumeReader<'_> {
             ));
         }
         if let Some(old) = old {
-            self.compare_with(old, &mut found)?;
+            if let Err(error) = self.compare_with(old, &mut found) {
+                let id = self.id;
+                self.observer.noted(&format!(
+                    "{id} cannot be compared with the old index: {error}"
+                ));
+            }
             let records = old.volume_records().unwrap_or_default();
             let recorded = records
                 .iter()
@@ -321,7 +328,7 @@ impl VolumeReader<'_> {
     }
 
     /// Sets what the old index knows better, and names what it knows and the volume has no longer.
-    fn compare_with(&self, old: &Index, found: &mut [Found]) -> Result<(), ArchiveError> {
+    fn compare_with(&self, old: &Index, found: &mut [Found]) -> Result<(), IndexError> {
         let mut known: HashMap<Vec<u8>, Vec<Row>> = HashMap::new();
         old.rows_of_volume(self.id, RowId(i64::MIN)..=RowId(i64::MAX), |row| {
             known
@@ -374,11 +381,6 @@ impl VolumeReader<'_> {
 /// A header block without an extended header, as GNU tar and zstash under Python 3.7 wrote it.
 fn has_plain_header(member: &Member) -> bool {
     member.data_offset - member.offset == BLOCK
-}
-
-fn is_stooks(file: &File) -> bool {
-    decode(file, 0)
-        .is_ok_and(|member| member.is_some_and(|member| member.checksum == HeaderCheck::Verified))
 }
 
 fn content_md5(file: &File, member: &Member) -> io::Result<[u8; 16]> {

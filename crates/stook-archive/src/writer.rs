@@ -15,13 +15,14 @@ use std::time::{Duration, Instant};
 
 use stook_index::{Checkpoint, Index, Mtime, NewRow, RunId, Staging, Volume, VolumeId};
 use stook_sys::{
-    Context, FileId, create_new_file, metadata, open_read_write, rename, set_mode, start_writeback,
-    sync_directory, write_all_at,
+    Context, FileId, create_new_file, metadata, open_file, open_read_write, rename_to_new,
+    set_mode, start_writeback, sync_directory, write_all_at,
 };
 use stook_timers::scope;
 use stook_volume::{Dialect, Kind, encode, trailer_len};
 
 use crate::ArchiveError;
+use crate::batch::is_stooks;
 use crate::buffers::Buffers;
 use crate::folder::Folder;
 use crate::hasher::VolumeHasher;
@@ -93,6 +94,8 @@ struct PendingRow {
 struct LargeMember {
     row: PendingRow,
     identity: Option<FileId>,
+    /// Bytes that the observer was told of.
+    told: u64,
 }
 
 impl<'a> VolumeWriter<'a> {
@@ -149,6 +152,10 @@ impl<'a> VolumeWriter<'a> {
             staged_at: Instant::now(),
             names,
         });
+        // `check` trusts the headers of a volume that begins in stook's dialect: no mixtures.
+        if is_stooks(&open_file(&path)?) != (self.options.cutter.dialect == Dialect::Stook) {
+            self.seal()?;
+        }
         Ok(())
     }
 
@@ -158,7 +165,10 @@ impl<'a> VolumeWriter<'a> {
         match part {
             Part::Members { bytes, members } => self.take_members(bytes, members)?,
             Part::Begin { bytes, member } => self.begin_large(bytes, member)?,
-            Part::Slice(bytes) => self.append(bytes)?,
+            Part::Slice(bytes) => {
+                self.tell_slice(bytes.len() as u64);
+                self.append(bytes)?;
+            }
             Part::End { bytes, md5 } => {
                 self.append(bytes)?;
                 self.end_large(md5);
@@ -205,11 +215,13 @@ impl<'a> VolumeWriter<'a> {
                     pending.start += several.header_len;
                     pending.end += len;
                     self.flush(&mut pending)?;
+                    self.observer.advanced(1, packed.size);
                     self.push_row(row_of(packed, offset), identity);
                 }
                 _ => {
                     let offset = self.offset() + (pending.end - pending.start) as u64;
                     pending.end += len;
+                    self.observer.advanced(1, packed.size);
                     self.push_row(row_of(packed, offset), identity);
                 }
             }
@@ -236,13 +248,27 @@ impl<'a> VolumeWriter<'a> {
         self.large = Some(LargeMember {
             row: row_of(member, offset),
             identity,
+            told: 0,
         });
         Ok(())
     }
 
+    fn tell_slice(&mut self, bytes: u64) {
+        if let Some(large) = &mut self.large {
+            large.told += bytes;
+            self.observer.advanced(0, bytes);
+        }
+    }
+
     fn end_large(&mut self, md5: [u8; 16]) {
-        if let Some(LargeMember { mut row, identity }) = self.large.take() {
+        if let Some(LargeMember {
+            mut row,
+            identity,
+            told,
+        }) = self.large.take()
+        {
             row.md5 = Some(md5);
+            self.observer.advanced(1, row.size.saturating_sub(told));
             self.push_row(row, identity);
         }
     }
@@ -285,7 +311,6 @@ impl<'a> VolumeWriter<'a> {
     fn push_row(&mut self, row: PendingRow, identity: Option<FileId>) {
         self.written.members += 1;
         self.written.bytes += row.size;
-        self.observer.advanced(1, row.size);
         self.observer.done(&row.name);
         if let Some(volume) = &mut self.current {
             if let Some(identity) = identity {
@@ -439,7 +464,7 @@ impl<'a> VolumeWriter<'a> {
             let _scope = scope!("sync");
             file.sync_all().context("sync", &partial)?;
         }
-        rename(&partial, &self.folder.volume(id))?;
+        rename_to_new(&partial, &self.folder.volume(id))?;
         sync_directory(self.folder.path())?;
         let row = Volume {
             id,

@@ -101,7 +101,10 @@ pub(crate) fn report(error: &CliError) -> Ending {
             Ending::Failed
         }
         CliError::Archive(ArchiveError::Interrupted) => {
-            output::error("interrupted", Some("the same command goes on from here"));
+            output::error(
+                "interrupted",
+                Some("the same command may be given again; what is done already is not done twice"),
+            );
             Ending::Interrupted
         }
         CliError::Archive(error) => {

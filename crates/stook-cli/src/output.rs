@@ -5,21 +5,17 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
 
-/// Whoever draws a progress bar puts a function here that takes it off the screen while a line is
-/// printed.
-static AROUND: Mutex<Option<indicatif::ProgressBar>> = Mutex::new(None);
+/// The progress bar that is on the screen, which must give way while a line is printed.
+static BAR: Mutex<Option<indicatif::ProgressBar>> = Mutex::new(None);
 
 /// Names the progress bar that messages must not run into.
 pub(crate) fn set_bar(bar: Option<indicatif::ProgressBar>) {
-    *AROUND.lock().unwrap_or_else(PoisonError::into_inner) = bar;
+    *BAR.lock().unwrap_or_else(PoisonError::into_inner) = bar;
 }
 
 /// Prints a message.
 pub(crate) fn message(text: &str) {
-    let bar = AROUND
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .clone();
+    let bar = BAR.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let print = || {
         // Nowhere is left to say that stderr is gone.
         let _ = writeln!(io::stderr().lock(), "{text}");

@@ -27,6 +27,9 @@ pub(crate) struct Reporter {
     interrupted: Arc<AtomicBool>,
     entries: AtomicU64,
     bytes: AtomicU64,
+    started: Instant,
+    /// Milliseconds after `started` before which the bar is left alone.
+    next_draw: AtomicU64,
     state: Mutex<State>,
 }
 
@@ -99,6 +102,8 @@ impl Reporter {
             interrupted,
             entries: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
+            started: Instant::now(),
+            next_draw: AtomicU64::new(0),
             state: Mutex::default(),
         }
     }
@@ -172,11 +177,14 @@ impl Reporter {
     }
 
     fn draw(&self) {
-        let entries = self.entries.load(Ordering::Relaxed);
         // Looked at now and then only: a lock for every file would be felt.
-        if !entries.is_multiple_of(64) {
+        let now = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        if now < self.next_draw.load(Ordering::Relaxed) {
             return;
         }
+        self.next_draw
+            .store(now + 1000 / u64::from(BAR_HERTZ), Ordering::Relaxed);
+        let entries = self.entries.load(Ordering::Relaxed);
         let Ok(state) = self.state.try_lock() else {
             return;
         };

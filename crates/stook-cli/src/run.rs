@@ -25,9 +25,16 @@ pub(crate) fn run(args: Args) -> ExitCode {
     stook_sys::raise_open_files();
     timings::begin(&common);
     let result = dispatch(command, &common);
-    let timed = timings::finish(&common);
-    let result = result.and_then(|ending| timed.map(|()| ending));
-    result.unwrap_or_else(|error| report(&error)).into()
+    let ending = result.unwrap_or_else(|error| report(&error));
+    match timings::finish(&common) {
+        // What the command found outweighs that its timings could not be written.
+        Err(error) if ending == Ending::Done => report(&error).into(),
+        Err(error) => {
+            report(&error);
+            ending.into()
+        }
+        Ok(()) => ending.into(),
+    }
 }
 
 fn dispatch(command: Command, common: &Common) -> Result<Ending, CliError> {
@@ -53,6 +60,17 @@ fn to_stdout(print: impl FnOnce(&mut Data) -> Result<(), CliError>) -> Result<En
     print(&mut data)?;
     data.flush()?;
     Ok(Ending::Done)
+}
+
+/// Prints data at the end of a command. A reader that has gone does not make the ending any better.
+fn ending_with(
+    ending: Ending,
+    print: impl FnOnce(&mut Data) -> Result<(), CliError>,
+) -> Result<Ending, CliError> {
+    match to_stdout(print) {
+        Err(CliError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ending),
+        printed => printed.map(|_| ending),
+    }
 }
 
 /// Calls an operation with a reporter, and prints the phases however it ends.
@@ -92,9 +110,9 @@ fn print_written(
     common: &Common,
     reporter: &Reporter,
 ) -> Result<Ending, CliError> {
+    let ending = some_failed(written.failed);
     if let Some(plan) = &written.plan {
-        to_stdout(|data| Ok(print_plan(plan, common.json, data)?))?;
-        return Ok(some_failed(written.failed));
+        return ending_with(ending, |data| Ok(print_plan(plan, common.json, data)?));
     }
     if common.json {
         let WriteReport {
@@ -111,14 +129,14 @@ fn print_written(
             "type": "summary", "entries": entries, "unchanged": unchanged, "members": members, "bytes": bytes,
             "volumes": volumes, "deleted": deleted, "failed": failed,
         });
-        to_stdout(|data| Ok(data.json(&summary)?))?;
+        ending_with(ending, |data| Ok(data.json(&summary)?))?;
     }
     reporter.summary(&written_text(written));
-    Ok(some_failed(written.failed))
+    Ok(ending)
 }
 
 fn written_text(written: &WriteReport) -> String {
-    if written.members == 0 && written.deleted == 0 {
+    if written.members == 0 && written.deleted == 0 && written.volumes == 0 {
         let unchanged = count(written.unchanged, "entry", "entries");
         return format!(
             "nothing to archive, {unchanged} unchanged{}",
@@ -201,7 +219,7 @@ fn diff(args: &DiffArgs, common: &Common) -> Result<Ending, CliError> {
     let (found, reporter) = observed(common, |reporter| {
         stook_archive::diff(&args.source, &args.archive, &options, reporter)
     })?;
-    to_stdout(|data| {
+    ending_with(some_failed(found.failed), |data| {
         for difference in &found.differences {
             print_difference(difference, common.json, data)?;
         }
@@ -254,7 +272,7 @@ fn check(args: &CheckArgs, common: &Common) -> Result<Ending, CliError> {
             "type": "summary", "members": found.members, "bytes": found.bytes, "volumes": found.volumes,
             "volume_md5s": found.volume_md5s, "damages": found.damages,
         });
-        to_stdout(|data| Ok(data.json(&summary)?))?;
+        ending_with(Ending::Done, |data| Ok(data.json(&summary)?))?;
     }
     let verdict = if found.damages == 0 {
         "no damage".to_owned()
@@ -371,7 +389,7 @@ fn extract(args: &ExtractArgs, common: &Common) -> Result<Ending, CliError> {
             "type": "summary", "members": done.members, "written": done.written, "bytes": done.bytes,
             "unchanged": done.unchanged, "failed": done.failed,
         });
-        to_stdout(|data| Ok(data.json(&summary)?))?;
+        ending_with(Ending::Done, |data| Ok(data.json(&summary)?))?;
     }
     let unchanged = if done.unchanged > 0 {
         format!("; {} were there already", grouped(done.unchanged))
@@ -398,7 +416,7 @@ fn reindex(args: &ReindexArgs, common: &Common) -> Result<Ending, CliError> {
             "type": "summary", "volumes": done.volumes, "members": done.members, "bytes": done.bytes, "runs": done.runs,
             "damages": done.damages,
         });
-        to_stdout(|data| Ok(data.json(&summary)?))?;
+        ending_with(Ending::Done, |data| Ok(data.json(&summary)?))?;
     }
     let verdict = if done.damages == 0 {
         String::new()

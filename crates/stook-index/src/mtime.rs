@@ -60,7 +60,8 @@ impl Mtime {
 
 impl From<Timestamp> for Mtime {
     fn from(time: Timestamp) -> Self {
-        Self(time.python_microseconds())
+        // What has no text in the index would not compare with what was read back.
+        Self(time.python_microseconds()).clamp(Self::MIN, Self::MAX)
     }
 }
 

@@ -8,7 +8,7 @@ use std::ffi::CStr;
 use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -277,12 +277,14 @@ impl Directory {
 
     /// Sets the permission bits of an entry that is not a link.
     pub fn set_mode(&self, name: &[u8], mode: u32) -> io::Result<()> {
-        Ok(fs::chmodat(
-            &self.fd,
-            name,
-            Mode::from_raw_mode(mode),
-            AtFlags::empty(),
-        )?)
+        // chmod has no way not to follow a link that took the entry's place; a handle on the entry has.
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let entry = fs::openat(&self.fd, name, flags, Mode::empty())?;
+        if metadata_of(&entry)?.kind == FileKind::Symlink {
+            return Err(Errno::LOOP.into());
+        }
+        let path = format!("/proc/self/fd/{}", entry.as_raw_fd());
+        Ok(fs::chmod(path, Mode::from_raw_mode(mode))?)
     }
 
     /// Sets the directory's own permission bits.

@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{self, AtFlags, CWD, Mode, OFlags, SeekFrom};
+use rustix::fs::{self, AtFlags, CWD, Mode, OFlags, RenameFlags, SeekFrom};
 use rustix::io::Errno;
 
 use crate::directory::{metadata_of, times};
@@ -96,6 +96,21 @@ pub fn exists(path: &Path) -> Result<Option<Metadata>, SysError> {
 /// The operation "rename" with the old path.
 pub fn rename(from: &Path, to: &Path) -> Result<(), SysError> {
     fs::renameat(CWD, from, CWD, to).context("rename", from)
+}
+
+/// Renames a file to a name that nothing has.
+///
+/// # Errors
+/// The operation "rename" with the new path; `AlreadyExists` if something has that name. Where the file
+/// system cannot make sure of it in one step, it is looked at before.
+pub fn rename_to_new(from: &Path, to: &Path) -> Result<(), SysError> {
+    match fs::renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) if exists(to)?.is_none() => {
+            rename(from, to)
+        }
+        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => Err(Errno::EXIST).context("rename", to),
+        other => other.context("rename", to),
+    }
 }
 
 /// Removes a file; one that is not there is fine.
@@ -206,14 +221,6 @@ pub fn append_at(file: &File, buffer: &mut Vec<u8>, len: usize, offset: u64) -> 
     // A file that grew has more than was asked for.
     buffer.truncate(start + len);
     Ok(buffer.len() - start)
-}
-
-/// Reads exactly the buffer's length.
-///
-/// # Errors
-/// As `pread`; `UnexpectedEof` if the file ends before.
-pub fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-    file.read_exact_at(buffer, offset)
 }
 
 /// Writes the whole buffer.

@@ -1,6 +1,6 @@
 //! System calls with named errors: the one home of raw file access.
 //!
-//! Everything is relative to an open [`Directory`], so that no path is resolved twice, names
+//! What lies in a tree is reached relative to an open [`Directory`], so that no path is resolved twice, names
 //! longer than `PATH_MAX` work, and a symbolic link swapped in on the way is not followed.
 //! Functions relative to a directory return a bare [`std::io::Error`]: the caller knows the
 //! whole path and adds it with [`Context`].
@@ -27,7 +27,7 @@ pub use directory::{Directory, FoundName, Links, NameBuffer};
 pub use error::{Context, SysError, cause, display_bytes, display_path};
 pub use file::{
     Segment, absolute, append_at, create_directory, create_new_file, data_segments, exists,
-    metadata, open_file, open_read_write, read_exact_at, read_up_to_at, remove_file, rename,
+    metadata, open_file, open_read_write, read_up_to_at, remove_file, rename, rename_to_new,
     set_mode, set_mtime, set_owner, sync_directory, write_all_at, write_file,
 };
 pub use lock::{LockError, WriterLock};

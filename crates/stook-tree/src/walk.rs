@@ -147,7 +147,7 @@ struct Ancestor {
 ///
 /// # Cost
 /// For each directory: open, getdents64 until empty, one statx for itself and one for each entry
-/// that is not a directory, close. For a pruned one: one statx.
+/// that is not a directory, a second one for what a symbolic link leads to, close. For a pruned one: one statx.
 pub fn walk(root: &Directory, options: &WalkOptions, visitor: &impl Visitor) {
     let _scope = scope!("walk");
     let walk = Walk {

@@ -22,7 +22,7 @@ use stook_timers::scope;
 use stook_tree::Pattern;
 
 use crate::ArchiveError;
-use crate::batch::{RowBatch, Volumes, Window, for_each_batch};
+use crate::batch::{RowBatch, Volumes, Window, for_each_batch, is_stooks};
 use crate::extract::{is_match, require_matches};
 use crate::folder::Folder;
 use crate::hasher::VolumeHasher;
@@ -232,6 +232,7 @@ impl Checker<'_> {
             id: batch.volume,
             file: &file,
             has_its_length: false,
+            is_stooks: false,
         };
         match Window::of(batch, &file) {
             Ok(window) => {
@@ -291,10 +292,11 @@ impl Checker<'_> {
             id,
             file: &file,
             has_its_length: record.is_some(),
+            is_stooks: is_stooks(&file),
         };
         let expected = record
             .and_then(|record| record.md5)
-            .filter(|_| options.whole_volumes || reading.needs_md5());
+            .filter(|_| options.whole_volumes || !reading.is_stooks);
         let buffers = std::sync::Arc::default();
         let hasher = expected
             .and_then(|_| VolumeHasher::start(None, &buffers))

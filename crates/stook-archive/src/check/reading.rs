@@ -50,16 +50,11 @@ pub(super) struct Reading<'a> {
     pub(super) file: &'a File,
     /// The volume is as long as the index says.
     pub(super) has_its_length: bool,
+    /// The volume begins in stook's dialect, so every header must have its CRC.
+    pub(super) is_stooks: bool,
 }
 
 impl Reading<'_> {
-    /// Headers without a CRC can hide a flipped bit; the first member tells who wrote the volume.
-    pub(super) fn needs_md5(&self) -> bool {
-        let first = Window::read(self.file, 0, 4 * BLOCK)
-            .and_then(|window| window.member(0).map_err(io::Error::other));
-        !first.is_ok_and(|member| member.checksum == HeaderCheck::Verified)
-    }
-
     pub(super) fn check_sections(
         &self,
         index: &mut Index,
@@ -127,7 +122,7 @@ impl Reading<'_> {
             rest = RestCheck::new(last.member.end);
         }
         let mut position = section.start;
-        while position < section.end {
+        while position < section.end && !self.checker.observer.is_interrupted() {
             let len = (section.end - position).min(BATCH_BYTES);
             let window = match Window::read(self.file, position, len) {
                 Ok(window) => window,
@@ -141,6 +136,9 @@ impl Reading<'_> {
                 output.send(Checked(window.into_bytes()));
             }
             position += len;
+        }
+        if self.checker.observer.is_interrupted() {
+            return;
         }
         let end = self.finish_members(section, slices);
         self.judge_rest(section, end, rest.first_other);
@@ -203,6 +201,9 @@ impl Reading<'_> {
         self.checker.members.fetch_add(1, Ordering::Relaxed);
         self.checker.bytes.fetch_add(row.size, Ordering::Relaxed);
         self.checker.observer.advanced(1, row.size);
+        if self.is_stooks && check.member.checksum == HeaderCheck::Absent {
+            self.row_damaged(row, "its header has lost its CRC".to_owned());
+        }
         match check.verdict() {
             Some(what) => self.row_damaged(row, what),
             None => self.checker.observer.done(&row.name),

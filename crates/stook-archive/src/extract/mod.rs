@@ -112,10 +112,11 @@ pub fn extract(
     for_each_batch(&mut index, &selection, options.jobs, |batch| {
         extractor.extract(&batch);
     })?;
-    extractor.finish(&index, &selection)?;
     if observer.is_interrupted() {
+        // Directories keep modes that let the next run go on.
         return Err(ArchiveError::Interrupted);
     }
+    extractor.finish(&index, &selection)?;
     Ok(ExtractReport {
         members: selection.len(),
         written: extractor.written.into_inner(),
@@ -237,7 +238,7 @@ impl Extractor<'_> {
         let header = &member.header;
         let outcome = if header.kind.has_content() {
             self.target.place_file(header, row.mtime, last, |file| {
-                write_content(file, row, member, window)
+                write_content(file, row, member, window, &self.observer)
             })
         } else {
             self.target.place_other(header, last)
@@ -370,9 +371,13 @@ fn write_content(
     row: &Row,
     member: &Member,
     window: &Window<'_>,
+    observer: &dyn Observer,
 ) -> Result<(), ContentError> {
     let mut md5 = ContentMd5::new();
     window.content(member, |offset, bytes| {
+        if observer.is_interrupted() {
+            return Err(ContentError::Interrupted);
+        }
         md5.update(offset, bytes);
         let _scope = scope!("write");
         stook_sys::write_all_at(file, bytes, offset).map_err(ContentError::Write)
@@ -392,6 +397,7 @@ fn write_content(
 pub(crate) enum ContentError {
     Read(io::Error),
     Write(io::Error),
+    Interrupted,
     WrongMd5,
 }
 

@@ -89,12 +89,14 @@ impl Target {
         };
         match created {
             Ok(file) => {
-                let result = self.fill(&file, header, fill);
-                if result.is_err() {
+                let filled = fill_file(&file, header, fill);
+                if filled.is_err() {
                     // What is half done must not stay; the failure to tell is the first one.
                     let _ = parent.remove(&name);
                 }
-                result.map(|()| Outcome::Written)
+                filled
+                    .and_then(|()| self.set_metadata(&file, header))
+                    .map(|()| Outcome::Written)
             }
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                 let there = parent
@@ -104,50 +106,34 @@ impl Target {
                     return Ok(Outcome::Unchanged);
                 }
                 self.require_replaceable(header, &there)?;
-                let temporary = self.temporary_name();
-                let file = parent
-                    .create_file(&temporary, 0o600)
-                    .map_err(fail("create"))?;
-                let result = self
-                    .fill(&file, header, fill)
-                    .and_then(|()| parent.rename(&temporary, &name).map_err(fail("replace")));
-                if result.is_err() {
+                let (temporary, file) = self.create_temporary(parent).map_err(fail("create"))?;
+                let replaced = fill_file(&file, header, fill).and_then(|()| {
+                    let metadata = self.set_metadata(&file, header);
+                    parent.rename(&temporary, &name).map_err(fail("replace"))?;
+                    Ok(metadata)
+                });
+                if replaced.is_err() {
                     let _ = parent.remove(&temporary);
                 }
-                result.map(|()| Outcome::Written)
+                replaced?.map(|()| Outcome::Written)
             }
             Err(error) => Err(fail("create")(error)),
         }
     }
 
-    fn fill(
-        &self,
-        file: &File,
-        header: &Header,
-        fill: impl FnOnce(&File) -> Result<(), ContentError>,
-    ) -> Result<(), Failure> {
-        fill(file).map_err(|error| match error {
-            ContentError::Read(error) => Failure::io("read", &header.name, &error),
-            ContentError::Write(error) => Failure::io("write", &header.name, &error),
-            ContentError::WrongMd5 => Failure::new(
-                "extract",
-                &header.name,
-                "its MD5 is not that of the archived file",
-            ),
-        })?;
-        let _scope = scope!("metadata");
-        self.set_metadata(file, header)
-            .map_err(|error| Failure::io("set the metadata of", &header.name, &error))
-    }
-
+    /// Sets all that can be set, and returns the first failure: the content is there and stays.
+    ///
     /// The order matters: a change of owner clears the set-id bits, and every change touches the time.
-    fn set_metadata(&self, file: &File, header: &Header) -> io::Result<()> {
-        if let Some((uid, gid)) = self.owner_of(header) {
-            set_owner(file, uid, gid)?;
-        }
-        self.set_xattrs(header, |name, value| set_xattr(file, name, value))?;
-        set_mode(file, self.mode_of(header))?;
-        set_mtime(file, header.mtime)
+    fn set_metadata(&self, file: &File, header: &Header) -> Result<(), Failure> {
+        let _scope = scope!("metadata");
+        let owner = self
+            .owner_of(header)
+            .map_or(Ok(()), |(uid, gid)| set_owner(file, uid, gid));
+        let xattrs = self.set_xattrs(header, |name, value| set_xattr(file, name, value));
+        let mode = set_mode(file, self.mode_of(header));
+        let time = set_mtime(file, header.mtime);
+        let all = owner.and(xattrs).and(mode).and(time);
+        all.map_err(|error| Failure::io("set the metadata of", &header.name, &error))
     }
 
     fn set_xattrs(
@@ -219,8 +205,7 @@ impl Target {
         let outcome = match parent.create_directory(&name, 0o700) {
             Ok(()) => Outcome::Written,
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                parent
-                    .open_beneath(&name)
+                self.open_up(parent, &name)
                     .map_err(|error| Failure::io("open", &header.name, &error))?;
                 if lock(&self.made).remove(&header.name) {
                     Outcome::Written
@@ -232,6 +217,17 @@ impl Target {
         };
         lock(&self.directories).push(header.clone());
         Ok(outcome)
+    }
+
+    /// Makes sure that files can be made in a directory that is there already; its real mode is set at
+    /// the end.
+    fn open_up(&self, parent: &Directory, name: &[u8]) -> io::Result<()> {
+        let directory = parent.open_beneath(name)?;
+        let mode = directory.own_metadata()?.mode;
+        if !self.is_root && mode & 0o700 != 0o700 {
+            directory.set_own_mode(mode | 0o700)?;
+        }
+        Ok(())
     }
 
     /// A link, fifo or device: made under a temporary name if the real one is taken.
@@ -437,10 +433,38 @@ impl Target {
         Ok(directory)
     }
 
+    /// A name that an earlier run with the same process number left is passed over.
+    fn create_temporary(&self, parent: &Directory) -> io::Result<(Vec<u8>, File)> {
+        loop {
+            let name = self.temporary_name();
+            match parent.create_file(&name, 0o600) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                other => return Ok((name, other?)),
+            }
+        }
+    }
+
     fn temporary_name(&self) -> Vec<u8> {
         let number = self.temporary.fetch_add(1, Ordering::Relaxed);
         format!(".stook-{}-{number}.partial", std::process::id()).into_bytes()
     }
+}
+
+fn fill_file(
+    file: &File,
+    header: &Header,
+    fill: impl FnOnce(&File) -> Result<(), ContentError>,
+) -> Result<(), Failure> {
+    fill(file).map_err(|error| match error {
+        ContentError::Read(error) => Failure::io("read", &header.name, &error),
+        ContentError::Write(error) => Failure::io("write", &header.name, &error),
+        ContentError::Interrupted => Failure::new("extract", &header.name, "interrupted"),
+        ContentError::WrongMd5 => Failure::new(
+            "extract",
+            &header.name,
+            "its MD5 is not that of the archived file",
+        ),
+    })
 }
 
 /// Returns the path without `.` and empty components, or why it cannot be trusted.
