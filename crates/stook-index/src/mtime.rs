@@ -205,6 +205,16 @@ mod tests {
         );
     }
 
+    #[test]
+    fn times_past_the_year_9999_compare_with_what_is_read_back() {
+        let far = Timestamp {
+            seconds: 400_000_000_000,
+            nanoseconds: 5,
+        };
+        let mtime = Mtime::from(far);
+        assert_eq!(Mtime::from_text(mtime.to_string().as_bytes()), Some(mtime));
+    }
+
     proptest! {
         #[test]
         fn every_time_survives_its_text(micros in Mtime::MIN.0..=Mtime::MAX.0) {

@@ -198,7 +198,11 @@ impl Extractor<'_> {
         };
         let mut last = LastParent::default();
         for row in &batch.rows {
-            if let Err(failure) = self.extract_row(row, &window, &mut last) {
+            let result = self.extract_row(row, &window, &mut last);
+            if self.observer.is_interrupted() {
+                return;
+            }
+            if let Err(failure) = result {
                 self.observer.failed(&failure);
             }
             self.observer.advanced(1, row.size);

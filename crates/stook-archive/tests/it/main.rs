@@ -20,6 +20,7 @@ mod following;
 mod hostile;
 mod other_programs;
 mod recorder;
+mod resuming;
 mod round_trip;
 mod scene;
 mod specimen;

@@ -186,3 +186,14 @@ fn an_index_row_past_the_end_of_its_volume_is_named() {
     extracted 3 entries, 2 B; 1 failed
     ");
 }
+
+#[test]
+fn an_index_with_a_senseless_row_is_rebuilt() {
+    let place = archived();
+    place.sql("arc/index.db", "update files set mtime = 'yesterday'");
+    let listed = place.run(&["list", "arc"]);
+    assert_eq!(listed.status, Some(1));
+    let rebuilt = place.run(&["reindex", "arc"]);
+    assert_eq!(rebuilt.status, Some(0), "{}", rebuilt.stderr);
+    assert_eq!(place.run(&["check", "arc"]).status, Some(0));
+}

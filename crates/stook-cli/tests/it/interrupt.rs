@@ -28,7 +28,7 @@ fn an_interrupted_create_goes_on_from_there() {
         assert_eq!((ran.status, ran.text()), (Some(130), ""), "{}", ran.stderr);
         assert_eq!(
             ran.stderr,
-            "error: interrupted\nhint: the same command goes on from here\n"
+            "error: interrupted\nhint: the same command may be given again; what is done already is not done twice\n"
         );
         assert!(!place.path("arc/stook.lock").exists());
         // What is there already can be used.
