@@ -11,7 +11,7 @@
 use std::path::{Path, PathBuf};
 
 use stook_index::{Index, VolumeId};
-use stook_sys::{Context, Directory, NameBuffer, WriterLock, exists};
+use stook_sys::{Context, Directory, NameBuffer, WriterLock, exists, require_regular};
 
 use crate::ArchiveError;
 
@@ -77,8 +77,8 @@ impl Folder {
 
     pub(crate) fn require_index(&self) -> Result<(), ArchiveError> {
         let found = exists(&self.index());
-        if matches!(found, Ok(Some(_))) {
-            return Ok(());
+        if let Ok(Some(metadata)) = &found {
+            return Ok(require_regular(metadata, &self.index())?);
         }
         // Says that the folder is missing, or none, before anything is said about what is in it.
         Directory::open(&self.path)?;

@@ -123,7 +123,8 @@ fn open_old(folder: &Folder, observer: &Tally<'_>) -> Result<Option<Index>, Arch
         },
     };
     observer.noted(&format!(
-        "{why}: runs and deletions cannot be recovered, so files that an update found deleted are members again"
+        "{why}: runs and deletions cannot be recovered, so files that an update found deleted are members again, \
+         and contents cannot be compared with what was archived"
     ));
     Ok(None)
 }
@@ -275,7 +276,7 @@ impl VolumeReader<'_> {
         let hasher =
             VolumeHasher::start(None, &buffers).unwrap_or_else(|| VolumeHasher::none(&buffers));
         let volume_md5 = std::thread::scope(|scope| {
-            let volume = scope.spawn(|| hash_volume(file, hasher));
+            let volume = scope.spawn(|| hash_volume(file, hasher, self.observer));
             stook_pool::for_each(self.jobs, members.chunks(256), |members| {
                 let done: Vec<Found> = members
                     .iter()
@@ -298,7 +299,7 @@ impl VolumeReader<'_> {
     fn found(&self, file: &File, member: &Member) -> Option<Found> {
         let header = &member.header;
         let md5 = if header.kind.has_content() {
-            match content_md5(file, member) {
+            match content_md5(file, member, self.observer) {
                 Ok(md5) => Some(md5),
                 Err(error) => {
                     self.damaged(
@@ -383,22 +384,29 @@ fn has_plain_header(member: &Member) -> bool {
     member.data_offset - member.offset == BLOCK
 }
 
-fn content_md5(file: &File, member: &Member) -> io::Result<[u8; 16]> {
+fn content_md5(file: &File, member: &Member, observer: &Tally<'_>) -> io::Result<[u8; 16]> {
     let window = Window::read(file, member.data_offset, member.data_len.min(BATCH_BYTES))?;
     let mut md5 = ContentMd5::new();
     window.content(member, |offset, bytes| {
         md5.update(offset, bytes);
-        io::Result::Ok(())
+        if observer.is_interrupted() {
+            Err(io::Error::from(io::ErrorKind::Interrupted))
+        } else {
+            Ok(())
+        }
     })?;
     Ok(md5.finish(member.header.size))
 }
 
 /// None if the volume cannot be read to its end.
-fn hash_volume(file: &File, hasher: VolumeHasher) -> Option<[u8; 16]> {
+fn hash_volume(file: &File, hasher: VolumeHasher, observer: &Tally<'_>) -> Option<[u8; 16]> {
     let mut offset = 0;
     loop {
         let mut bytes = vec![0; usize::try_from(BATCH_BYTES).ok()?];
         let count = read_up_to_at(file, &mut bytes, offset).ok()?;
+        if observer.is_interrupted() {
+            return None;
+        }
         if count == 0 {
             return hasher.finish();
         }

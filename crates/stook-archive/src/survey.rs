@@ -241,7 +241,30 @@ impl Surveyor<'_> {
         let archived = index.row(id).ok().flatten().and_then(|row| row.md5);
         drop(index);
         // A file that cannot be read counts as changed: archiving it will name the failure.
-        archived.is_none() || content_md5(self.source, path, self.options.links).ok() != archived
+        archived.is_none() || self.content_md5(path).ok() != archived
+    }
+
+    fn content_md5(&self, path: &[u8]) -> std::io::Result<[u8; 16]> {
+        let (parent, name) = split(path);
+        let directory = match self.options.links {
+            Links::Follow => self.source.open_following(parent)?,
+            Links::Refuse => self.source.open_beneath(parent)?,
+        };
+        let file = directory.open_file(name, self.options.links)?;
+        let mut md5 = Md5::new();
+        let mut buffer = vec![0; 256 << 10];
+        let mut offset = 0;
+        loop {
+            let count = stook_sys::read_up_to_at(&file, &mut buffer, offset)?;
+            if count == 0 {
+                return Ok(md5.finalize().into());
+            }
+            if self.observer.is_interrupted() {
+                return Err(std::io::ErrorKind::Interrupted.into());
+            }
+            md5.update(&buffer[..count]);
+            offset += count as u64;
+        }
     }
 
     fn note_link(&self, path: &[u8], metadata: &Metadata, comparison: Comparison) {
@@ -272,26 +295,6 @@ fn is_same(row: &KnownRow, metadata: &Metadata) -> bool {
     row.size == size
         && row.mtime == Mtime::from(metadata.mtime)
         && row.is_file == (metadata.kind == FileKind::File)
-}
-
-fn content_md5(source: &Directory, path: &[u8], links: Links) -> std::io::Result<[u8; 16]> {
-    let (parent, name) = split(path);
-    let directory = match links {
-        Links::Follow => source.open_following(parent)?,
-        Links::Refuse => source.open_beneath(parent)?,
-    };
-    let file = directory.open_file(name, links)?;
-    let mut md5 = Md5::new();
-    let mut buffer = vec![0; 256 << 10];
-    let mut offset = 0;
-    loop {
-        let count = stook_sys::read_up_to_at(&file, &mut buffer, offset)?;
-        if count == 0 {
-            return Ok(md5.finalize().into());
-        }
-        md5.update(&buffer[..count]);
-        offset += count as u64;
-    }
 }
 
 /// Splits a path into its directory and its last name.

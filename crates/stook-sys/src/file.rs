@@ -10,16 +10,28 @@ use rustix::fs::{self, AtFlags, CWD, Mode, OFlags, RenameFlags, SeekFrom};
 use rustix::io::Errno;
 
 use crate::directory::{metadata_of, times};
-use crate::{Context, Directory, Metadata, SysError, Timestamp};
+use crate::{Context, Directory, FileKind, Metadata, SysError, Timestamp};
 
-/// Opens a file for reading.
+/// Opens a regular file for reading.
+///
+/// # Errors
+/// The operation "open" with the path; anything but a regular file is refused, and does not block.
+pub fn open_file(path: &Path) -> Result<File, SysError> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let fd = fs::openat(CWD, path, flags, Mode::empty()).context("open", path)?;
+    require_regular(&metadata_of(&fd).context("look at", path)?, path)?;
+    Ok(fd.into())
+}
+
+/// Refuses what is not a regular file.
 ///
 /// # Errors
 /// The operation "open" with the path.
-pub fn open_file(path: &Path) -> Result<File, SysError> {
-    let fd = fs::openat(CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
-        .context("open", path)?;
-    Ok(fd.into())
+pub fn require_regular(metadata: &Metadata, path: &Path) -> Result<(), SysError> {
+    if metadata.kind == FileKind::File {
+        return Ok(());
+    }
+    Err(io::Error::other("it is not a regular file")).context("open", path)
 }
 
 /// Opens a file for reading and writing, as it stands.

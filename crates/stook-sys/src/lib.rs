@@ -28,7 +28,7 @@ pub use error::{Context, SysError, cause, display_bytes, display_path};
 pub use file::{
     Segment, absolute, append_at, create_directory, create_new_file, data_segments, exists,
     metadata, open_file, open_read_write, read_up_to_at, remove_file, rename, rename_to_new,
-    set_mode, set_mtime, set_owner, sync_directory, write_all_at, write_file,
+    require_regular, set_mode, set_mtime, set_owner, sync_directory, write_all_at, write_file,
 };
 pub use lock::{LockError, WriterLock};
 pub use metadata::{FileId, FileKind, Metadata};

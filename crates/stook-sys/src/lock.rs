@@ -42,19 +42,29 @@ impl From<SysError> for LockError {
     }
 }
 
+/// Holders that may come and go while the lock is being taken.
+const ATTEMPTS: u32 = 100;
+
 impl WriterLock {
     /// Takes the lock, or says who has it.
     ///
     /// # Errors
     /// [`LockError::Held`] if another process writes, [`LockError::Sys`] if the file cannot be made.
     pub fn acquire(path: &Path) -> Result<Self, LockError> {
-        loop {
-            match Self::attempt(path)? {
-                Some(lock) => return Ok(lock),
-                // The file was removed by its holder while it was being opened.
-                None => continue,
+        for _ in 0..ATTEMPTS {
+            // None: the file was removed by its holder while it was being opened.
+            if let Some(lock) = Self::attempt(path)? {
+                return Ok(lock);
             }
         }
+        // Something has the name and cannot be opened: a link that leads nowhere, say.
+        let source = std::io::ErrorKind::AlreadyExists.into();
+        let path = path.to_owned();
+        Err(LockError::Sys(SysError {
+            operation: "create",
+            path,
+            source,
+        }))
     }
 
     fn attempt(path: &Path) -> Result<Option<Self>, LockError> {
@@ -152,6 +162,14 @@ mod tests {
         drop(lock);
         assert!(!path.exists());
         WriterLock::acquire(&path).unwrap();
+    }
+
+    #[test]
+    fn a_link_that_leads_nowhere_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        std::os::unix::fs::symlink("nowhere/at/all", &path).unwrap();
+        assert!(matches!(WriterLock::acquire(&path), Err(LockError::Sys(_))));
     }
 
     #[test]
