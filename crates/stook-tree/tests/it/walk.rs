@@ -242,21 +242,21 @@ fn an_empty_root_is_one_empty_listing() {
 fn the_left_out_directory_is_found_under_every_spelling() {
     let tree = TempTree::new(&tree! {
         "a" => file(b"a"),
-        "inner/archive/index.db" => file(b"db"),
-        "inner/archive/sub/000000.tar" => file(b"tar"),
-        "link-to-archive" => symlink("inner/archive"),
+        "within/archive/index.db" => file(b"db"),
+        "within/archive/sub/000000.tar" => file(b"tar"),
+        "link-to-archive" => symlink("within/archive"),
         "other/archive/kept" => file(b"a namesake"),
     })
     .unwrap();
     let root = tree.path();
     std::os::unix::fs::symlink(root, tree.beside("root-link")).unwrap();
     let spellings = [
-        root.join("inner/archive"),
-        root.join("inner/archive/"),
-        root.join("./inner/./archive"),
-        root.join("other/../inner/archive"),
+        root.join("within/archive"),
+        root.join("within/archive/"),
+        root.join("./within/./archive"),
+        root.join("other/../within/archive"),
         root.join("link-to-archive"),
-        tree.beside("root-link").join("inner/archive"),
+        tree.beside("root-link").join("within/archive"),
         tree.beside("root-link").join("link-to-archive/sub/.."),
     ];
     for spelling in &spellings {
@@ -271,14 +271,14 @@ fn the_left_out_directory_is_found_under_every_spelling() {
                 "other",
                 "other/archive",
                 "other/archive/kept",
-                "inner",
+                "within",
             ];
             if links == Links::Follow {
                 expected.remove(1);
             }
             assert_eq!(found.paths(), expected, "{}", spelling.display());
             assert!(
-                found.listings[&b"inner"[..]].1,
+                found.listings[&b"within"[..]].1,
                 "but for what is left out it is empty"
             );
         }
