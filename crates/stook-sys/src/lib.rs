@@ -18,6 +18,7 @@ mod metadata;
 #[expect(unsafe_code, reason = "the C library knows the users; rustix does not")]
 mod owners;
 mod process;
+mod thread;
 mod time;
 #[expect(unsafe_code, reason = "rustix does not have sync_file_range")]
 mod writeback;
@@ -34,9 +35,10 @@ pub use lock::{LockError, WriterLock};
 pub use metadata::{FileId, FileKind, Metadata};
 pub use owners::Owners;
 pub use process::{
-    available_cpus, is_root, most_open_files, peak_memory, raise_open_files, reset_peak_memory,
-    utc_now,
+    available_cpus, is_root, memory_limit, most_open_files, peak_memory, raise_open_files,
+    reset_peak_memory, utc_now,
 };
+pub use thread::{ThreadId, ThreadTimes, current_thread, thread_times};
 pub use time::Timestamp;
 pub use writeback::start_writeback;
 pub use xattr::{Xattr, get_xattrs, set_xattr};

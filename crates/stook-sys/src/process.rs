@@ -47,15 +47,59 @@ pub fn most_open_files() -> usize {
     })
 }
 
+/// Returns how much memory the process may use: that of the machine, or less where a control group
+/// says so. None where `/proc` is not there.
+///
+/// # Source
+/// `proc(5)`; `Documentation/admin-guide/cgroup-v2.rst` of Linux, and of version 1 `memory.rst`.
+pub fn memory_limit() -> Option<u64> {
+    let groups = read_text("/proc/self/cgroup").unwrap_or_default();
+    let limits = groups.lines().flat_map(limits_of_group);
+    limits.chain(machine_memory()).min()
+}
+
+/// A line is `0::/path` for version 2, and `5:memory:/path` for version 1. In a container the path may be
+/// that of the host, and the limit stands at the root of the mount.
+fn limits_of_group(line: &str) -> Vec<u64> {
+    let mut fields = line.splitn(3, ':').skip(1);
+    let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else {
+        return Vec::new();
+    };
+    let (base, file) = match controllers {
+        "" => ("/sys/fs/cgroup", "memory.max"),
+        "memory" => ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
+        _ => return Vec::new(),
+    };
+    // A group is held by the limits of those above it, too.
+    let mut places = vec![String::new()];
+    for component in path.split('/').filter(|component| !component.is_empty()) {
+        let above = places.last().cloned().unwrap_or_default();
+        places.push(format!("{above}/{component}"));
+    }
+    let read = |place: &String| read_text(&format!("{base}{place}/{file}"));
+    let limits = places.iter().filter_map(read);
+    limits.filter_map(|text| text.trim().parse().ok()).collect()
+}
+
+fn machine_memory() -> Option<u64> {
+    let text = read_text("/proc/meminfo")?;
+    let line = text.lines().find(|line| line.starts_with("MemTotal:"))?;
+    let kilobytes: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kilobytes * 1024)
+}
+
+fn read_text(path: &str) -> Option<String> {
+    let mut text = String::new();
+    let mut file = open_file(path.as_ref()).ok()?;
+    file.read_to_string(&mut text).ok()?;
+    Some(text)
+}
+
 /// Returns the most memory the process has held since [`reset_peak_memory`], in bytes.
 ///
 /// None where `/proc` is not there.
 pub fn peak_memory() -> Option<u64> {
-    let mut text = String::new();
-    open_file("/proc/self/status".as_ref())
-        .ok()?
-        .read_to_string(&mut text)
-        .ok()?;
+    let text = read_text("/proc/self/status")?;
     let line = text.lines().find(|line| line.starts_with("VmHWM:"))?;
     let kilobytes: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
     Some(kilobytes * 1024)
@@ -103,6 +147,8 @@ mod tests {
         let block = vec![1_u8; 64 << 20];
         assert!(std::hint::black_box(&block)[100] == 1);
         assert!(peak_memory().unwrap() > 64 << 20);
+        let limit = memory_limit().unwrap();
+        assert!(limit > 64 << 20 && limit <= machine_memory().unwrap());
         assert!(available_cpus() >= 1);
         assert!(utc_now().seconds > 1_700_000_000);
     }

@@ -22,6 +22,7 @@ pub(crate) fn merge(records: &Records<'_>) -> Report {
         roots,
         dropped: records.dropped,
         threads: records.threads,
+        ..Report::default()
     }
 }
 

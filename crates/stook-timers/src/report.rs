@@ -19,6 +19,23 @@ pub struct Report {
     pub dropped: u64,
     /// Threads that recorded anything, dead or running.
     pub threads: usize,
+    /// Numbers that changed on the way, such as that of the workers.
+    #[serde(default)]
+    pub gauges: Vec<Gauge>,
+    /// Samples of gauges that there was no room for.
+    #[serde(default)]
+    pub dropped_samples: u64,
+}
+
+/// A number over time, at one call path.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gauge {
+    /// Names of the scopes around it, outermost first.
+    pub path: Vec<String>,
+    /// What is counted.
+    pub name: String,
+    /// Nanoseconds since recording began, and the value from then on; in that order.
+    pub samples: Vec<(u64, u64)>,
 }
 
 /// One call path.

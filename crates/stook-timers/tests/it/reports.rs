@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use stook_timers::{Record, Report};
+use stook_timers::{Gauge, Record, Report};
 
 fn sample() -> Report {
     let open = Record {
@@ -40,6 +40,12 @@ fn sample() -> Report {
         roots: vec![create],
         dropped: 1,
         threads: 3,
+        gauges: vec![Gauge {
+            path: vec!["create".to_owned(), "archive".to_owned()],
+            name: "workers".to_owned(),
+            samples: vec![(1_000_000, 2), (12_000_000, 4)],
+        }],
+        dropped_samples: 0,
     }
 }
 
@@ -50,6 +56,7 @@ scope    calls    total      self       min      mean       max   share
 create     1+1  2.000 s  500.0 ms   1.000 s   1.000 s   1.000 s  100.0%
   read     0+2  3.999 s   3.999 s         -         -         -  200.0%
   open  12,000  1.500 s   1.500 s  90.00 us  125.0 us  1.250 ms   75.0%
+workers in create > archive: 2 (1.000 ms), 4 (12.00 ms)
 3 threads, 1 scope dropped
 ";
     assert_eq!(sample().tree(), expected);
@@ -71,7 +78,9 @@ fn json_names_units() {
     let expected = concat!(
         r#"{"roots":[{"name":"create","calls":1,"total_ns":2000000000,"self_ns":500000000,"#,
         r#""min_ns":1000000000,"max_ns":1000000000,"histogram":[1],"running":1,"#,
-        r#""running_ns":1000000000,"children":[]}],"dropped":1,"threads":3}"#
+        r#""running_ns":1000000000,"children":[]}],"dropped":1,"threads":3,"#,
+        r#""gauges":[{"path":["create","archive"],"name":"workers","#,
+        r#""samples":[[1000000,2],[12000000,4]]}],"dropped_samples":0}"#
     );
     assert_eq!(report.json(), expected);
 }
@@ -145,8 +154,25 @@ proptest! {
         dropped in any::<u64>(),
         threads in any::<usize>(),
     ) {
-        let report = Report { roots, dropped, threads };
+        let report = Report { roots, dropped, threads, ..sample() };
         prop_assert_eq!(&serde_json::from_str::<Report>(&report.json()).unwrap(), &report);
         prop_assert!(report.tree().ends_with(" dropped\n"));
     }
+}
+
+#[test]
+fn gauges_keep_their_samples_and_their_path() {
+    stook_timers::enable();
+    {
+        let _scope = stook_timers::scope!("gauged");
+        for value in [2, 4, 2] {
+            stook_timers::gauge("threads", value);
+        }
+    }
+    let report = stook_timers::snapshot();
+    let gauge = report.gauges.iter().find(|gauge| gauge.path == ["gauged"]);
+    let samples = &gauge.unwrap().samples;
+    let values: Vec<u64> = samples.iter().map(|&(_, value)| value).collect();
+    assert_eq!(values, [2, 4, 2]);
+    assert!(samples.is_sorted_by_key(|&(at, _)| at));
 }
