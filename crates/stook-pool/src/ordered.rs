@@ -5,14 +5,18 @@
 //!         ──> worker ──┼─> ticket 8: [part]            running     ──> consumer takes from the
 //!         ──> worker ──┘   ticket 9: [part][part][part] done           oldest ticket only
 //! ```
-//! Parts that wait hold at most `budget` bytes, and one part more: the one that the consumer needs
-//! next is always let in, so the pipeline cannot come to a stop.
+//! An item reserves its weight of the budget before a worker begins it, and its parts take the place of
+//! that as they come. What is reserved and what waits is at most `budget` bytes, and one item or part more:
+//! the one that the consumer needs next is always let in, so the pipeline cannot come to a stop.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-/// The bytes that a part holds while it waits.
+use crate::activity::idle;
+use crate::crew::{Crew, Ended, Worker};
+
+/// The bytes that something holds: a part while it waits, an item while it is worked on.
 pub trait Weight {
     /// Returns the number of bytes.
     fn weight(&self) -> usize;
@@ -40,14 +44,18 @@ struct State<T> {
     slots: VecDeque<Slot<T>>,
     /// Ticket of the first slot.
     oldest: u64,
-    waiting_bytes: usize,
-    running_workers: usize,
+    /// Reserved by items, and held by parts that wait.
+    held_bytes: usize,
+    /// No items will come.
+    is_exhausted: bool,
     is_stopped: bool,
 }
 
 #[derive(Debug)]
 struct Slot<T> {
     parts: VecDeque<T>,
+    /// What is left of the item's reservation.
+    reserved: usize,
     is_done: bool,
 }
 
@@ -56,22 +64,21 @@ impl<T: Weight> Output<'_, T> {
     ///
     /// Returns false once the pipeline is stopped: the worker should return.
     pub fn send(&mut self, part: T) -> bool {
-        let weight = part.weight();
         let mut state = lock(&self.queue.state);
-        while !state.is_stopped
-            && state.waiting_bytes + weight > self.queue.budget
-            && !state.is_wanted(self.ticket)
-        {
-            state = self
-                .queue
-                .room
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
+        let added = state.spend(self.ticket, part.weight());
+        if added > 0 {
+            let _idle = idle();
+            while !state.is_stopped
+                && state.held_bytes + added > self.queue.budget
+                && !state.is_wanted(self.ticket)
+            {
+                state = wait(&self.queue.room, state);
+            }
         }
         if state.is_stopped {
             return false;
         }
-        state.waiting_bytes += weight;
+        state.held_bytes += added;
         let is_oldest = self.ticket == state.oldest;
         if let Some(slot) = state.slot(self.ticket) {
             slot.parts.push_back(part);
@@ -88,14 +95,10 @@ impl<T: Weight> Drop for Output<'_, T> {
     fn drop(&mut self) {
         let mut state = lock(&self.queue.state);
         state.is_stopped |= thread::panicking();
-        if let Some(slot) = state.slot(self.ticket) {
-            slot.is_done = true;
-        }
+        state.end(self.ticket);
         drop(state);
         self.queue.ready.notify_one();
-        if thread::panicking() {
-            self.queue.room.notify_all();
-        }
+        self.queue.room.notify_all();
     }
 }
 
@@ -106,6 +109,25 @@ impl<T> State<T> {
         ticket == self.oldest && self.slots.front().is_some_and(is_starving)
     }
 
+    /// Takes a part's weight from the reservation of its item; returns what is missing.
+    fn spend(&mut self, ticket: u64, weight: usize) -> usize {
+        let Some(slot) = self.slot(ticket) else {
+            return weight;
+        };
+        let spent = weight.min(slot.reserved);
+        slot.reserved -= spent;
+        weight - spent
+    }
+
+    /// The item of this ticket is done: what it reserved and did not need is free again.
+    fn end(&mut self, ticket: u64) {
+        if let Some(slot) = self.slot(ticket) {
+            slot.is_done = true;
+            let unused = std::mem::take(&mut slot.reserved);
+            self.held_bytes -= unused;
+        }
+    }
+
     fn slot(&mut self, ticket: u64) -> Option<&mut Slot<T>> {
         let index = usize::try_from(ticket - self.oldest).ok()?;
         self.slots.get_mut(index)
@@ -113,15 +135,55 @@ impl<T> State<T> {
 }
 
 impl<T: Weight> Queue<T> {
-    /// Opens the slot of the next item; false once the pipeline is stopped.
-    fn open_slot(&self) -> Option<Output<'_, T>> {
+    fn new(budget: usize) -> Self {
+        let state = State {
+            slots: VecDeque::new(),
+            oldest: 0,
+            held_bytes: 0,
+            is_exhausted: false,
+            is_stopped: false,
+        };
+        Self {
+            state: Mutex::new(state),
+            ready: Condvar::new(),
+            room: Condvar::new(),
+            budget,
+        }
+    }
+
+    /// Takes the next item and opens its slot, under one lock, so that tickets follow the order of the
+    /// items; None if there is none, or nobody wants it.
+    fn next<I: Weight>(
+        &self,
+        items: &Mutex<impl Iterator<Item = I>>,
+    ) -> Option<(I, Output<'_, T>)> {
+        let _idle = idle();
+        let mut items = lock(items);
+        let Some(item) = items.next() else {
+            self.set_exhausted();
+            return None;
+        };
+        let output = self.open_slot(item.weight())?;
+        Some((item, output))
+    }
+
+    /// Opens the slot of the next item, once there is room for it; None once the pipeline is stopped.
+    fn open_slot(&self, weight: usize) -> Option<Output<'_, T>> {
         let mut state = lock(&self.state);
+        while !state.is_stopped
+            && !state.slots.is_empty()
+            && state.held_bytes + weight > self.budget
+        {
+            state = wait(&self.room, state);
+        }
         if state.is_stopped {
             return None;
         }
+        state.held_bytes += weight;
         let ticket = state.oldest + state.slots.len() as u64;
         state.slots.push_back(Slot {
             parts: VecDeque::new(),
+            reserved: weight,
             is_done: false,
         });
         Some(Output {
@@ -130,7 +192,7 @@ impl<T: Weight> Queue<T> {
         })
     }
 
-    /// Returns the next part in order, or None when all workers have ended and all is taken.
+    /// Returns the next part in order, or None when there are no more items and all is taken.
     fn take(&self) -> Option<T> {
         let mut state = lock(&self.state);
         loop {
@@ -138,11 +200,11 @@ impl<T: Weight> Queue<T> {
             if state.is_stopped {
                 return None;
             }
-            let has_ended = state.running_workers == 0;
+            let has_ended = state.is_exhausted;
             match state.slots.front_mut() {
                 Some(slot) => {
                     if let Some(part) = slot.parts.pop_front() {
-                        state.waiting_bytes -= part.weight();
+                        state.held_bytes -= part.weight();
                         drop(state);
                         self.room.notify_all();
                         return Some(part);
@@ -157,10 +219,7 @@ impl<T: Weight> Queue<T> {
                 None if has_ended => return None,
                 None => {}
             }
-            state = self
-                .ready
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
+            state = wait(&self.ready, state);
         }
     }
 
@@ -170,64 +229,46 @@ impl<T: Weight> Queue<T> {
         self.ready.notify_all();
     }
 
-    fn worker_ends(&self) {
-        lock(&self.state).running_workers -= 1;
+    fn set_exhausted(&self) {
+        lock(&self.state).is_exhausted = true;
         self.ready.notify_one();
     }
 }
 
-/// Calls `work` with every item on `jobs` threads, and `consume` on this one with all parts that
-/// the calls hand over, in the order of the items.
-///
-/// # Errors
-/// The first error of `consume`; the workers are then stopped.
-pub fn ordered<I: Send, T: Weight + Send, E>(
-    jobs: usize,
-    budget: usize,
-    items: impl Iterator<Item = I> + Send,
-    work: impl Fn(I, &mut Output<'_, T>) + Sync,
-    mut consume: impl FnMut(T) -> Result<(), E>,
-) -> Result<(), E> {
-    let jobs = jobs.max(1);
-    let state = State {
-        slots: VecDeque::new(),
-        oldest: 0,
-        waiting_bytes: 0,
-        running_workers: jobs,
-        is_stopped: false,
-    };
-    let queue = Queue {
-        state: Mutex::new(state),
-        ready: Condvar::new(),
-        room: Condvar::new(),
-        budget,
-    };
-    let items = Mutex::new(items);
-    let spawner = stook_timers::spawner();
-    thread::scope(|scope| {
-        for _ in 0..jobs {
-            scope.spawn(|| {
-                let _attached = spawner.attach();
-                let _ending = Ending(&queue);
-                loop {
-                    // One lock around both, so that tickets follow the order of the items.
-                    let mut items = lock(&items);
-                    let Some(item) = items.next() else { break };
-                    let Some(mut output) = queue.open_slot() else {
-                        break;
-                    };
-                    drop(items);
-                    work(item, &mut output);
+impl Crew {
+    /// Calls `work` with every item, and `consume` on this thread with all parts that the calls hand
+    /// over, in the order of the items.
+    ///
+    /// # Errors
+    /// The first error of `consume`; the workers are then stopped.
+    pub fn ordered<I: Weight + Send, T: Weight + Send, E>(
+        &self,
+        budget: usize,
+        items: impl Iterator<Item = I> + Send,
+        work: impl Fn(I, &mut Output<'_, T>) + Sync,
+        mut consume: impl FnMut(T) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let queue = Queue::new(budget);
+        let items = Mutex::new(items);
+        let body = |worker: &Worker<'_>| {
+            while let Some((item, mut output)) = queue.next(&items) {
+                work(item, &mut output);
+                drop(output);
+                if worker.is_dismissed() {
+                    return Ended::Dismissed;
                 }
-            });
-        }
-        // However this ends, also by a panic of `consume`: no worker waits for room any more.
-        let _stopping = Stopping(&queue);
-        while let Some(part) = queue.take() {
-            consume(part)?;
-        }
-        Ok(())
-    })
+            }
+            Ended::Done
+        };
+        self.run(body, || {
+            // However this ends, also by a panic of `consume`: no worker waits for room any more.
+            let _stopping = Stopping(&queue);
+            while let Some(part) = queue.take() {
+                consume(part)?;
+            }
+            Ok(())
+        })
+    }
 }
 
 struct Stopping<'a, T: Weight>(&'a Queue<T>);
@@ -238,12 +279,10 @@ impl<T: Weight> Drop for Stopping<'_, T> {
     }
 }
 
-struct Ending<'a, T: Weight>(&'a Queue<T>);
-
-impl<T: Weight> Drop for Ending<'_, T> {
-    fn drop(&mut self) {
-        self.0.worker_ends();
-    }
+fn wait<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+    condition
+        .wait(guard)
+        .unwrap_or_else(PoisonError::into_inner)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -255,6 +294,17 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
+    use crate::Jobs;
+
+    impl Weight for u32 {
+        fn weight(&self) -> usize {
+            0
+        }
+    }
+
+    fn crew(jobs: usize) -> Crew {
+        Crew::new("test", Jobs::Fixed(jobs))
+    }
 
     struct Part(u32, usize);
 
@@ -266,21 +316,21 @@ mod tests {
 
     fn collect(jobs: usize, budget: usize) -> Vec<u32> {
         let mut seen = Vec::new();
-        ordered(
-            jobs,
-            budget,
-            0..500_u32,
-            |item, output| {
-                for part in 0..item % 4 {
-                    assert!(output.send(Part(item * 10 + part, 100)));
-                }
-            },
-            |part| {
-                seen.push(part.0);
-                Ok::<(), ()>(())
-            },
-        )
-        .unwrap();
+        crew(jobs)
+            .ordered(
+                budget,
+                0..500_u32,
+                |item, output| {
+                    for part in 0..item % 4 {
+                        assert!(output.send(Part(item * 10 + part, 100)));
+                    }
+                },
+                |part| {
+                    seen.push(part.0);
+                    Ok::<(), ()>(())
+                },
+            )
+            .unwrap();
         seen
     }
 
@@ -302,32 +352,31 @@ mod tests {
     fn one_item_with_many_parts_keeps_to_the_budget() {
         let (made, taken) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let most = AtomicUsize::new(0);
-        ordered(
-            1,
-            1000,
-            0..1_u32,
-            |_, output| {
-                for part in 0..500 {
-                    let waiting =
-                        made.fetch_add(1, Ordering::Relaxed) - taken.load(Ordering::Relaxed);
-                    most.fetch_max(waiting, Ordering::Relaxed);
-                    assert!(output.send(Part(part, 100)));
-                }
-            },
-            |_| {
-                taken.fetch_add(1, Ordering::Relaxed);
-                Ok::<(), ()>(())
-            },
-        )
-        .unwrap();
+        crew(1)
+            .ordered(
+                1000,
+                0..1_u32,
+                |_, output| {
+                    for part in 0..500 {
+                        let waiting =
+                            made.fetch_add(1, Ordering::Relaxed) - taken.load(Ordering::Relaxed);
+                        most.fetch_max(waiting, Ordering::Relaxed);
+                        assert!(output.send(Part(part, 100)));
+                    }
+                },
+                |_| {
+                    taken.fetch_add(1, Ordering::Relaxed);
+                    Ok::<(), ()>(())
+                },
+            )
+            .unwrap();
         // Ten wait, one is in the hands of the consumer, one in those of the worker.
         assert!(most.into_inner() <= 12);
     }
 
     #[test]
     fn an_error_of_the_consumer_stops_the_workers() {
-        let result = ordered(
-            4,
+        let result = crew(4).ordered(
             1000,
             0..,
             |item: u32, output| {
@@ -345,7 +394,7 @@ mod tests {
                 assert!(item != 50, "item 50");
                 output.send(Part(item, 10));
             };
-            ordered(3, 100, 0..1000, work, |_| Ok::<(), ()>(()))
+            crew(3).ordered(100, 0..1000, work, |_| Ok::<(), ()>(()))
         });
         assert!(caught.is_err());
     }

@@ -1,30 +1,62 @@
 //! Work without an order: items of an iterator, or tasks that add tasks.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
 
-/// Calls `work` with every item, on `jobs` threads.
-///
-/// Items are taken from the iterator one at a time, so it may be long or slow.
-pub fn for_each<T: Send>(
-    jobs: usize,
-    items: impl Iterator<Item = T> + Send,
-    work: impl Fn(T) + Sync,
-) {
-    let items = Mutex::new(items);
-    let spawner = stook_timers::spawner();
-    thread::scope(|scope| {
-        for _ in 0..jobs.max(1) {
-            scope.spawn(|| {
-                let _attached = spawner.attach();
-                loop {
-                    let item = lock(&items).next();
-                    let Some(item) = item else { break };
+use crate::activity::idle;
+use crate::crew::{Crew, Ended};
+
+impl Crew {
+    /// Calls `work` with every item.
+    ///
+    /// Items are taken from the iterator one at a time, so it may be long or slow.
+    pub fn for_each<T: Send>(
+        &self,
+        items: impl Iterator<Item = T> + Send,
+        work: impl Fn(T) + Sync,
+    ) {
+        let items = Mutex::new(items);
+        let next = || {
+            let _idle = idle();
+            lock(&items).next()
+        };
+        self.run(
+            |worker| {
+                while let Some(item) = next() {
                     work(item);
+                    if worker.is_dismissed() {
+                        return Ended::Dismissed;
+                    }
                 }
-            });
-        }
-    });
+                Ended::Done
+            },
+            || (),
+        );
+    }
+
+    /// Calls `work` with `first` and with every task that the calls add.
+    pub fn recursive<T: Send>(&self, first: T, work: impl Fn(T, &Tasks<T>) + Sync) {
+        let tasks = Tasks {
+            state: Mutex::new(State {
+                waiting: vec![first],
+                running: 0,
+            }),
+            changed: Condvar::new(),
+        };
+        self.run(
+            |worker| {
+                while let Some(task) = tasks.take() {
+                    let running = Running(&tasks);
+                    work(task, &tasks);
+                    drop(running);
+                    if worker.is_dismissed() {
+                        return Ended::Dismissed;
+                    }
+                }
+                Ended::Done
+            },
+            || (),
+        );
+    }
 }
 
 /// Tasks that wait for a worker: the youngest goes first, which keeps few of them waiting.
@@ -50,6 +82,7 @@ impl<T> Tasks<T> {
     }
 
     fn take(&self) -> Option<T> {
+        let _idle = idle();
         let mut state = lock(&self.state);
         loop {
             if let Some(task) = state.waiting.pop() {
@@ -86,29 +119,6 @@ impl<T> Drop for Running<'_, T> {
     }
 }
 
-/// Calls `work` with `first` and with every task that the calls add, on `jobs` threads.
-pub fn recursive<T: Send>(jobs: usize, first: T, work: impl Fn(T, &Tasks<T>) + Sync) {
-    let tasks = Tasks {
-        state: Mutex::new(State {
-            waiting: vec![first],
-            running: 0,
-        }),
-        changed: Condvar::new(),
-    };
-    let spawner = stook_timers::spawner();
-    thread::scope(|scope| {
-        for _ in 0..jobs.max(1) {
-            scope.spawn(|| {
-                let _attached = spawner.attach();
-                while let Some(task) = tasks.take() {
-                    let _running = Running(&tasks);
-                    work(task, &tasks);
-                }
-            });
-        }
-    });
-}
-
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -118,12 +128,17 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use super::*;
+    use crate::Jobs;
+
+    fn crew(jobs: usize) -> Crew {
+        Crew::new("test", Jobs::Fixed(jobs))
+    }
 
     #[test]
     fn every_item_is_seen_once() {
         for jobs in [0, 1, 2, 7] {
             let sum = AtomicU64::new(0);
-            for_each(jobs, 1..=1000_u64, |item| {
+            crew(jobs).for_each(1..=1000_u64, |item| {
                 sum.fetch_add(item, Ordering::Relaxed);
             });
             assert_eq!(sum.into_inner(), 500_500);
@@ -134,7 +149,7 @@ mod tests {
     fn tasks_may_add_tasks() {
         for jobs in [1, 3] {
             let count = AtomicU64::new(0);
-            recursive(jobs, 12_u32, |depth, tasks| {
+            crew(jobs).recursive(12_u32, |depth, tasks| {
                 count.fetch_add(1, Ordering::Relaxed);
                 if depth > 0 {
                     tasks.extend([depth - 1, depth - 1]);
@@ -147,7 +162,7 @@ mod tests {
     #[test]
     fn a_panic_reaches_the_caller() {
         let caught = std::panic::catch_unwind(|| {
-            recursive(2, 3_u32, |depth, tasks| {
+            crew(2).recursive(3_u32, |depth, tasks| {
                 assert!(depth > 0, "the bottom");
                 tasks.extend([depth - 1]);
             });

@@ -4,7 +4,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use stook_pool::{Output, Weight, for_each, ordered, recursive};
+use stook_pool::{Output, Weight};
+
+use crate::{for_each, ordered, recursive};
 
 struct Part(usize);
 

@@ -6,7 +6,9 @@ use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use stook_pool::{Output, Weight, for_each, ordered, recursive};
+use stook_pool::{Output, Weight};
+
+use crate::{for_each, ordered, recursive};
 
 /// Counts itself as held from its making until it is dropped.
 struct Part {

@@ -1,0 +1,381 @@
+//! A crew: the workers of one run, and the controller that has more of them or fewer.
+//!
+//! ```text
+//!   controller ──every 10 ms──> what did the workers do? ──> governor ──> target
+//!   worker: item, item, item, ... more of us than the target? then leave
+//! ```
+//! A fixed crew has no controller. Workers leave between items only, so a long item holds its worker.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, Scope};
+use std::time::{Duration, Instant};
+
+use stook_sys::{ThreadTimes, available_cpus, thread_times};
+use stook_timers::{Spawner, gauge};
+
+use crate::activity::{Activity, advance};
+use crate::governor::{Decision, Governor, Reason, Sample};
+
+/// How many workers a run has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Jobs {
+    /// As many as the latency of the storage asks for, from the number of processors up to
+    /// [`MOST_WORKERS`].
+    #[default]
+    Adaptive,
+    /// Always this many; at least one.
+    Fixed(usize),
+}
+
+impl From<usize> for Jobs {
+    fn from(number: usize) -> Self {
+        Self::Fixed(number)
+    }
+}
+
+/// Workers of an adaptive crew at most. Past it the processors of a client, not its threads, are the
+/// limit of a network file system at 1 ms: 128 workers do 128,000 operations a second.
+pub const MOST_WORKERS: usize = 128;
+
+/// Time between two looks at the workers.
+const TICK: Duration = Duration::from_millis(10);
+
+/// The workers of one run, before it begins.
+#[derive(Debug, Clone, Copy)]
+pub struct Crew {
+    name: &'static str,
+    jobs: Jobs,
+    most: usize,
+}
+
+/// Why a worker's loop ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// There is no work left.
+    Done,
+    /// There are too many workers.
+    Dismissed,
+}
+
+impl Crew {
+    /// Returns a crew; the name is for timings and traces.
+    pub fn new(name: &'static str, jobs: Jobs) -> Self {
+        Self {
+            name,
+            jobs,
+            most: usize::MAX,
+        }
+    }
+
+    /// Limits the crew, also one of a fixed number, to what descriptors or memory allow.
+    #[must_use]
+    pub fn at_most(mut self, most: usize) -> Self {
+        self.most = self.most.min(most.max(1));
+        self
+    }
+
+    /// Returns the most workers this crew can have at a time.
+    pub fn most(&self) -> usize {
+        match self.jobs {
+            Jobs::Adaptive => MOST_WORKERS.max(available_cpus()).min(self.most),
+            Jobs::Fixed(number) => number.clamp(1, self.most),
+        }
+    }
+
+    /// Runs `body` on every worker, and `foreground` on this thread; returns when all have ended.
+    pub(crate) fn run<R>(
+        &self,
+        body: impl Fn(&Worker<'_>) -> Ended + Sync,
+        foreground: impl FnOnce() -> R,
+    ) -> R {
+        let first = match self.jobs {
+            Jobs::Adaptive => available_cpus().min(self.most()),
+            Jobs::Fixed(_) => self.most(),
+        };
+        let shared = Shared::new(first);
+        let spawner = stook_timers::spawner();
+        let hand = Hand {
+            shared: &shared,
+            spawner: &spawner,
+            body: &body,
+        };
+        gauge("workers", first as u64);
+        thread::scope(|scope| {
+            // Whatever happens here, the controller ends.
+            let _over = Over(&shared);
+            for _ in 0..first {
+                hand.hire(scope);
+            }
+            if self.jobs == Jobs::Adaptive && self.most() > first {
+                let governor = Governor::new(first, self.most());
+                scope.spawn(move || {
+                    let _attached = hand.spawner.attach();
+                    control(self.name, hand, scope, governor);
+                });
+            }
+            let result = foreground();
+            shared.wait_until_over();
+            result
+        })
+    }
+}
+
+#[derive(Debug)]
+struct Shared {
+    /// How many workers there should be, and are.
+    target: AtomicUsize,
+    present: AtomicUsize,
+    /// Those that have not left, in no order.
+    activities: Mutex<Vec<Arc<Activity>>>,
+    is_over: Mutex<bool>,
+    ended: Condvar,
+}
+
+impl Shared {
+    fn new(target: usize) -> Self {
+        Self {
+            target: AtomicUsize::new(target),
+            present: AtomicUsize::new(0),
+            activities: Mutex::default(),
+            is_over: Mutex::new(false),
+            ended: Condvar::new(),
+        }
+    }
+
+    fn end(&self) {
+        *lock(&self.is_over) = true;
+        self.ended.notify_all();
+    }
+
+    fn wait_until_over(&self) {
+        let mut is_over = lock(&self.is_over);
+        while !*is_over {
+            is_over = self
+                .ended
+                .wait(is_over)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Returns true if the work ended meanwhile.
+    fn is_over_after(&self, pause: Duration) -> bool {
+        let is_over = lock(&self.is_over);
+        let waited = self.ended.wait_timeout_while(is_over, pause, |over| !*over);
+        let (is_over, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        *is_over
+    }
+}
+
+/// The work is over: nobody is hired any more.
+struct Over<'a>(&'a Shared);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+/// What it takes to hire a worker.
+struct Hand<'a, B> {
+    shared: &'a Shared,
+    spawner: &'a Spawner,
+    body: &'a B,
+}
+
+impl<B> Clone for Hand<'_, B> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<B> Copy for Hand<'_, B> {}
+
+/// A worker, as its own loop sees it. Counted as present until it is dismissed or dropped.
+pub(crate) struct Worker<'a> {
+    shared: &'a Shared,
+    is_dismissed: Cell<bool>,
+}
+
+impl Worker<'_> {
+    /// Counts an item as done; returns true if the worker should leave.
+    pub(crate) fn is_dismissed(&self) -> bool {
+        advance(1);
+        let target = self.shared.target.load(Ordering::Relaxed);
+        // No more leave than there are too many.
+        let left =
+            self.shared
+                .present
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |present| {
+                    (present > target).then(|| present - 1)
+                });
+        self.is_dismissed.set(left.is_ok());
+        left.is_ok()
+    }
+}
+
+impl Drop for Worker<'_> {
+    fn drop(&mut self) {
+        if self.is_dismissed.get() {
+            return;
+        }
+        let was = self.shared.present.fetch_sub(1, Ordering::Relaxed);
+        if was == 1 || thread::panicking() {
+            self.shared.end();
+        }
+    }
+}
+
+impl<'env, B: Fn(&Worker<'_>) -> Ended + Sync> Hand<'env, B> {
+    fn hire<'scope>(self, scope: &'scope Scope<'scope, 'env>) {
+        let activity = Activity::new();
+        lock(&self.shared.activities).push(Arc::clone(&activity));
+        self.shared.present.fetch_add(1, Ordering::Relaxed);
+        scope.spawn(move || {
+            let worker = Worker {
+                shared: self.shared,
+                is_dismissed: Cell::new(false),
+            };
+            let _present = activity.begin();
+            let _attached = self.spawner.attach();
+            if (self.body)(&worker) == Ended::Done {
+                self.shared.end();
+            }
+        });
+    }
+}
+
+fn control<'scope, 'env, B: Fn(&Worker<'_>) -> Ended + Sync>(
+    name: &'static str,
+    hand: Hand<'env, B>,
+    scope: &'scope Scope<'scope, 'env>,
+    mut governor: Governor,
+) {
+    let mut observed = Observed::new();
+    while !hand.shared.is_over_after(TICK) {
+        let sample = observed.since_decision(hand.shared);
+        if !Governor::is_telling(&sample) {
+            continue;
+        }
+        if let Some(decision) = governor.decide(&sample) {
+            tell(name, &sample, decision);
+            hand.shared
+                .target
+                .store(decision.workers, Ordering::Relaxed);
+            for _ in sample.workers..decision.workers {
+                hand.hire(scope);
+            }
+        }
+        observed.begin_anew(hand.shared);
+    }
+}
+
+fn tell(name: &'static str, sample: &Sample, decision: Decision) {
+    let why = match decision.reason {
+        Reason::Blocked => "blocked",
+        Reason::NoGain => "no gain",
+        Reason::Running => "running",
+    };
+    gauge("workers", decision.workers as u64);
+    tracing::debug!(
+        pool = name,
+        from = sample.workers,
+        to = decision.workers,
+        why,
+        blocked_percent = (sample.blocked * 100.0).round(),
+        idle_percent = (sample.idle * 100.0).round(),
+        units = sample.units,
+        milliseconds = sample.elapsed.as_millis(),
+        "number of workers"
+    );
+}
+
+/// The workers as they were at the last decision.
+struct Observed {
+    at: Instant,
+    workers: Vec<Earlier>,
+}
+
+/// A worker's counts at that time.
+struct Earlier {
+    activity: Arc<Activity>,
+    units: u64,
+    idle: Duration,
+    times: ThreadTimes,
+}
+
+impl Observed {
+    fn new() -> Self {
+        Self {
+            at: Instant::now(),
+            workers: Vec::new(),
+        }
+    }
+
+    fn begin_anew(&mut self, shared: &Shared) {
+        let mut activities = lock(&shared.activities);
+        activities.retain(|activity| !activity.has_left());
+        self.workers = activities.iter().map(Earlier::of).collect();
+        drop(activities);
+        self.at = Instant::now();
+    }
+
+    fn since_decision(&mut self, shared: &Shared) -> Sample {
+        if self.workers.is_empty() {
+            self.begin_anew(shared);
+        }
+        let elapsed = self.at.elapsed();
+        let (mut lived, mut busy, mut idle) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
+        let mut units = 0;
+        for earlier in &self.workers {
+            units += earlier.activity.units() - earlier.units;
+            // One that has left, or not yet begun, says nothing about blocking.
+            let Some(now) = times_of(&earlier.activity) else {
+                continue;
+            };
+            lived += elapsed;
+            idle += earlier.activity.idle().saturating_sub(earlier.idle);
+            busy += now.running.saturating_sub(earlier.times.running)
+                + now.waiting.saturating_sub(earlier.times.waiting);
+        }
+        let at_work = lived.saturating_sub(idle);
+        Sample {
+            elapsed,
+            workers: shared.present.load(Ordering::Relaxed),
+            blocked: share(at_work.saturating_sub(busy), at_work),
+            idle: share(idle, lived),
+            units,
+        }
+    }
+}
+
+impl Earlier {
+    fn of(activity: &Arc<Activity>) -> Self {
+        Self {
+            units: activity.units(),
+            idle: activity.idle(),
+            times: times_of(activity).unwrap_or_default(),
+            activity: Arc::clone(activity),
+        }
+    }
+}
+
+fn times_of(activity: &Activity) -> Option<ThreadTimes> {
+    if activity.has_left() {
+        return None;
+    }
+    thread_times(activity.thread()?).ok()
+}
+
+fn share(part: Duration, whole: Duration) -> f64 {
+    if whole.is_zero() {
+        0.0
+    } else {
+        part.as_secs_f64() / whole.as_secs_f64()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
