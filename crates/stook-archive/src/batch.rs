@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use md5::{Digest, Md5};
 use stook_index::{Index, IndexError, Row, Selection, VolumeId};
+use stook_pool::{Budget, Jobs};
 use stook_sys::{open_file, read_up_to_at};
 use stook_timers::scope;
 use stook_volume::{Decoded, HeaderCheck, Member, Segment, VolumeError, decode, decode_bytes};
@@ -20,13 +21,17 @@ use stook_volume::{Decoded, HeaderCheck, Member, Segment, VolumeError, decode, d
 use crate::ArchiveError;
 use crate::folder::Folder;
 use crate::hasher::update_zeros;
+use crate::memory::{budget_bytes, crew};
 use crate::plan::BATCH_BYTES;
 
 /// Header blocks of a usual member: extended header, records, header block.
 const USUAL_HEADER: u64 = 3 * 512;
 
-/// Rows in a batch at most.
-const BATCH_ROWS: usize = 2048;
+/// Rows in a batch at most: many workers share even a small extraction.
+const BATCH_ROWS: usize = 128;
+
+/// Batches that the index is read ahead.
+const BATCHES_AHEAD: usize = 16;
 
 /// Rows of one volume in ascending order, close enough to be read at once.
 #[derive(Debug)]
@@ -46,6 +51,12 @@ impl RowBatch {
         }
     }
 
+    /// Bytes that are read at once: what the batch needs, but not more than a few batches' worth. The
+    /// content of a large member is read in pieces.
+    fn window_len(&self) -> usize {
+        usize::try_from(self.span().min(2 * BATCH_BYTES)).unwrap_or(0)
+    }
+
     fn takes(&self, volume: VolumeId, offset: u64, size: u64) -> bool {
         let Some((first, last)) = self.rows.first().zip(self.rows.last()) else {
             return true;
@@ -57,17 +68,23 @@ impl RowBatch {
     }
 }
 
-/// Calls `work` with all selected rows in batches, on `jobs` threads, while the index is being read.
+/// Calls `work` with all selected rows in batches, on several workers, while the index is being read.
 pub(crate) fn for_each_batch(
+    name: &'static str,
     index: &mut Index,
     selection: &Selection,
-    jobs: usize,
+    jobs: Jobs,
     work: impl Fn(RowBatch) + Sync,
 ) -> Result<(), ArchiveError> {
-    let (sender, receiver) = sync_channel(jobs * 2);
+    let crew = crew(name, jobs);
+    let budget = Budget::new(budget_bytes());
+    let (sender, receiver) = sync_channel(BATCHES_AHEAD);
     std::thread::scope(|scope| {
         let producer = scope.spawn(move || send_batches(index, selection, &sender));
-        stook_pool::for_each(jobs, receiver.into_iter(), work);
+        crew.for_each(receiver.into_iter(), |batch: RowBatch| {
+            let _reserved = budget.reserve(batch.window_len());
+            work(batch);
+        });
         producer
             .join()
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -160,11 +177,10 @@ impl<'a> Window<'a> {
         Ok(Self { file, start, bytes })
     }
 
-    /// Reads what a batch needs in one call, but not more than a few batches' worth: the content of a
-    /// large member is read in pieces.
+    /// Reads a batch in one call.
     pub(crate) fn of(batch: &RowBatch, file: &'a File) -> io::Result<Self> {
         let start = batch.rows.first().map_or(0, |row| row.offset);
-        Self::read(file, start, batch.span().min(2 * BATCH_BYTES))
+        Self::read(file, start, batch.window_len() as u64)
     }
 
     pub(crate) fn into_bytes(self) -> Vec<u8> {

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use stook_index::{Checkpoint, Config, Index, Known, Mtime, RunId, Staging, VolumeId};
-use stook_pool::ordered;
+use stook_pool::Jobs;
 use stook_sys::{Context, Directory, FileId, Links, Owners, create_directory, exists, utc_now};
 use stook_timers::scope;
 use stook_tree::Filter;
@@ -20,15 +20,13 @@ use stook_volume::Dialect;
 
 use crate::ArchiveError;
 use crate::folder::Folder;
+use crate::memory::{budget_bytes, crew};
 use crate::observer::{Observer, Tally};
 use crate::pack::Packer;
 use crate::plan::{Cutter, DEFAULT_VOLUME_BYTES, Plan, PlanSummary};
 use crate::recovery::{Leftover, next_volume, recover, remove_all_unfinished};
 use crate::survey::{Held, Survey, SurveyOptions, archive_order, open_source, survey};
 use crate::writer::{VolumeWriter, WriterOptions, Written};
-
-/// Buffers that may wait for the volume writer.
-const BUDGET_BYTES: usize = 32 << 20;
 
 /// How to create or update an archive.
 #[derive(Debug, Clone)]
@@ -43,8 +41,8 @@ pub struct WriteOptions {
     pub volume_bytes: Option<u64>,
     /// Whether symbolic links are followed or stored.
     pub links: Links,
-    /// Worker threads.
-    pub jobs: usize,
+    /// How many workers.
+    pub jobs: Jobs,
     /// How members are written.
     pub dialect: Dialect,
     /// Store every directory, not only empty ones and those whose name the archive holds already.
@@ -71,7 +69,7 @@ impl Default for WriteOptions {
             filter: Filter::default(),
             volume_bytes: None,
             links: Links::Refuse,
-            jobs: stook_sys::available_cpus(),
+            jobs: Jobs::Adaptive,
             dialect: Dialect::Stook,
             directories: true,
             xattrs: true,
@@ -389,9 +387,8 @@ impl<'a> Session<'a> {
         if let Some(leftover) = leftover {
             writer.resume(leftover)?;
         }
-        let result = ordered(
-            self.options.jobs,
-            BUDGET_BYTES,
+        let result = crew("pack", self.options.jobs).ordered(
+            budget_bytes(),
             plan.batches(),
             |batch, output| packer.pack(&batch, output),
             |part| writer.take(part),

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use stook_index::{Known, Mtime};
+use stook_pool::Jobs;
 use stook_sys::{Links, Metadata, exists};
 use stook_tree::Filter;
 
@@ -24,7 +25,7 @@ pub struct DiffOptions {
     /// Compare the content of files that look unchanged.
     pub compare_content: bool,
     /// Worker threads.
-    pub jobs: usize,
+    pub jobs: Jobs,
     /// Whether directories with contents are archived.
     pub directories: bool,
 }
@@ -35,7 +36,7 @@ impl Default for DiffOptions {
             filter: Filter::default(),
             links: Links::Refuse,
             compare_content: false,
-            jobs: stook_sys::available_cpus(),
+            jobs: Jobs::Adaptive,
             directories: true,
         }
     }

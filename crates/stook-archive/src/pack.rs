@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use stook_index::Mtime;
 use stook_md5::md5_many;
-use stook_pool::{Output, Weight};
+use stook_pool::{Output, Weight, advance};
 use stook_sys::{
     Directory, FileId, FileKind, Links, Metadata, Owners, Xattr, append_at, data_segments,
     get_xattrs, metadata,
@@ -95,7 +95,7 @@ impl Packer<'_> {
             }
             return;
         }
-        let mut bytes = self.buffers.take(self.plan.expected_len(batch));
+        let mut bytes = self.buffers.take(batch.buffer_len);
         let mut members = Vec::with_capacity(batch.places.len());
         let mut contents = Vec::with_capacity(batch.places.len());
         for &place in &batch.places {
@@ -111,6 +111,7 @@ impl Packer<'_> {
                     self.observer.failed(&failure);
                 }
             }
+            advance(1);
         }
         take_md5s(&bytes, &contents, &mut members);
         output.send(Part::Members { bytes, members });
@@ -378,6 +379,7 @@ fn stream_content(
             let mut bytes = buffers.take(usize::try_from(len).map_err(io::Error::other)?);
             append(file, position, len, &mut bytes)?;
             md5.update(position, &bytes);
+            advance(1);
             position += len;
             if !output.send(Part::Slice(bytes)) {
                 return Ok(None);

@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 
 use stook_index::VolumeId;
+use stook_pool::Weight;
 use stook_sys::{FileId, FileKind, Metadata, Owners};
 use stook_volume::{Dialect, Header, Kind, member_len, padding, trailer_len};
 
@@ -19,8 +20,9 @@ pub const DEFAULT_VOLUME_BYTES: u64 = 256 << 30;
 /// Content above this is read in slices, by one worker; below, whole members are gathered in a batch.
 pub(crate) const BATCH_BYTES: u64 = 4 << 20;
 
-/// Members in a batch, so that many tiny ones do not wait for each other.
-const BATCH_MEMBERS: usize = 4096;
+/// Members in a batch at most. Where every file costs milliseconds, 128 workers share even 20,000 files
+/// evenly; where it costs microseconds, the hand-over is still a hundredth of the work.
+const BATCH_MEMBERS: usize = 64;
 
 /// Header blocks and padding of a usual member.
 const USUAL_OVERHEAD: usize = 3 * 512 + 512;
@@ -79,6 +81,14 @@ pub(crate) struct PlannedMember<'a> {
 pub(crate) struct Batch {
     pub(crate) places: Vec<Place>,
     pub(crate) is_large: bool,
+    /// About how many bytes the members take in a volume, or a slice of a large one.
+    pub(crate) buffer_len: usize,
+}
+
+impl Weight for Batch {
+    fn weight(&self) -> usize {
+        self.buffer_len
+    }
 }
 
 impl Plan {
@@ -164,31 +174,25 @@ impl Plan {
             let mut batch = Batch {
                 places: vec![first],
                 is_large,
+                buffer_len: 0,
             };
-            let mut bytes = content_len(self.metadata(first));
+            let mut held = content_len(self.metadata(first));
             while let Some(&next) = places
                 .peek()
                 .filter(|_| !is_large && batch.places.len() < BATCH_MEMBERS)
             {
-                bytes += content_len(self.metadata(next));
-                if bytes > BATCH_BYTES {
+                let next_len = content_len(self.metadata(next));
+                if held + next_len > BATCH_BYTES {
                     break;
                 }
+                held += next_len;
                 batch.places.push(next);
                 places.next();
             }
+            let content = usize::try_from(held.min(BATCH_BYTES)).unwrap_or(0);
+            batch.buffer_len = content + batch.places.len() * USUAL_OVERHEAD;
             Some(batch)
         })
-    }
-
-    /// Returns about how many bytes the members of a batch take in a volume.
-    pub(crate) fn expected_len(&self, batch: &Batch) -> usize {
-        let content: u64 = batch
-            .places
-            .iter()
-            .map(|&place| content_len(self.metadata(place)))
-            .sum();
-        usize::try_from(content).unwrap_or(0) + batch.places.len() * USUAL_OVERHEAD
     }
 
     /// Tells the volumes that will be written.

@@ -15,6 +15,7 @@ use std::sync::{Mutex, PoisonError};
 use stook_index::{
     Config, Index, IndexError, Mtime, NewRow, Rebuild, Row, RowId, Volume, VolumeId,
 };
+use stook_pool::Jobs;
 use stook_sys::{exists, open_file, read_up_to_at};
 use stook_timers::scope;
 use stook_volume::{BLOCK, Depth, Event, Member, Scanner};
@@ -23,6 +24,7 @@ use crate::ArchiveError;
 use crate::batch::{ContentMd5, Window, is_stooks};
 use crate::folder::Folder;
 use crate::hasher::VolumeHasher;
+use crate::memory::crew;
 use crate::observer::{Damage, Observer, Tally};
 use crate::plan::{BATCH_BYTES, DEFAULT_VOLUME_BYTES};
 
@@ -48,7 +50,7 @@ pub struct ReindexReport {
 /// another process writes, `Volume` if a volume cannot be read at all, `Interrupted`. The old index stays in place until the new one is complete.
 pub fn reindex(
     archive: &Path,
-    jobs: usize,
+    jobs: Jobs,
     observer: &dyn Observer,
 ) -> Result<ReindexReport, ArchiveError> {
     let folder = Folder::new(archive);
@@ -192,7 +194,7 @@ impl Found {
 struct VolumeReader<'a> {
     folder: &'a Folder,
     id: VolumeId,
-    jobs: usize,
+    jobs: Jobs,
     observer: &'a Tally<'a>,
 }
 
@@ -277,7 +279,7 @@ impl VolumeReader<'_> {
             VolumeHasher::start(None, &buffers).unwrap_or_else(|| VolumeHasher::none(&buffers));
         let volume_md5 = std::thread::scope(|scope| {
             let volume = scope.spawn(|| hash_volume(file, hasher, self.observer));
-            stook_pool::for_each(self.jobs, members.chunks(256), |members| {
+            crew("md5s", self.jobs).for_each(members.chunks(256), |members| {
                 let done: Vec<Found> = members
                     .iter()
                     .filter_map(|member| self.found(file, member))

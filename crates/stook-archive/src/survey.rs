@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use md5::{Digest, Md5};
 use stook_index::{Index, Known, KnownRow, Mtime};
+use stook_pool::Jobs;
 use stook_sys::{Directory, FileId, FileKind, Links, Metadata};
 use stook_timers::scope;
 use stook_tree::{Filter, Listing, Visitor, WalkError, WalkOptions, walk};
@@ -18,7 +19,7 @@ use crate::observer::{Failure, Observer};
 pub(crate) struct SurveyOptions<'a> {
     pub(crate) filter: &'a Filter,
     pub(crate) links: Links,
-    pub(crate) jobs: usize,
+    pub(crate) jobs: Jobs,
     /// Archive every directory, not only empty ones.
     pub(crate) directories: bool,
     /// Compare the content of files that look unchanged.

@@ -27,7 +27,7 @@ pub(crate) struct Args {
 /// Options of every command.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Common {
-    /// Show how long each phase took; twice: name every file that is done
+    /// Show how long each phase took; twice: name every file that is done; three times: trace decisions
     #[arg(short, long, global = true, action = ArgAction::Count, conflicts_with = "quiet")]
     pub(crate) verbose: u8,
     /// Print nothing but data and errors
@@ -123,7 +123,7 @@ pub(crate) struct WriteArgs {
     /// Print what would be written, and write nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Number of threads that read (default: number of processors)
+    /// Number of workers (default: as many as the storage asks for, up to 128)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,
     /// Do not take the MD5 of whole volumes
@@ -184,7 +184,7 @@ pub(crate) struct DiffArgs {
     /// Do not compare directories that are not empty
     #[arg(long)]
     pub(crate) no_directories: bool,
-    /// Number of threads (default: number of processors)
+    /// Number of workers (default: as many as the storage asks for, up to 128)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,
 }
@@ -199,7 +199,7 @@ pub(crate) struct CheckArgs {
     /// Take the MD5 of every whole volume, too
     #[arg(long, conflicts_with = "patterns")]
     pub(crate) volumes: bool,
-    /// Number of threads (default: number of processors)
+    /// Number of workers (default: as many as the storage asks for, up to 128)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,
 }
@@ -265,7 +265,7 @@ pub(crate) struct ExtractArgs {
     /// Leave out extended attributes and access control lists
     #[arg(long)]
     pub(crate) no_xattrs: bool,
-    /// Number of threads (default: number of processors)
+    /// Number of workers (default: as many as the storage asks for, up to 128)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,
 }
@@ -274,7 +274,7 @@ pub(crate) struct ExtractArgs {
 pub(crate) struct ReindexArgs {
     /// The archive's folder
     pub(crate) archive: PathBuf,
-    /// Number of threads (default: number of processors)
+    /// Number of workers (default: as many as the storage asks for, up to 128)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use stook_archive::{
-    AsOf, CheckOptions, Dialect, DiffOptions, ExtractOptions, ListOptions, Mtime, RunId, When,
+    AsOf, CheckOptions, Dialect, DiffOptions, ExtractOptions, Jobs, ListOptions, Mtime, RunId, When,
     WriteOptions, state_at,
 };
 use stook_sys::Links;
@@ -91,8 +91,8 @@ pub(crate) fn as_of(archive: &Path, args: &AsOfArgs) -> Result<AsOf, CliError> {
     }
 }
 
-pub(crate) fn jobs(typed: Option<u16>) -> usize {
-    typed.map_or_else(stook_sys::available_cpus, usize::from)
+pub(crate) fn jobs(typed: Option<u16>) -> Jobs {
+    typed.map_or(Jobs::Adaptive, |number| Jobs::Fixed(number.into()))
 }
 
 fn links(follow: bool) -> Links {

@@ -1,11 +1,23 @@
-//! `--timings`: the call paths, printed at the end of a command.
+//! `--timings`: the call paths, printed at the end of a command; and the trace of decisions.
 
 use crate::args::{Common, TimingsFormat};
 use crate::exit::CliError;
 use crate::output;
 
-/// Starts measuring, if that was asked for.
+/// How often `-v` must be given for the trace.
+const TRACE: u8 = 3;
+
+/// Starts measuring and tracing, if that was asked for.
 pub(crate) fn begin(common: &Common) {
+    if common.verbose >= TRACE {
+        tracing_subscriber::fmt()
+            .with_max_level(tracing_subscriber::filter::LevelFilter::DEBUG)
+            .with_writer(std::io::stderr)
+            .with_target(false)
+            .without_time()
+            .with_ansi(false)
+            .init();
+    }
     if common.timings.is_some() {
         stook_timers::enable();
     }

@@ -17,6 +17,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use stook_index::{AsOf, Index, RowId, RowRef, Selection, Volume, VolumeId};
+use stook_pool::Jobs;
 use stook_sys::metadata;
 use stook_timers::scope;
 use stook_tree::Pattern;
@@ -36,8 +37,8 @@ pub struct CheckOptions {
     pub patterns: Vec<Pattern>,
     /// Take the MD5 of every whole volume.
     pub whole_volumes: bool,
-    /// Worker threads.
-    pub jobs: usize,
+    /// How many workers.
+    pub jobs: Jobs,
 }
 
 impl Default for CheckOptions {
@@ -45,7 +46,7 @@ impl Default for CheckOptions {
         Self {
             patterns: Vec::new(),
             whole_volumes: false,
-            jobs: stook_sys::available_cpus(),
+            jobs: Jobs::Adaptive,
         }
     }
 }
@@ -116,7 +117,7 @@ fn check_members(
         .observer
         .phase("check", Some(selection.len()), Some(selection.bytes()));
     let _scope = scope!("check");
-    for_each_batch(index, &selection, options.jobs, |batch| {
+    for_each_batch("check", index, &selection, options.jobs, |batch| {
         checker.check_batch(&batch);
     })
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{SyncSender, sync_channel};
 
 use stook_index::{Index, IndexError, Row, VolumeId};
-use stook_pool::{Output, Weight, ordered};
+use stook_pool::{Jobs, Output, Weight};
 use stook_sys::metadata;
 use stook_timers::scope;
 use stook_volume::{BLOCK, HeaderCheck, RECORD};
@@ -17,11 +17,12 @@ use super::{Checker, KnownVolume};
 use crate::ArchiveError;
 use crate::batch::Window;
 use crate::hasher::VolumeHasher;
+use crate::memory::{budget_bytes, crew};
 use crate::observer::Observer;
 use crate::plan::BATCH_BYTES;
 
-/// Buffers that may wait for the MD5 of a volume.
-const BUDGET_BYTES: usize = 64 << 20;
+/// Sections that the index is read ahead.
+const SECTIONS_AHEAD: usize = 16;
 
 /// Members of a section at most.
 const SECTION_ROWS: usize = 2048;
@@ -32,6 +33,13 @@ struct Section {
     end: u64,
     rows: Vec<Row>,
     is_last: bool,
+}
+
+impl Weight for Section {
+    fn weight(&self) -> usize {
+        let len = (self.end - self.start).min(4 * BATCH_BYTES);
+        usize::try_from(len).unwrap_or(usize::MAX)
+    }
 }
 
 /// Bytes that were checked, on their way to the MD5 of the volume.
@@ -60,19 +68,19 @@ impl Reading<'_> {
         index: &mut Index,
         volume: &KnownVolume,
         len: u64,
-        jobs: usize,
+        jobs: Jobs,
         hasher: &VolumeHasher,
     ) -> Result<(), ArchiveError> {
-        let (sender, receiver) = sync_channel(jobs * 2);
+        let crew = crew("check", jobs);
+        let (sender, receiver) = sync_channel(SECTIONS_AHEAD);
         std::thread::scope(|scope| {
             let producer = scope.spawn(move || send_sections(index, volume, len, &sender));
             let work = |section: Section, output: &mut Output<'_, Checked>| {
                 let _scope = scope!("section");
                 self.check_section(&section, hasher.is_running().then_some(output));
             };
-            ordered(
-                jobs,
-                BUDGET_BYTES,
+            crew.ordered(
+                budget_bytes(),
                 receiver.into_iter(),
                 work,
                 |Checked(bytes)| {

@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use stook_index::{AsOf, Deleted, Index, Mtime, Row, RowRef, Selection};
+use stook_pool::Jobs;
 use stook_sys::{Timestamp, create_directory};
 use stook_timers::scope;
 use stook_tree::Pattern;
@@ -36,8 +37,8 @@ pub struct ExtractOptions {
     pub patterns: Vec<Pattern>,
     /// The state to go back to.
     pub as_of: AsOf,
-    /// Worker threads.
-    pub jobs: usize,
+    /// How many workers.
+    pub jobs: Jobs,
     /// Leave files alone that are there and differ.
     pub no_overwrite: bool,
     /// As the superuser, bring back set-id bits and devices.
@@ -51,7 +52,7 @@ impl Default for ExtractOptions {
         Self {
             patterns: Vec::new(),
             as_of: AsOf::Now,
-            jobs: stook_sys::available_cpus(),
+            jobs: Jobs::Adaptive,
             no_overwrite: false,
             same_permissions: false,
             xattrs: true,
@@ -109,7 +110,7 @@ pub fn extract(
         unchanged: AtomicU64::new(0),
     };
     let _scope = scope!("extract");
-    for_each_batch(&mut index, &selection, options.jobs, |batch| {
+    for_each_batch("extract", &mut index, &selection, options.jobs, |batch| {
         extractor.extract(&batch);
     })?;
     if observer.is_interrupted() {
@@ -206,6 +207,7 @@ impl Extractor<'_> {
                 self.observer.failed(&failure);
             }
             self.observer.advanced(1, row.size);
+            stook_pool::advance(1);
         }
     }
 

@@ -7,7 +7,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
-use stook_archive::{AsOf, Dialect, WriteOptions, runs};
+use stook_archive::{AsOf, Dialect, Jobs, WriteOptions, runs};
 use stook_testkit::{Compare, Directories, Fact, Tree, tree};
 
 use crate::recorder::Recorder;
@@ -51,7 +51,7 @@ fn ways() -> impl Iterator<Item = (WriteOptions, Compare)> {
     .map(move |(jobs, dialect)| {
         let is_stook = dialect == Dialect::Stook;
         let options = WriteOptions {
-            jobs,
+            jobs: Jobs::Fixed(jobs),
             dialect,
             directories: is_stook,
             ..WriteOptions::default()

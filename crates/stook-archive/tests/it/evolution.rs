@@ -7,7 +7,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use stook_archive::{AsOf, Dialect, RunId, WriteOptions, reindex};
+use stook_archive::{AsOf, Dialect, Jobs, RunId, WriteOptions, reindex};
 use stook_sys::{Directory, FileKind, Timestamp};
 use stook_testkit::{Compare, Fact, Kind, Random, Snapshot, Tree, remove_tree};
 
@@ -189,7 +189,7 @@ fn evolve(seed: u64, options: &WriteOptions, compare: &Compare) {
             editor.edit();
         }
         let options = WriteOptions {
-            jobs: 1 + editor.random.index(4),
+            jobs: Jobs::Fixed(1 + editor.random.index(4)),
             compare_content: editor.random.below(4) == 0,
             volume_bytes: [None, Some(10 << 10)][editor.random.index(2)],
             ..options.clone()
@@ -213,7 +213,7 @@ fn evolve(seed: u64, options: &WriteOptions, compare: &Compare) {
     for rebuilt in [false, true] {
         if rebuilt {
             let recorder = Recorder::new();
-            let report = reindex(&scene.archive(), 2, &recorder).unwrap();
+            let report = reindex(&scene.archive(), Jobs::Fixed(2), &recorder).unwrap();
             assert_eq!(recorder.damage_texts(), [""; 0], "seed {seed}");
             assert_eq!(report.damages, 0, "seed {seed}");
             scene.assert_clean();

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use stook_archive::{ExtractOptions, reindex};
+use stook_archive::{ExtractOptions, Jobs, reindex};
 use stook_testkit::{Compare, Snapshot, TempDir};
 
 use crate::folder::{
@@ -242,7 +242,7 @@ impl Case {
 fn fixture_shifted_offsets_is_mended_by_reindex() {
     let case = Case::new("shifted-offsets");
     let recorder = Recorder::default();
-    let report = reindex(&case.archive(), 2, &recorder).unwrap();
+    let report = reindex(&case.archive(), Jobs::Fixed(2), &recorder).unwrap();
     assert_eq!((report.volumes, report.members), (1, 36));
     assert_eq!(report.damages, 1, "{:#?}", recorder.damage_texts());
     assert_mended(&case);
@@ -253,7 +253,7 @@ fn fixture_shifted_offsets_is_rebuilt_without_an_index() {
     let case = Case::new("shifted-offsets");
     std::fs::remove_file(case.archive().join("index.db")).unwrap();
     let recorder = Recorder::default();
-    let report = reindex(&case.archive(), 2, &recorder).unwrap();
+    let report = reindex(&case.archive(), Jobs::Fixed(2), &recorder).unwrap();
     assert_eq!((report.volumes, report.members), (1, 36));
     assert!(
         recorder
@@ -289,7 +289,7 @@ fn fixtures_are_rebuilt_without_an_index() {
         let before = facts(&case);
         std::fs::remove_file(case.archive().join("index.db")).unwrap();
         let recorder = Recorder::default();
-        reindex(&case.archive(), 2, &recorder).unwrap();
+        reindex(&case.archive(), Jobs::Fixed(2), &recorder).unwrap();
         assert_eq!(recorder.damage_texts(), [""; 0], "{name}");
         assert!(facts(&case) == before, "{name}");
         assert_clean(&case.archive());

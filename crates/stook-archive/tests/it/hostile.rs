@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::PathBuf;
 
-use stook_archive::{Dialect, ExtractOptions, Observer, check, extract, reindex};
+use stook_archive::{Dialect, ExtractOptions, Jobs, Observer, check, extract, reindex};
 use stook_testkit::{Snapshot, TempDir, tree};
 
 use crate::crafted::{Crafted, SECONDS, write_archive};
@@ -97,7 +97,7 @@ impl Trap {
             .unwrap();
             assert_eq!(check_recorder.damage_texts(), [""; 0], "{what}");
             fs::remove_file(archive.join("index.db")).unwrap();
-            reindex(&archive, jobs, &Recorder::new()).unwrap();
+            reindex(&archive, Jobs::Fixed(jobs), &Recorder::new()).unwrap();
             self.extract(jobs, &Recorder::new());
             self.assert_untouched(what);
             fs::remove_dir_all(archive).unwrap();
@@ -107,7 +107,7 @@ impl Trap {
 
     fn extract(&self, jobs: usize, observer: &dyn Observer) {
         let options = ExtractOptions {
-            jobs,
+            jobs: Jobs::Fixed(jobs),
             same_permissions: true,
             ..ExtractOptions::default()
         };

@@ -109,9 +109,20 @@ fn has_program(program: &str, banner: &str) -> bool {
 
 /// Everything but hard links, which are files of their own to others, and sockets.
 fn assert_read_back(scene: &Scene, into: &Path, facts: &Compare) {
+    assert_some_read_back(scene, into, facts, |_| true);
+}
+
+/// The same, of those paths only that are wanted.
+fn assert_some_read_back(
+    scene: &Scene,
+    into: &Path,
+    facts: &Compare,
+    is_wanted: impl Fn(&[u8]) -> bool,
+) {
     let mut source = scene.snapshot();
-    source.retain(|_, facts| facts.kind != Kind::Socket);
-    let extracted = Snapshot::take(into).unwrap();
+    source.retain(|path, facts| facts.kind != Kind::Socket && is_wanted(path));
+    let mut extracted = Snapshot::take(into).unwrap();
+    extracted.retain(|path, _| is_wanted(path));
     let difference = source.difference(&extracted, &facts.clone().without(Fact::Links));
     assert_eq!(difference, [""; 0]);
 }
@@ -181,7 +192,13 @@ fn bsdtar_reads_what_stook_writes() {
     scene.create();
     let into = scene.beside("bsd");
     extract_with(&mut || Command::new("bsdtar"), &scene.archive(), &into);
-    assert_read_back(&scene, &into, &Compare::content());
+    // libarchive composes letters with their marks where the locale is UTF-8, in any other it complains.
+    println!("skipped: one name with a separate mark, which bsdtar changes");
+    let names = ["u\u{308}ni", "\u{fc}ni"].map(str::as_bytes);
+    assert_some_read_back(&scene, &into, &Compare::content(), |path| {
+        let mut components = path.split(|&byte| byte == b'/');
+        !components.any(|component| names.contains(&component))
+    });
 }
 
 /// In Python's `sqlite3`, as zstash uses it, every row is what it would have stored itself.

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use stook_archive::{
-    ArchiveError, CheckOptions, ExtractOptions, Observer, Silent, WriteOptions, check, create,
-    extract,
+    ArchiveError, CheckOptions, ExtractOptions, Jobs, Observer, Silent, WriteOptions, check,
+    create, extract,
 };
 use stook_testkit::{Compare, Snapshot, TempDir, Tree, tree, without_privileges};
 
@@ -89,7 +89,7 @@ fn an_interrupted_extraction_goes_on_in_directories_without_write_permission() {
         some_files().write(&source).unwrap();
         create(&source, &archive, &WriteOptions::default(), &Silent).unwrap();
         let options = ExtractOptions {
-            jobs: 1,
+            jobs: Jobs::Fixed(1),
             ..ExtractOptions::default()
         };
         let stopped = extract(&archive, &target, &options, &Stopper::after(3));

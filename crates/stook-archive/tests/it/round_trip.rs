@@ -1,6 +1,6 @@
 //! Trees into archives and back: everything that an archive keeps is the same afterwards.
 
-use stook_archive::{AsOf, DEFAULT_VOLUME_BYTES, ExtractOptions, WriteOptions};
+use stook_archive::{AsOf, DEFAULT_VOLUME_BYTES, ExtractOptions, Jobs, WriteOptions};
 use stook_testkit::{Compare, Fact, Kind, Random, Snapshot, Tree, sparse, supports_xattrs, tree};
 
 use crate::folder::{all_rows, as_zstash, assert_clean, extract_to, only, volumes_in};
@@ -162,7 +162,7 @@ fn large_files_come_back_whole() {
 fn random_trees_come_back_whole() {
     for seed in 0..12 {
         let write = WriteOptions {
-            jobs: usize::try_from(seed % 4).unwrap() + 1,
+            jobs: Jobs::Fixed(usize::try_from(seed % 4).unwrap() + 1),
             volume_bytes: (seed % 3 == 0).then_some(24 << 10),
             ..options()
         };
@@ -195,9 +195,9 @@ fn the_number_of_workers_does_not_change_a_byte() {
         let scene = Scene::new(&holdable(Tree::torture()));
         for volume_bytes in [DEFAULT_VOLUME_BYTES, 300 << 10] {
             let mut written = Vec::new();
-            for jobs in [1, 2, 7] {
+            for jobs in [1, 2, 7, 64] {
                 let write = WriteOptions {
-                    jobs,
+                    jobs: Jobs::Fixed(jobs),
                     volume_bytes: Some(volume_bytes),
                     ..dialect.clone()
                 };

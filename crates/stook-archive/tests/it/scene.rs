@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use stook_archive::{
-    AsOf, CheckOptions, CheckReport, DiffOptions, Difference, ExtractOptions, ListOptions,
+    AsOf, CheckOptions, CheckReport, DiffOptions, Difference, ExtractOptions, Jobs, ListOptions,
     Observer, RunId, WriteOptions, WriteReport, cat, check, create, diff, extract, list, runs,
     update,
 };
@@ -167,7 +167,7 @@ impl Scene {
 /// Three workers: enough for members to overtake each other.
 pub(crate) fn options() -> WriteOptions {
     WriteOptions {
-        jobs: 3,
+        jobs: Jobs::Fixed(3),
         ..WriteOptions::default()
     }
 }

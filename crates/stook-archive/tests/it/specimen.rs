@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use stook_archive::{CheckOptions, Dialect, WriteOptions, check};
+use stook_archive::{CheckOptions, Dialect, Jobs, WriteOptions, check};
 use stook_testkit::{Tree, file, sparse, supports_xattrs, tree};
 
 use crate::recorder::Recorder;
@@ -80,7 +80,7 @@ impl Specimen {
 pub(crate) fn damages(archive: &Path) -> Vec<String> {
     let recorder = Recorder::new();
     let options = CheckOptions {
-        jobs: 1,
+        jobs: Jobs::Fixed(1),
         ..CheckOptions::default()
     };
     let report = check(archive, &options, &recorder).unwrap();

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use stook_archive::{AsOf, CheckOptions, ExtractOptions, WriteOptions, check};
+use stook_archive::{AsOf, CheckOptions, ExtractOptions, Jobs, WriteOptions, check};
 use stook_testkit::{Tree, tree};
 
 use crate::folder::{all_rows, as_zstash, extract_to, files_in};
@@ -68,7 +68,7 @@ fn d10_a_volume_of_a_wrong_size_ends_with_a_report_and_no_hang() {
 fn check_with(archive: &Path, jobs: usize) -> (u64, Vec<String>) {
     let recorder = Recorder::new();
     let options = CheckOptions {
-        jobs,
+        jobs: Jobs::Fixed(jobs),
         ..CheckOptions::default()
     };
     let report = check(archive, &options, &recorder).unwrap();
@@ -78,7 +78,7 @@ fn check_with(archive: &Path, jobs: usize) -> (u64, Vec<String>) {
 
 fn extract_with(archive: &Path, into: &Path, jobs: usize) -> usize {
     let options = ExtractOptions {
-        jobs,
+        jobs: Jobs::Fixed(jobs),
         ..ExtractOptions::default()
     };
     let (report, recorder) = extract_to(archive, into, &options);

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use stook_archive::{
-    ArchiveError, AsOf, CheckOptions, DiffOptions, ExtractOptions, Silent, cat, check, create,
-    diff, extract, reindex, update,
+    ArchiveError, AsOf, CheckOptions, DiffOptions, ExtractOptions, Jobs, Silent, cat, check,
+    create, diff, extract, reindex, update,
 };
 use stook_index::{Config, Index};
 use stook_testkit::{Snapshot, TempDir, Tree, tree};
@@ -98,7 +98,7 @@ fn d08_of_two_updates_at_once_the_second_is_refused() {
                 _ => panic!("{text}"),
             }
         }
-        let error = reindex(&archive, 1, &Silent).unwrap_err();
+        let error = reindex(&archive, Jobs::Fixed(1), &Silent).unwrap_err();
         assert!(matches!(error, ArchiveError::Locked { .. }), "{error}");
     });
     let report = scene.update_with(&options(), &recorder);
@@ -234,7 +234,7 @@ fn d14_a_missing_index_is_not_made_by_looking_for_it() {
     assert!(!archive.exists());
     fs::create_dir(&archive).unwrap();
     assert_refused(&archive, &source);
-    assert!(reindex(&archive, 1, &Silent).is_err());
+    assert!(reindex(&archive, Jobs::Fixed(1), &Silent).is_err());
     assert_eq!(files_in(&archive), [""; 0]);
     fs::write(archive.join("000000.tar"), [0; 10_240]).unwrap();
     assert_refused(&archive, &source);

@@ -1,0 +1,26 @@
+//! How much memory the buffers of a run may take, and how many workers its descriptors allow.
+
+use stook_pool::{Crew, Jobs};
+use stook_sys::{memory_limit, most_open_files};
+
+/// Buffers of a run, all together, where memory is not short: enough for 128 workers with a usual batch
+/// of small files each.
+const BUDGET_BYTES: u64 = 64 << 20;
+
+/// Descriptors of a worker at most: a directory, a file, a volume, and one more on the way.
+const FILES_OF_A_WORKER: usize = 4;
+
+/// Descriptors for everything else.
+const OTHER_FILES: usize = 24;
+
+/// Returns the bytes that the buffers of a run may take: where memory is limited, an eighth of it.
+pub(crate) fn budget_bytes() -> usize {
+    let limit = memory_limit().map_or(u64::MAX, |limit| limit / 8);
+    usize::try_from(BUDGET_BYTES.min(limit)).unwrap_or(usize::MAX)
+}
+
+/// Returns a crew of not more workers than can open what they need.
+pub(crate) fn crew(name: &'static str, jobs: Jobs) -> Crew {
+    let files = most_open_files().saturating_sub(OTHER_FILES);
+    Crew::new(name, jobs).at_most(files / FILES_OF_A_WORKER)
+}
