@@ -1,4 +1,5 @@
-//! Test support: trees as data, snapshots of trees, seeded file sets, and an independent writer of zstash volumes.
+//! Test support: trees as data, snapshots of trees, seeded file sets, an independent writer of zstash volumes, and a
+//! file system with a latency.
 //!
 //! This crate depends on no other stook crate, so that a fault in one of them cannot hide in the tests of it.
 //! Everything is fd-relative and works below `PATH_MAX`. It is not for production: it goes for clarity, not speed,
@@ -13,6 +14,7 @@ pub mod fileset;
 pub mod oracle;
 mod privileges;
 mod random;
+pub mod slowfs;
 mod snapshot;
 mod temporary;
 mod tree;

@@ -8,20 +8,22 @@ use cargo_metadata::{DependencyKind, MetadataCommand, Package};
 use crate::place::{Place, names};
 
 /// Who may depend on a heavy package, or on one that opens a door: one owner, and the test kit where it must.
-const OWNERS: [(&str, &[&str]); 14] = [
+const OWNERS: [(&str, &[&str]); 16] = [
     ("clap", &["stook-cli"]),
     ("clap_complete", &["stook-cli"]),
     ("clap_mangen", &["stook-cli"]),
     ("indicatif", &["stook-cli"]),
     ("jiff", &["stook-cli"]),
-    ("signal-hook", &["stook-cli"]),
+    ("signal-hook", &["stook-cli", "stook-testkit"]),
+    ("fuser", &["stook-testkit"]),
+    ("tracing-subscriber", &["stook-cli"]),
     ("rusqlite", &["stook-index"]),
     ("libsqlite3-sys", &[]),
     ("rustix", &["stook-sys", "stook-testkit"]),
     ("libc", &["stook-sys"]),
     ("crc32fast", &["stook-volume"]),
     ("quanta", &["stook-timers"]),
-    ("md-5", &["stook-archive", "stook-md5", "stook-testkit"]),
+    ("md-5", &["stook-md5", "stook-testkit"]),
     ("anyhow", &[]),
 ];
 

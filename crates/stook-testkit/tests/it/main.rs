@@ -1,4 +1,4 @@
-//! Integration tests of the test kit: the oracle against golden zstash volumes, and the two programs.
+//! Integration tests of the test kit: the oracle against golden zstash volumes, the programs, the slow file system.
 #![expect(
     clippy::disallowed_methods,
     clippy::print_stdout,
@@ -8,3 +8,7 @@
 
 mod oracle;
 mod programs;
+mod slow;
+mod slowfs;
+mod slowfs_program;
+mod slowfs_time;
