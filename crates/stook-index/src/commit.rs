@@ -29,18 +29,33 @@ impl Index {
         rows: impl IntoIterator<Item = NewRow<'r>>,
         staging: Option<&Staging>,
     ) -> Result<u64, IndexError> {
+        self.commit_volume_when(volume.id, rows, staging, || Ok(*volume))
+    }
+
+    /// As [`Index::commit_volume`], while the volume is still on its way to the disk: when all
+    /// rows are in the transaction, `make_durable` waits for that, and returns the volume.
+    ///
+    /// # Errors
+    /// Those of [`Index::commit_volume`] and of `make_durable`; nothing is changed then.
+    pub fn commit_volume_when<'r, E: From<IndexError>>(
+        &mut self,
+        id: VolumeId,
+        rows: impl IntoIterator<Item = NewRow<'r>>,
+        staging: Option<&Staging>,
+        make_durable: impl FnOnce() -> Result<Volume, E>,
+    ) -> Result<u64, E> {
         let transaction = self.begin()?;
-        refuse_second(&transaction, &self.path, volume.id)?;
-        let mut inserter = Inserter::new(&transaction, &self.path, volume.id)?;
+        refuse_second(&transaction, &self.path, id)?;
+        let mut inserter = Inserter::new(&transaction, &self.path, id)?;
         if let Some(staging) = staging {
-            insert_staged(&mut inserter, staging, volume.id)?;
+            insert_staged(&mut inserter, staging, id)?;
         }
         for row in rows {
             inserter.insert(&row)?;
         }
         let count = inserter.count;
         drop(inserter);
-        insert_volume(&transaction, &self.path, volume)?;
+        insert_volume(&transaction, &self.path, &make_durable()?)?;
         transaction.commit().map_err(self.fault(WRITE))?;
         Ok(count)
     }
@@ -107,7 +122,7 @@ impl<'c> Inserter<'c> {
         volume: VolumeId,
     ) -> Result<Self, IndexError> {
         let rows = connection
-            .prepare("INSERT INTO files (name, size, mtime, md5, tar, offset) VALUES (?1, ?2, ?3, ?4, ?5, ?6) RETURNING id");
+            .prepare("INSERT INTO files (name, size, mtime, md5, tar, offset) VALUES (?1, ?2, ?3, ?4, ?5, ?6)");
         let raw_names =
             connection.prepare("INSERT OR REPLACE INTO stook_raw_names VALUES (?1, ?2)");
         Ok(Self {
@@ -135,10 +150,7 @@ impl<'c> Inserter<'c> {
         let name = escape_name(row.name);
         self.last_id = self
             .rows
-            .query_row(
-                params![&*name, size, self.mtime, md5, self.volume, offset],
-                |row| row.get(0),
-            )
+            .insert(params![&*name, size, self.mtime, md5, self.volume, offset])
             .map_err(fault_at(WRITE, self.path))?;
         if name.as_bytes() != row.name {
             self.raw_names

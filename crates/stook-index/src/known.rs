@@ -118,20 +118,24 @@ pub struct KnownRow {
 }
 
 impl Known {
-    /// Reads the current state of the archive, and the rows of an interrupted volume on top.
+    /// Reads the current state of the archive, and the rows of interrupted volumes on top, in their order.
     ///
     /// # Errors
     /// `BadRow` for a row that makes no sense, `Sqlite` if a file cannot be read.
     ///
     /// # Cost
     /// One pass over the rows; 40 bytes for every row, superseded ones included, while it runs.
-    pub fn load(index: &Index, staging: Option<&Staging>) -> Result<Self, IndexError> {
+    pub fn load<'s>(
+        index: &Index,
+        stagings: impl IntoIterator<Item = &'s Staging>,
+    ) -> Result<Self, IndexError> {
         let hasher = NameHasher::new();
         let mut records = Vec::with_capacity(expected_rows(index)?);
         load_stored(index, &hasher, &mut records)?;
         let last_row = index.last_row()?;
-        if let Some(staging) = staging {
-            load_staged(staging, &hasher, &mut records)?;
+        let mut id = FIRST_STAGED_ID;
+        for staging in stagings {
+            id = load_staged(staging, &hasher, id, &mut records)?;
         }
         keep_newest(&mut records, &DeletedNames::load(index, None, &hasher)?);
         let seen = (0..records.len().div_ceil(64))
@@ -310,12 +314,13 @@ fn load_stored(
     Ok(())
 }
 
+/// Returns the next free id.
 fn load_staged(
     staging: &Staging,
     hasher: &NameHasher,
+    mut id: i64,
     records: &mut Vec<Record>,
-) -> Result<(), IndexError> {
-    let mut id = FIRST_STAGED_ID;
+) -> Result<i64, IndexError> {
     staging.rows(|row| {
         records.push(Record {
             hash: hasher.hash(row.name),
@@ -325,7 +330,8 @@ fn load_staged(
         });
         id += 1;
         ControlFlow::Continue(())
-    })
+    })?;
+    Ok(id)
 }
 
 #[cfg(test)]

@@ -33,28 +33,34 @@ impl Budget {
     /// Waits until the bytes are free, and takes them. More than the whole budget is let in when nobody
     /// else holds any. Who waits here should hold nothing that others wait for.
     pub fn reserve(&self, bytes: usize) -> Reserved<'_> {
-        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_full = |held: &mut usize| *held > 0 && *held + bytes > self.limit;
-        let _idle = idle();
-        let waited = self.freed.wait_while(held, is_full);
-        *waited.unwrap_or_else(PoisonError::into_inner) += bytes;
+        self.take(bytes);
         Reserved {
             budget: self,
             bytes,
         }
     }
+
+    /// As [`Self::reserve`], for bytes that another thread gives back by [`Self::give`].
+    pub fn take(&self, bytes: usize) {
+        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_full = |held: &mut usize| *held > 0 && *held + bytes > self.limit;
+        let _idle = idle();
+        let waited = self.freed.wait_while(held, is_full);
+        *waited.unwrap_or_else(PoisonError::into_inner) += bytes;
+    }
+
+    /// Gives bytes back that were taken.
+    pub fn give(&self, bytes: usize) {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        *held -= bytes;
+        drop(held);
+        self.freed.notify_all();
+    }
 }
 
 impl Drop for Reserved<'_> {
     fn drop(&mut self) {
-        let mut held = self
-            .budget
-            .held
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        *held -= self.bytes;
-        drop(held);
-        self.budget.freed.notify_all();
+        self.budget.give(self.bytes);
     }
 }
 

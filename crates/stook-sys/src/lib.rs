@@ -17,11 +17,11 @@ mod lock;
 mod metadata;
 #[expect(unsafe_code, reason = "the C library knows the users; rustix does not")]
 mod owners;
+#[expect(unsafe_code, reason = "rustix does not have sync_file_range")]
+mod page_cache;
 mod process;
 mod thread;
 mod time;
-#[expect(unsafe_code, reason = "rustix does not have sync_file_range")]
-mod writeback;
 mod xattr;
 
 pub use directory::{Directory, FoundName, Links, NameBuffer};
@@ -34,11 +34,11 @@ pub use file::{
 pub use lock::{LockError, WriterLock};
 pub use metadata::{FileId, FileKind, Metadata};
 pub use owners::Owners;
+pub use page_cache::{drop_cached, read_ahead, read_once, start_writeback};
 pub use process::{
     available_cpus, is_root, memory_limit, most_open_files, peak_memory, raise_open_files,
     reset_peak_memory, utc_now,
 };
 pub use thread::{ThreadId, ThreadTimes, current_thread, thread_times};
 pub use time::Timestamp;
-pub use writeback::start_writeback;
 pub use xattr::{Xattr, get_xattrs, set_xattr};

@@ -1,0 +1,46 @@
+//! Hints for the page cache: what will be written soon, what will be read soon, and what will not.
+
+use std::fs::File;
+use std::num::NonZeroU64;
+use std::os::fd::AsRawFd;
+
+use rustix::fs::{Advice, fadvise};
+
+/// Asks the kernel to begin writing a stretch of a file to the disk, and does not wait for it.
+///
+/// A hint: file systems that do not know it ignore it, and nothing is promised. It keeps the disk busy
+/// while a volume is being made, so that the sync at its end has little left to do.
+pub fn start_writeback(file: &File, offset: u64, len: u64) {
+    let (Ok(offset), Ok(len)) = (i64::try_from(offset), i64::try_from(len)) else {
+        return;
+    };
+    // SAFETY: the descriptor is open for as long as `file` is borrowed; no memory is handed over.
+    let _ = unsafe {
+        libc::sync_file_range(file.as_raw_fd(), offset, len, libc::SYNC_FILE_RANGE_WRITE)
+    };
+}
+
+/// Says that a stretch of a file will be read soon, so that reading begins now.
+pub fn read_ahead(file: &File, offset: u64, len: u64) {
+    advise(file, offset, len, Advice::WillNeed);
+}
+
+/// Says that a stretch of a file will not be read again soon. What is not on the disk yet stays.
+pub fn drop_cached(file: &File, offset: u64, len: u64) {
+    advise(file, offset, len, Advice::DontNeed);
+}
+
+/// Says that a file is read once, from its beginning to its end.
+pub fn read_once(file: &File) {
+    // Length 0 means all of it, however long it is.
+    for advice in [Advice::Sequential, Advice::NoReuse] {
+        let _ = fadvise(file, 0, None, advice);
+    }
+}
+
+fn advise(file: &File, offset: u64, len: u64, advice: Advice) {
+    if let Some(len) = NonZeroU64::new(len) {
+        // A hint: a file system that does not take it is none the worse.
+        let _ = fadvise(file, offset, Some(len), advice);
+    }
+}
