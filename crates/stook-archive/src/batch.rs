@@ -4,6 +4,7 @@
 //! batch is one long read. Every reader goes through [`Window`] and [`Content`]: small members are
 //! slices of the window, large ones are read in pieces.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
@@ -11,10 +12,10 @@ use std::ops::ControlFlow;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use md5::{Digest, Md5};
 use stook_index::{Index, IndexError, Row, Selection, VolumeId};
+use stook_md5::{Md5, md5_many};
 use stook_pool::{Budget, Jobs};
-use stook_sys::{open_file, read_up_to_at};
+use stook_sys::{open_file, read_ahead, read_up_to_at};
 use stook_timers::scope;
 use stook_volume::{Decoded, HeaderCheck, Member, Segment, VolumeError, decode, decode_bytes};
 
@@ -73,6 +74,7 @@ pub(crate) fn for_each_batch(
     name: &'static str,
     index: &mut Index,
     selection: &Selection,
+    volumes: &Volumes<'_>,
     jobs: Jobs,
     work: impl Fn(RowBatch) + Sync,
 ) -> Result<(), ArchiveError> {
@@ -80,7 +82,7 @@ pub(crate) fn for_each_batch(
     let budget = Budget::new(budget_bytes());
     let (sender, receiver) = sync_channel(BATCHES_AHEAD);
     std::thread::scope(|scope| {
-        let producer = scope.spawn(move || send_batches(index, selection, &sender));
+        let producer = scope.spawn(move || send_batches(index, selection, volumes, &sender));
         crew.for_each(receiver.into_iter(), |batch: RowBatch| {
             let _reserved = budget.reserve(batch.window_len());
             work(batch);
@@ -95,6 +97,7 @@ pub(crate) fn for_each_batch(
 fn send_batches(
     index: &Index,
     selection: &Selection,
+    volumes: &Volumes<'_>,
     sender: &SyncSender<RowBatch>,
 ) -> Result<(), IndexError> {
     let mut batch = RowBatch {
@@ -104,6 +107,7 @@ fn send_batches(
     let mut is_wanted = true;
     index.selected(selection, |row| {
         if !batch.takes(row.volume, row.offset, row.size) {
+            volumes.read_ahead(&batch);
             let full = std::mem::replace(
                 &mut batch,
                 RowBatch {
@@ -122,6 +126,7 @@ fn send_batches(
         }
     })?;
     if !batch.rows.is_empty() {
+        volumes.read_ahead(&batch);
         // Nobody left to take it means nobody wants it.
         let _ = sender.send(batch);
     }
@@ -158,6 +163,19 @@ impl<'a> Volumes<'a> {
         open.insert(id, Arc::clone(&file));
         Ok(file)
     }
+
+    /// Has the bytes of a batch read before a worker asks for them. A volume that cannot be opened is the
+    /// worker's to tell.
+    fn read_ahead(&self, batch: &RowBatch) {
+        if let (Some(first), Ok(file)) = (batch.rows.first(), self.get(batch.volume)) {
+            read_ahead(&file, first.offset, batch.window_len() as u64);
+        }
+    }
+}
+
+thread_local! {
+    /// Each worker uses its buffer again.
+    static SPARE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
 /// A piece of a volume in memory, which grows when a member asks for more.
@@ -165,16 +183,25 @@ pub(crate) struct Window<'a> {
     file: &'a File,
     start: u64,
     bytes: Vec<u8>,
+    /// How much of the buffer is of the volume.
+    filled: usize,
 }
 
 impl<'a> Window<'a> {
     /// Reads `len` bytes from `start`, or as many as there are.
     pub(crate) fn read(file: &'a File, start: u64, len: u64) -> io::Result<Self> {
         let _scope = scope!("read");
-        let mut bytes = vec![0; usize::try_from(len).map_err(io::Error::other)?];
-        let count = read_up_to_at(file, &mut bytes, start)?;
-        bytes.truncate(count);
-        Ok(Self { file, start, bytes })
+        let len = usize::try_from(len).map_err(io::Error::other)?;
+        let mut bytes = SPARE.take();
+        // Only what a spare buffer is too short by costs the writing of zeros, and fresh memory.
+        bytes.resize(bytes.len().max(len), 0);
+        let filled = read_up_to_at(file, &mut bytes[..len], start)?;
+        Ok(Self {
+            file,
+            start,
+            bytes,
+            filled,
+        })
     }
 
     /// Reads a batch in one call.
@@ -183,19 +210,21 @@ impl<'a> Window<'a> {
         Self::read(file, start, batch.window_len() as u64)
     }
 
-    pub(crate) fn into_bytes(self) -> Vec<u8> {
-        self.bytes
+    pub(crate) fn into_bytes(mut self) -> Vec<u8> {
+        let mut bytes = std::mem::take(&mut self.bytes);
+        bytes.truncate(self.filled);
+        bytes
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
-        &self.bytes
+        &self.bytes[..self.filled]
     }
 
     /// Decodes the member at `offset`.
     pub(crate) fn member(&self, offset: u64) -> Result<Member, String> {
         let _scope = scope!("decode");
         let at = usize::try_from(offset.saturating_sub(self.start)).unwrap_or(usize::MAX);
-        let bytes = self.bytes.get(at..).unwrap_or_default();
+        let bytes = self.bytes().get(at..).unwrap_or_default();
         match decode_bytes(bytes, offset) {
             Ok(Decoded::Member(member)) => Ok(member),
             Ok(Decoded::End) => Err("there is no member, but the end of the volume".to_owned()),
@@ -207,6 +236,30 @@ impl<'a> Window<'a> {
             }
             Err(error) => Err(describe(&error)),
         }
+    }
+
+    /// Takes the MD5s of members side by side, which is several times faster than one by one. None for those
+    /// with holes, or with content past the window.
+    pub(crate) fn md5s<'m>(
+        &self,
+        members: impl Iterator<Item = Option<&'m Member>>,
+    ) -> Vec<Option<[u8; 16]>> {
+        let _scope = scope!("md5");
+        let contents: Vec<Option<&[u8]>> = members
+            .map(|member| {
+                let member = member.filter(|member| member.header.sparse.is_none())?;
+                self.slice(member.data_offset, usize::try_from(member.data_len).ok()?)
+            })
+            .collect();
+        let messages: Vec<&[u8]> = contents.iter().flatten().copied().collect();
+        let mut md5s = md5_many(&messages).into_iter();
+        let digest = |content: &Option<&[u8]>| content.and_then(|_| md5s.next());
+        contents.iter().map(digest).collect()
+    }
+
+    fn slice(&self, offset: u64, len: usize) -> Option<&[u8]> {
+        let at = usize::try_from(offset.checked_sub(self.start)?).ok()?;
+        self.bytes().get(at..at.checked_add(len)?)
     }
 
     /// Shows the stored data of a member, piece by piece, with the place of each piece in the file.
@@ -254,8 +307,7 @@ impl<'a> Window<'a> {
         visit: impl FnOnce(&[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
         let len = usize::try_from(len).map_err(io::Error::other)?;
-        let at = usize::try_from(offset.saturating_sub(self.start)).unwrap_or(usize::MAX);
-        if let Some(bytes) = at.checked_add(len).and_then(|end| self.bytes.get(at..end)) {
+        if let Some(bytes) = self.slice(offset, len) {
             return visit(bytes);
         }
         let mut bytes = vec![0; len];
@@ -266,6 +318,12 @@ impl<'a> Window<'a> {
             }
         }
         visit(&bytes)
+    }
+}
+
+impl Drop for Window<'_> {
+    fn drop(&mut self) {
+        SPARE.set(std::mem::take(&mut self.bytes));
     }
 }
 
@@ -314,7 +372,7 @@ impl ContentMd5 {
 
     pub(crate) fn finish(mut self, size: u64) -> [u8; 16] {
         update_zeros(&mut self.md5, size.saturating_sub(self.position));
-        self.md5.finalize().into()
+        self.md5.finish()
     }
 }
 

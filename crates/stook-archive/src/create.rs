@@ -4,7 +4,7 @@
 //! interrupted goes on when either is called again: its rows up to the last checkpoint count as
 //! archived, so the survey finds just what is left to do.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -20,11 +20,12 @@ use stook_volume::Dialect;
 
 use crate::ArchiveError;
 use crate::folder::Folder;
+use crate::lanes::{Stretch, batches, cut, in_sequence};
 use crate::memory::{budget_bytes, crew};
 use crate::observer::{Observer, Tally};
 use crate::pack::Packer;
 use crate::plan::{Cutter, DEFAULT_VOLUME_BYTES, Plan, PlanSummary};
-use crate::recovery::{Leftover, next_volume, recover, remove_all_unfinished};
+use crate::recovery::{Leftover, is_of_dialect, next_volume, recover, remove_all_unfinished};
 use crate::survey::{Held, Survey, SurveyOptions, archive_order, open_source, survey};
 use crate::writer::{VolumeWriter, WriterOptions, Written};
 
@@ -157,6 +158,14 @@ pub fn update(
     session.run(Some(index), "update")
 }
 
+/// Which members go where, and the volumes that this takes.
+struct Layout {
+    stretches: Vec<Stretch>,
+    volumes: Vec<VolumeId>,
+    /// The first number behind them.
+    next: VolumeId,
+}
+
 struct Session<'a> {
     source: Directory,
     source_path: PathBuf,
@@ -262,19 +271,19 @@ impl<'a> Session<'a> {
             .map(Index::unfinished_run)
             .transpose()?
             .flatten();
-        let leftover = match &index {
+        let left = match &index {
             Some(index) => recover(&self.folder, index, unfinished.as_ref().map(|run| run.id))?,
             None => {
                 remove_all_unfinished(&self.folder)?;
-                None
+                Vec::new()
             }
         };
-        let staging = leftover.as_ref().map(|(_, staging)| staging);
+        let stagings = || left.iter().map(|(_, staging)| staging);
         let known = {
             let _scope = scope!("load index");
             index
                 .as_ref()
-                .map(|index| Known::load(index, staging))
+                .map(|index| Known::load(index, stagings()))
                 .transpose()?
         };
         let index = index.map(Mutex::new);
@@ -285,16 +294,17 @@ impl<'a> Session<'a> {
             unchanged: found.unchanged,
             ..WriteReport::default()
         };
-        let leftover = leftover
+        let leftovers = left
+            .into_iter()
             .map(|(checkpoint, staging)| resumable(checkpoint, staging, &found))
-            .transpose()?;
+            .collect::<Result<Vec<_>, _>>()?;
         let plan = Plan::new(found);
         let mut index = match index {
             Some(index) => index.into_inner().unwrap_or_else(PoisonError::into_inner),
             None => self.make_index()?,
         };
         let is_idle =
-            plan.members == 0 && leftover.is_none() && unfinished.is_none() && known.is_some();
+            plan.members == 0 && leftovers.is_empty() && unfinished.is_none() && known.is_some();
         if is_idle && count_deleted(&index, known.as_ref(), &unseen)? == 0 {
             report.failed = self.observer.failures();
             return Ok(report);
@@ -303,7 +313,7 @@ impl<'a> Session<'a> {
             Some(run) => run.id,
             None => index.begin_run(command, utc_now().into())?,
         };
-        let written = self.write(&mut index, run, &plan, leftover)?;
+        let written = self.write(&mut index, run, &plan, leftovers)?;
         report.members = written.members;
         report.bytes = written.bytes;
         report.volumes = written.volumes;
@@ -351,7 +361,7 @@ impl<'a> Session<'a> {
         index: &mut Index,
         run: RunId,
         plan: &Plan,
-        leftover: Option<Leftover>,
+        leftovers: Vec<Leftover>,
     ) -> Result<Written, ArchiveError> {
         let _scope = scope!("archive");
         self.observer
@@ -360,11 +370,12 @@ impl<'a> Session<'a> {
             .options
             .volume_bytes
             .map_or_else(|| index.config().map(|config| config.maxsize), Ok)?;
+        let cutter = Cutter {
+            dialect: self.options.dialect,
+            limit,
+        };
         let options = WriterOptions {
-            cutter: Cutter {
-                dialect: self.options.dialect,
-                limit,
-            },
+            cutter,
             takes_md5: self.options.volume_md5,
             read_only: self.options.read_only_volumes,
             checkpoint_bytes: self.options.checkpoint_bytes,
@@ -382,24 +393,76 @@ impl<'a> Session<'a> {
             links: self.options.links,
             xattrs: self.options.xattrs,
         };
+        let layout = self.lay_out(index, plan, cutter, &owners, &leftovers)?;
         let mut writer =
-            VolumeWriter::new(&self.folder, index, run, options, &self.observer, &buffers)?;
-        if let Some(leftover) = leftover {
+            VolumeWriter::new(&self.folder, index, run, options, &self.observer, &buffers);
+        writer.expect(layout.volumes, layout.next);
+        for leftover in leftovers {
             writer.resume(leftover)?;
         }
         let result = crew("pack", self.options.jobs).ordered(
             budget_bytes(),
-            plan.batches(),
+            batches(plan, &layout.stretches),
             |batch, output| packer.pack(&batch, output),
-            |part| writer.take(part),
+            |directed| writer.take(directed.lane, directed.part),
         );
-        match result.and_then(|()| writer.seal()) {
+        match result.and_then(|()| writer.finish()) {
             Ok(()) => Ok(writer.written),
             Err(error) => {
                 writer.abandon(&error);
                 Err(error)
             }
         }
+    }
+
+    /// Decides which members go where. Several volumes at a time are for stook's own dialect alone: where
+    /// volumes are to be those of another program, they end where its rule says, hard links and all.
+    fn lay_out(
+        &self,
+        index: &Index,
+        plan: &Plan,
+        cutter: Cutter,
+        owners: &Owners,
+        leftovers: &[Leftover],
+    ) -> Result<Layout, ArchiveError> {
+        let next = next_volume(&self.folder, index)?;
+        let is_sequence = cutter.dialect == Dialect::Zstash
+            || (leftovers.len() < 2 && !plan.may_exceed(cutter.limit));
+        if is_sequence {
+            return Ok(Layout {
+                stretches: in_sequence(plan),
+                volumes: Vec::new(),
+                next,
+            });
+        }
+        // After a kill, the same members as before go into each volume that was begun, or lost.
+        let first = if leftovers.is_empty() {
+            next
+        } else {
+            index.next_volume()?
+        };
+        let mut begun = BTreeMap::new();
+        let mut finished: HashSet<VolumeId> = self.folder.volumes()?.into_iter().collect();
+        for Leftover { checkpoint, .. } in leftovers {
+            if is_of_dialect(&self.folder, checkpoint.volume, cutter.dialect)? {
+                begun.insert(checkpoint.volume, checkpoint.offset);
+            } else {
+                finished.insert(checkpoint.volume);
+            }
+        }
+        let ids = (first.0..)
+            .map(VolumeId)
+            .filter(|id| !finished.contains(id));
+        let stretches = cut(plan, cutter, owners, ids, &begun);
+        let planned = stretches.iter().filter_map(|stretch| stretch.lane.volume());
+        let left = leftovers.iter().map(|leftover| leftover.checkpoint.volume);
+        let volumes: BTreeSet<VolumeId> = planned.chain(left).collect();
+        let behind = volumes.last().map_or(next, |last| VolumeId(last.0 + 1));
+        Ok(Layout {
+            stretches,
+            volumes: volumes.into_iter().collect(),
+            next: next.max(behind),
+        })
     }
 
     fn finish(

@@ -19,6 +19,12 @@ pub(crate) fn budget_bytes() -> usize {
     usize::try_from(BUDGET_BYTES.min(limit)).unwrap_or(usize::MAX)
 }
 
+/// Returns how much of what a run has written may stay in the page cache: a quarter of memory, so that a
+/// small archive can be read back at once, and a large one does not drive out everything else.
+pub(crate) fn cached_bytes() -> u64 {
+    memory_limit().map_or(u64::MAX, |limit| limit / 4)
+}
+
 /// Returns a crew of not more workers than can open what they need.
 pub(crate) fn crew(name: &'static str, jobs: Jobs) -> Crew {
     let files = most_open_files().saturating_sub(OTHER_FILES);

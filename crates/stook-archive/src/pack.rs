@@ -21,6 +21,7 @@ use stook_volume::{Dialect, Header, Segment, align_segments, encode, padding, st
 
 use crate::batch::ContentMd5;
 use crate::buffers::Buffers;
+use crate::lanes::Lane;
 use crate::observer::{Failure, Observer};
 use crate::plan::{BATCH_BYTES, Batch, Plan, PlannedMember, content_len, header_of};
 
@@ -69,29 +70,48 @@ pub(crate) enum Part {
     End { bytes: Vec<u8>, md5: [u8; 16] },
     /// It failed: everything since `Begin` is void.
     Abort,
+    /// Nothing more comes in this lane.
+    EndOfLane,
 }
 
-impl Weight for Part {
+/// A part and where it goes.
+pub(crate) struct Directed {
+    pub(crate) lane: Lane,
+    pub(crate) part: Part,
+}
+
+impl Part {
+    fn of(self, lane: Lane) -> Directed {
+        Directed { lane, part: self }
+    }
+}
+
+impl Weight for Directed {
     fn weight(&self) -> usize {
-        match self {
-            Self::Members { bytes, .. }
-            | Self::Begin { bytes, .. }
-            | Self::End { bytes, .. }
-            | Self::Slice(bytes) => bytes.len(),
-            Self::Abort => 0,
+        match &self.part {
+            Part::Members { bytes, .. }
+            | Part::Begin { bytes, .. }
+            | Part::End { bytes, .. }
+            | Part::Slice(bytes) => bytes.len(),
+            Part::Abort | Part::EndOfLane => 0,
         }
     }
 }
 
 impl Packer<'_> {
-    pub(crate) fn pack(&self, batch: &Batch, output: &mut Output<'_, Part>) {
+    pub(crate) fn pack(&self, batch: &Batch, output: &mut Output<'_, Directed>) {
         let _scope = scope!("pack");
+        let Some(&first) = batch.places.first() else {
+            output.send(Part::EndOfLane.of(batch.lane));
+            return;
+        };
         let mut opened = OpenedDirectory::default();
         if batch.is_large {
-            let member = self.plan.member(batch.places[0]);
-            if let Err(failure) = self.pack_large(&member, &mut opened, output) {
+            let member = self.plan.member(first);
+            let mut send = |part: Part| output.send(part.of(batch.lane));
+            if let Err(failure) = self.pack_large(&member, &mut opened, &mut send) {
                 self.observer.failed(&failure);
-                output.send(Part::Abort);
+                send(Part::Abort);
             }
             return;
         }
@@ -114,7 +134,7 @@ impl Packer<'_> {
             advance(1);
         }
         take_md5s(&bytes, &contents, &mut members);
-        output.send(Part::Members { bytes, members });
+        output.send(Part::Members { bytes, members }.of(batch.lane));
     }
 
     /// Appends a whole member. If it has content without holes, its MD5 is left to be taken together with
@@ -167,7 +187,7 @@ impl Packer<'_> {
         &self,
         member: &PlannedMember<'_>,
         opened: &mut OpenedDirectory,
-        output: &mut Output<'_, Part>,
+        send: &mut dyn FnMut(Part) -> bool,
     ) -> Result<(), Failure> {
         let mut header = header_of(member, self.owners, self.dialect);
         let file = self.open(member, opened)?;
@@ -178,19 +198,19 @@ impl Packer<'_> {
         packed.several_names = self.several_names(member, &header, bytes.len());
         packed.len = stook_volume::member_len(&header, self.dialect);
         let pad_len = pad(stored_len(&header, self.dialect));
-        if !output.send(Part::Begin {
+        if !send(Part::Begin {
             bytes,
             member: packed,
         }) {
             return Ok(());
         }
-        let Some(md5) = stream_content(&file, &header, self.buffers, output)
+        let Some(md5) = stream_content(&file, &header, self.buffers, send)
             .map_err(|error| unreadable(member, &error))?
         else {
             return Ok(());
         };
         check_unchanged(&file, member)?;
-        output.send(Part::End {
+        send(Part::End {
             bytes: vec![0; pad_len],
             md5,
         });
@@ -221,7 +241,7 @@ impl Packer<'_> {
     fn packed(&self, member: &PlannedMember<'_>) -> Packed {
         Packed {
             name: member.path.clone(),
-            size: content_len(member.metadata),
+            size: content_len(&member.metadata),
             mtime: member.metadata.mtime.into(),
             md5: None,
             len: 0,
@@ -363,7 +383,7 @@ fn stream_content(
     file: &File,
     header: &Header,
     buffers: &Buffers,
-    output: &mut Output<'_, Part>,
+    send: &mut dyn FnMut(Part) -> bool,
 ) -> io::Result<Option<[u8; 16]>> {
     let whole = [Segment {
         offset: 0,
@@ -381,7 +401,7 @@ fn stream_content(
             md5.update(position, &bytes);
             advance(1);
             position += len;
-            if !output.send(Part::Slice(bytes)) {
+            if !send(Part::Slice(bytes)) {
                 return Ok(None);
             }
         }
@@ -403,7 +423,7 @@ fn append(file: &File, offset: u64, len: u64, bytes: &mut Vec<u8>) -> io::Result
 fn check_unchanged(file: &File, member: &PlannedMember<'_>) -> Result<(), Failure> {
     let _scope = scope!("look again");
     let now = metadata(file).map_err(|error| Failure::io("look at", &member.path, &error))?;
-    describe_change(member.metadata, &now).map_or(Ok(()), |cause| {
+    describe_change(&member.metadata, &now).map_or(Ok(()), |cause| {
         Err(Failure::new("archive", &member.path, cause))
     })
 }

@@ -5,13 +5,14 @@
 //! only an open file shows (extended attributes, holes, a failure) may move a later member; so the
 //! volume writer asks the same [`Cutter`] again with the real lengths.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use stook_index::VolumeId;
 use stook_pool::Weight;
 use stook_sys::{FileId, FileKind, Metadata, Owners};
-use stook_volume::{Dialect, Header, Kind, member_len, padding, trailer_len};
+use stook_volume::{Dialect, Header, Kind, padding, trailer_len};
 
+use crate::lanes::{self, Lane};
 use crate::survey::{Group, Survey, join};
 
 /// What a volume may hold unless the user says otherwise: 256 GiB, as with zstash.
@@ -23,6 +24,9 @@ pub(crate) const BATCH_BYTES: u64 = 4 << 20;
 /// Members in a batch at most. Where every file costs milliseconds, 128 workers share even 20,000 files
 /// evenly; where it costs microseconds, the hand-over is still a hundredth of the work.
 const BATCH_MEMBERS: usize = 64;
+
+/// Header blocks and padding of any member, but for the longest of names.
+const MOST_OVERHEAD: u64 = 8 << 10;
 
 /// Header blocks and padding of a usual member.
 const USUAL_OVERHEAD: usize = 3 * 512 + 512;
@@ -59,7 +63,7 @@ pub(crate) struct Plan {
 }
 
 /// The place of a member in the plan.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
     group: u32,
     /// Index of the entry; None for the group's own entry.
@@ -72,17 +76,30 @@ pub(crate) struct PlannedMember<'a> {
     pub(crate) directory: &'a [u8],
     pub(crate) name: &'a [u8],
     pub(crate) path: Vec<u8>,
-    pub(crate) metadata: &'a Metadata,
+    pub(crate) metadata: Metadata,
     /// Name under which the same file comes earlier.
     pub(crate) first_name: Option<&'a [u8]>,
 }
 
 /// Consecutive members for one worker: either all small, or a single large one.
 pub(crate) struct Batch {
+    pub(crate) lane: Lane,
+    /// Nothing if the lane ends here.
     pub(crate) places: Vec<Place>,
     pub(crate) is_large: bool,
     /// About how many bytes the members take in a volume, or a slice of a large one.
     pub(crate) buffer_len: usize,
+}
+
+impl Batch {
+    pub(crate) fn end_of(lane: Lane) -> Self {
+        Self {
+            lane,
+            places: Vec::new(),
+            is_large: false,
+            buffer_len: 0,
+        }
+    }
 }
 
 impl Weight for Batch {
@@ -100,15 +117,27 @@ impl Plan {
             bytes: 0,
         };
         let (members, bytes) = plan.places().fold((0, 0), |(members, bytes), place| {
-            (members + 1, bytes + content_len(plan.metadata(place)))
+            (members + 1, bytes + content_len(&plan.metadata(place)))
         });
         plan.members = members;
         plan.bytes = bytes;
         plan
     }
 
+    /// Returns all members, in archive order.
     pub(crate) fn places(&self) -> impl Iterator<Item = Place> + Send {
-        self.groups.iter().zip(0_u32..).flat_map(|(group, index)| {
+        self.places_from_group(0)
+    }
+
+    fn places_from(&self, start: Place) -> impl Iterator<Item = Place> + Send {
+        let group = usize::try_from(start.group).unwrap_or(usize::MAX);
+        self.places_from_group(group)
+            .skip_while(move |place| *place < start)
+    }
+
+    fn places_from_group(&self, first: usize) -> impl Iterator<Item = Place> + Send {
+        let groups = self.groups.iter().zip(0_u32..).skip(first);
+        groups.flat_map(|(group, index)| {
             let own = group.own.map(|_| Place {
                 group: index,
                 entry: None,
@@ -125,20 +154,20 @@ impl Plan {
         })
     }
 
-    fn metadata(&self, place: Place) -> &Metadata {
+    fn metadata(&self, place: Place) -> Metadata {
         self.member_parts(place).2
     }
 
-    fn member_parts(&self, place: Place) -> (&[u8], &[u8], &Metadata) {
+    fn member_parts(&self, place: Place) -> (&[u8], &[u8], Metadata) {
         let group = &self.groups[place.group as usize];
         match (place.entry, &group.own, &group.listing) {
             (Some(index), _, Some(listing)) => {
                 let entry = &listing.entries[index as usize];
-                (&group.path, listing.name(entry), &entry.metadata)
+                (&group.path, listing.name(entry), entry.metadata())
             }
             (_, Some(own), _) => {
                 let (directory, name) = crate::survey::split(&group.path);
-                (directory, name, own)
+                (directory, name, *own)
             }
             (_, None, _) => {
                 unreachable!("a place comes from `places`, which yields only what is there")
@@ -165,23 +194,29 @@ impl Plan {
         }
     }
 
-    /// Returns the work in order.
-    pub(crate) fn batches(&self) -> impl Iterator<Item = Batch> + Send {
-        let mut places = self.places().peekable();
+    /// Returns the work on some consecutive members, in order.
+    pub(crate) fn batches(
+        &self,
+        start: Place,
+        members: usize,
+        lane: Lane,
+    ) -> impl Iterator<Item = Batch> + Send + use<'_> {
+        let mut places = self.places_from(start).take(members).peekable();
         std::iter::from_fn(move || {
             let first = places.next()?;
-            let is_large = content_len(self.metadata(first)) > BATCH_BYTES;
+            let is_large = content_len(&self.metadata(first)) > BATCH_BYTES;
             let mut batch = Batch {
+                lane,
                 places: vec![first],
                 is_large,
                 buffer_len: 0,
             };
-            let mut held = content_len(self.metadata(first));
+            let mut held = content_len(&self.metadata(first));
             while let Some(&next) = places
                 .peek()
                 .filter(|_| !is_large && batch.places.len() < BATCH_MEMBERS)
             {
-                let next_len = content_len(self.metadata(next));
+                let next_len = content_len(&self.metadata(next));
                 if held + next_len > BATCH_BYTES {
                     break;
                 }
@@ -203,35 +238,28 @@ impl Plan {
         owners: &Owners,
         deleted: u64,
     ) -> PlanSummary {
-        let mut volumes: Vec<PlannedVolume> = Vec::new();
-        for place in self.places() {
-            let member = self.member(place);
-            let len = member_len(&header_of(&member, owners, cutter.dialect), cutter.dialect);
-            let scan_len = content_len(member.metadata);
-            match volumes.last_mut() {
-                Some(volume) if cutter.fits(volume.bytes, len, scan_len) => {
-                    volume.members += 1;
-                    volume.bytes += len;
-                }
-                _ => {
-                    let id = VolumeId(first.0 + volumes.len() as u64);
-                    volumes.push(PlannedVolume {
-                        id,
-                        members: 1,
-                        bytes: len,
-                    });
-                }
-            }
-        }
-        for volume in &mut volumes {
-            volume.bytes += trailer_len(volume.bytes);
-        }
+        let ids = (first.0..).map(VolumeId);
+        let stretches = lanes::cut(self, cutter, owners, ids.clone(), &BTreeMap::new());
+        let volumes = stretches
+            .iter()
+            .zip(ids)
+            .map(|(stretch, id)| PlannedVolume {
+                id,
+                members: stretch.members as u64,
+                bytes: stretch.len + trailer_len(stretch.len),
+            });
         PlanSummary {
-            volumes,
+            volumes: volumes.collect(),
             members: self.members,
             bytes: self.bytes,
             deleted,
         }
+    }
+
+    /// Returns whether more than one volume may be needed, without looking at every member.
+    pub(crate) fn may_exceed(&self, limit: u64) -> bool {
+        let overhead = self.members.saturating_mul(MOST_OVERHEAD);
+        self.bytes.saturating_add(overhead) > limit
     }
 }
 
@@ -268,7 +296,7 @@ pub(crate) fn content_len(metadata: &Metadata) -> u64 {
 /// Returns the header as far as metadata tells it: no attributes, no holes, and for a symbolic link a
 /// target of the right length.
 pub(crate) fn header_of(member: &PlannedMember<'_>, owners: &Owners, dialect: Dialect) -> Header {
-    let metadata = member.metadata;
+    let metadata = &member.metadata;
     let kind = match metadata.kind {
         FileKind::File | FileKind::Socket => Kind::File,
         FileKind::Directory => Kind::Directory,

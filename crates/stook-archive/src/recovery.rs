@@ -8,7 +8,10 @@ use stook_sys::{
     Context, FileId, exists, metadata, open_file, remove_file, rename_to_new, set_mode,
 };
 
+use stook_volume::Dialect;
+
 use crate::ArchiveError;
+use crate::batch::is_stooks;
 use crate::folder::Folder;
 
 /// A volume that an interrupted run left, as far as it can be used.
@@ -55,14 +58,14 @@ pub(crate) fn remove_staging(folder: &Folder, id: VolumeId) -> Result<(), Archiv
 
 /// Looks for what an interrupted run left, and cleans up what cannot be used.
 ///
-/// Returns the volume to go on with, if there is one.
+/// Returns the volumes to go on with, in order.
 pub(crate) fn recover(
     folder: &Folder,
     index: &Index,
     run: Option<RunId>,
-) -> Result<Option<(Checkpoint, Staging)>, ArchiveError> {
+) -> Result<Vec<(Checkpoint, Staging)>, ArchiveError> {
     remove_file(&folder.unfinished_index())?;
-    let mut usable = None;
+    let mut usable = Vec::new();
     let first_uncommitted = index.next_volume()?;
     for id in folder.unfinished()? {
         // Volumes are committed in order: one with rows, or before one with rows, is never touched.
@@ -77,11 +80,22 @@ pub(crate) fn recover(
         // Volumes lose their write bits before they are synced and renamed.
         make_writable(&folder.partial(id))?;
         match read_checkpoint(folder, id, run)? {
-            Some(found) if usable.is_none() => usable = Some(found),
-            _ => remove_unfinished(folder, id)?,
+            Some(found) => usable.push(found),
+            None => remove_unfinished(folder, id)?,
         }
     }
     Ok(usable)
+}
+
+/// Returns whether an unfinished volume is written in this dialect: `check` trusts the headers of a volume
+/// that begins in stook's, so there must be no mixtures.
+pub(crate) fn is_of_dialect(
+    folder: &Folder,
+    id: VolumeId,
+    dialect: Dialect,
+) -> Result<bool, ArchiveError> {
+    let file = open_file(&folder.partial(id))?;
+    Ok(is_stooks(&file) == (dialect == Dialect::Stook))
 }
 
 fn make_writable(path: &Path) -> Result<(), ArchiveError> {

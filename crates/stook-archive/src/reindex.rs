@@ -23,7 +23,7 @@ use stook_volume::{BLOCK, Depth, Event, Member, Scanner};
 use crate::ArchiveError;
 use crate::batch::{ContentMd5, Window, is_stooks};
 use crate::folder::Folder;
-use crate::hasher::VolumeHasher;
+use crate::hasher::{Hashing, VolumeHasher, wait_for};
 use crate::memory::crew;
 use crate::observer::{Damage, Observer, Tally};
 use crate::plan::{BATCH_BYTES, DEFAULT_VOLUME_BYTES};
@@ -274,9 +274,8 @@ impl VolumeReader<'_> {
     fn take_md5s(&self, file: &File, members: &[Member]) -> (Vec<Found>, Option<[u8; 16]>) {
         let _scope = scope!("md5s");
         let found = Mutex::new(Vec::with_capacity(members.len()));
-        let buffers = std::sync::Arc::default();
-        let hasher =
-            VolumeHasher::start(None, &buffers).unwrap_or_else(|| VolumeHasher::none(&buffers));
+        let hashing = Hashing::start(&std::sync::Arc::default());
+        let hasher = hashing.begin();
         let volume_md5 = std::thread::scope(|scope| {
             let volume = scope.spawn(|| hash_volume(file, hasher, self.observer));
             crew("md5s", self.jobs).for_each(members.chunks(256), |members| {
@@ -410,7 +409,7 @@ fn hash_volume(file: &File, hasher: VolumeHasher, observer: &Tally<'_>) -> Optio
             return None;
         }
         if count == 0 {
-            return hasher.finish();
+            return wait_for(hasher.finish());
         }
         bytes.truncate(count);
         offset += count as u64;

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
-use md5::{Digest, Md5};
 use stook_index::{Index, Known, KnownRow, Mtime};
+use stook_md5::Md5;
 use stook_pool::Jobs;
 use stook_sys::{Directory, FileId, FileKind, Links, Metadata};
 use stook_timers::scope;
@@ -108,6 +108,7 @@ pub(crate) fn survey(
         jobs: options.jobs,
         links: options.links,
         leave_out: options.leave_out,
+        ..WalkOptions::default()
     };
     walk(source, &walk_options, &surveyor);
     let mut found = surveyor
@@ -136,11 +137,12 @@ impl Visitor for Surveyor<'_> {
         let mut full_path = path.clone();
         listing.retain(|name, entry| {
             set_name(&mut full_path, &path, name);
-            let is_kept = self.is_wanted(&full_path, &entry.metadata);
-            if is_kept && entry.leads_to_directory {
+            let metadata = entry.metadata();
+            let is_kept = self.is_wanted(&full_path, &metadata);
+            if is_kept && entry.leads_to_directory() {
                 groups.push(Group {
                     path: full_path.clone(),
-                    own: Some(entry.metadata),
+                    own: Some(metadata),
                     listing: None,
                 });
                 return false;
@@ -258,7 +260,7 @@ impl Surveyor<'_> {
         loop {
             let count = stook_sys::read_up_to_at(&file, &mut buffer, offset)?;
             if count == 0 {
-                return Ok(md5.finalize().into());
+                return Ok(md5.finish());
             }
             if self.observer.is_interrupted() {
                 return Err(std::io::ErrorKind::Interrupted.into());

@@ -1,35 +1,34 @@
-//! Writes volumes and commits them.
+//! Writes volumes, several at a time where there are several, and commits them in order.
 //!
 //! ```text
-//!   parts ──> 000003.tar.partial ──sync──> rename to 000003.tar ──> one transaction: tars + files
-//!               │ every checkpoint: sync, then rows and offset into 000003.rows.partial
+//!   parts ──> 000003.tar.partial ──sync──┐
+//!   parts ──> 000004.tar.partial ──sync──┼─> rename to 000003.tar ──> one transaction: tars + files
+//!   parts ──> 000005.tar.partial         │    in the order of the volumes
+//!               │ every checkpoint: sync, then rows and offset into 000005.rows.partial
 //! ```
-//! Nothing is in the index before its bytes are durable under their final name. `000003.rows.partial`
-//! exists from the first byte of a volume until its commit: whoever finds one knows that the volume is
-//! stook's own and unfinished, also if it was renamed already, and how much of it can be kept.
+//! Nothing is in the index before its bytes are durable under their final name. A part goes to the
+//! volume of its lane. A member that does not fit there, because its file has attributes that the plan did
+//! not know of, goes to the free lane: volumes behind the planned ones, begun and ended as needed.
 
-use std::collections::HashMap;
-use std::fs::File;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use stook_index::{Checkpoint, Index, Mtime, NewRow, RunId, Staging, Volume, VolumeId};
-use stook_sys::{
-    Context, FileId, create_new_file, metadata, open_file, open_read_write, rename_to_new,
-    set_mode, start_writeback, sync_directory, write_all_at,
-};
+use stook_index::{Index, RunId, Volume, VolumeId};
+use stook_sys::{open_read_write, rename_to_new, sync_directory};
 use stook_timers::scope;
-use stook_volume::{Dialect, Kind, encode, trailer_len};
 
 use crate::ArchiveError;
-use crate::batch::is_stooks;
 use crate::buffers::Buffers;
 use crate::folder::Folder;
-use crate::hasher::VolumeHasher;
+use crate::hasher::{Hashing, VolumeHasher};
+use crate::lanes::Lane;
+use crate::memory::cached_bytes;
 use crate::observer::Observer;
-use crate::pack::{Packed, Part, SeveralNames};
+use crate::open_volume::{ClosingVolume, OpenVolume, PendingRow, join};
+use crate::pack::{Packed, Part};
 use crate::plan::Cutter;
-use crate::recovery::{Leftover, next_volume, recover, remove_staging, remove_unfinished};
+use crate::recovery::{Leftover, is_of_dialect, recover, remove_staging};
 
 /// How volumes are written.
 #[derive(Debug, Clone, Copy)]
@@ -41,11 +40,11 @@ pub(crate) struct WriterOptions {
     pub(crate) checkpoint_interval: Duration,
 }
 
-/// Bytes after which the disk is told to begin writing.
-const WRITEBACK_BYTES: u64 = 32 << 20;
-
 /// Rows kept in memory before a checkpoint is made whatever the bytes: about 30 MB of names.
 const MOST_ROWS: usize = 250_000;
+
+/// Volumes that may be on their way to the disk.
+const MOST_CLOSING: usize = 8;
 
 pub(crate) struct VolumeWriter<'a> {
     folder: &'a Folder,
@@ -53,11 +52,19 @@ pub(crate) struct VolumeWriter<'a> {
     run: RunId,
     options: WriterOptions,
     observer: &'a dyn Observer,
-    buffers: Arc<Buffers>,
+    hashing: Hashing,
+    /// The next number for the free lane.
     next: VolumeId,
-    current: Option<OpenVolume>,
-    /// The large member whose slices are arriving.
-    large: Option<LargeMember>,
+    /// The volume of the free lane.
+    free: Option<VolumeId>,
+    open: BTreeMap<VolumeId, OpenVolume>,
+    /// Volumes that are complete; None if nothing came into one.
+    ended: BTreeMap<VolumeId, Option<ClosingVolume>>,
+    /// All volumes that are not committed yet, in order.
+    order: VecDeque<VolumeId>,
+    /// Where the slices go that are arriving.
+    large: Option<Arriving>,
+    checkpoint_at: Instant,
     pub(crate) written: Written,
 }
 
@@ -69,36 +76,15 @@ pub(crate) struct Written {
     pub(crate) volumes: u64,
 }
 
-struct OpenVolume {
-    id: VolumeId,
-    file: File,
-    offset: u64,
-    /// Up to where the disk has been told to write.
-    written_back: u64,
-    hasher: VolumeHasher,
-    rows: Vec<PendingRow>,
-    staging: Option<Staging>,
-    staged_offset: u64,
-    staged_at: Instant,
-    names: HashMap<FileId, Vec<u8>>,
-}
-
-struct PendingRow {
-    name: Vec<u8>,
-    size: u64,
-    mtime: Mtime,
-    md5: Option<[u8; 16]>,
-    offset: u64,
-}
-
-struct LargeMember {
-    row: PendingRow,
-    identity: Option<FileId>,
+/// A large member on its way.
+struct Arriving {
+    volume: VolumeId,
     /// Bytes that the observer was told of.
     told: u64,
 }
 
 impl<'a> VolumeWriter<'a> {
+    /// Returns a writer without volumes; [`Self::expect`] says which there will be.
     pub(crate) fn new(
         folder: &'a Folder,
         index: &'a mut Index,
@@ -106,75 +92,73 @@ impl<'a> VolumeWriter<'a> {
         options: WriterOptions,
         observer: &'a dyn Observer,
         buffers: &Arc<Buffers>,
-    ) -> Result<Self, ArchiveError> {
-        let next = next_volume(folder, index)?;
-        let written = Written::default();
-        Ok(Self {
+    ) -> Self {
+        Self {
             folder,
             index,
             run,
             options,
             observer,
-            buffers: Arc::clone(buffers),
-            next,
-            current: None,
+            hashing: Hashing::start(buffers),
+            next: VolumeId(0),
+            free: None,
+            open: BTreeMap::new(),
+            ended: BTreeMap::new(),
+            order: VecDeque::new(),
             large: None,
-            written,
-        })
+            checkpoint_at: Instant::now(),
+            written: Written::default(),
+        }
     }
 
-    /// Goes on with the volume that an interrupted run left.
+    /// Says which volumes have lanes of their own, and the first number behind them.
+    pub(crate) fn expect(&mut self, planned: impl IntoIterator<Item = VolumeId>, next: VolumeId) {
+        self.order.extend(planned);
+        self.next = next;
+    }
+
+    /// Goes on with a volume that an interrupted run left: in its own lane, or in the free one.
     pub(crate) fn resume(&mut self, leftover: Leftover) -> Result<(), ArchiveError> {
-        let Leftover {
-            checkpoint,
-            staging,
-            names,
-        } = leftover;
-        let path = self.folder.partial(checkpoint.volume);
-        let file = open_read_write(&path)?;
-        file.set_len(checkpoint.offset).context("truncate", &path)?;
+        let id = leftover.checkpoint.volume;
         let hasher = if self.options.takes_md5 {
-            VolumeHasher::start(Some(&checkpoint.md5_state), &self.buffers)
+            self.hashing.resume(&leftover.checkpoint.md5_state)
         } else {
             None
         };
-        let hasher = hasher.unwrap_or_else(|| VolumeHasher::none(&self.buffers));
-        self.next = self.next.max(VolumeId(checkpoint.volume.0 + 1));
-        self.current = Some(OpenVolume {
-            id: checkpoint.volume,
-            file,
-            offset: checkpoint.offset,
-            written_back: checkpoint.offset,
-            hasher,
-            rows: Vec::new(),
-            staging: Some(staging),
-            staged_offset: checkpoint.offset,
-            staged_at: Instant::now(),
-            names,
-        });
-        // `check` trusts the headers of a volume that begins in stook's dialect: no mixtures.
-        if is_stooks(&open_file(&path)?) != (self.options.cutter.dialect == Dialect::Stook) {
-            self.seal()?;
+        let hasher = hasher.unwrap_or_else(|| self.hashing.none());
+        let volume = OpenVolume::resume(self.folder, leftover, hasher)?;
+        self.open.insert(id, volume);
+        if !self.order.contains(&id) {
+            if let Some(before) = self.free {
+                self.end(before)?;
+            }
+            self.order.push_back(id);
+            self.free = Some(id);
+            self.next = self.next.max(VolumeId(id.0 + 1));
         }
-        Ok(())
+        if is_of_dialect(self.folder, id, self.options.cutter.dialect)? {
+            Ok(())
+        } else {
+            self.end(id)
+        }
     }
 
-    /// Takes the next part.
-    pub(crate) fn take(&mut self, part: Part) -> Result<(), ArchiveError> {
+    /// Takes the next part of a lane.
+    pub(crate) fn take(&mut self, lane: Lane, part: Part) -> Result<(), ArchiveError> {
         let _scope = scope!("write");
         match part {
-            Part::Members { bytes, members } => self.take_members(bytes, members)?,
-            Part::Begin { bytes, member } => self.begin_large(bytes, member)?,
-            Part::Slice(bytes) => {
-                self.tell_slice(bytes.len() as u64);
-                self.append(bytes)?;
-            }
-            Part::End { bytes, md5 } => {
-                self.append(bytes)?;
-                self.end_large(md5);
-            }
+            Part::Members { bytes, members } => self.take_members(lane, bytes, members)?,
+            Part::Begin { bytes, member } => self.begin_large(lane, bytes, member)?,
+            Part::Slice(bytes) => self.take_slice(bytes)?,
+            Part::End { bytes, md5 } => self.end_large(bytes, md5)?,
             Part::Abort => self.abort_large()?,
+            Part::EndOfLane => {
+                if let Lane::Volume(id) = lane {
+                    self.end(id)?;
+                }
+            }
         }
+        self.commit_ended(Wait::No)?;
         if self.large.is_none() {
             self.checkpoint_if_due()?;
         }
@@ -184,303 +168,276 @@ impl<'a> VolumeWriter<'a> {
         Ok(())
     }
 
-    fn take_members(&mut self, bytes: Vec<u8>, members: Vec<Packed>) -> Result<(), ArchiveError> {
-        let mut pending = Pending {
-            bytes,
-            start: 0,
-            end: 0,
-        };
+    fn take_members(
+        &mut self,
+        lane: Lane,
+        bytes: Vec<u8>,
+        members: Vec<Packed>,
+    ) -> Result<(), ArchiveError> {
+        let mut run = Run::new(bytes);
         for packed in members {
+            let id = self.volume_for(lane, &packed, &mut run)?;
+            run.volume = Some(id);
+            let Some(volume) = self.open.get_mut(&id) else {
+                continue;
+            };
             let len = usize::try_from(packed.len)
                 .map_err(|error| ArchiveError::Output(std::io::Error::other(error)))?;
-            let ahead = (pending.end - pending.start) as u64;
-            if !self.fits(&packed, ahead) {
-                self.flush(&mut pending)?;
-                self.seal()?;
-            }
-            self.open_volume()?;
-            let identity = packed
-                .several_names
-                .as_ref()
-                .map(|several| several.identity);
-            let link = packed
-                .several_names
-                .as_ref()
-                .and_then(|several| self.as_hard_link(several));
+            let link = volume.as_hard_link(packed.several_names.as_deref());
+            let offset = volume.offset() + run.len();
             match (link, &packed.several_names) {
                 (Some(header), Some(several)) => {
-                    self.flush(&mut pending)?;
-                    let offset = self.offset();
-                    self.append(header)?;
-                    pending.start += several.header_len;
-                    pending.end += len;
-                    self.flush(&mut pending)?;
-                    self.observer.advanced(1, packed.size);
-                    self.push_row(row_of(packed, offset), identity);
+                    if let Some(bytes) = run.take() {
+                        volume.append(self.folder, bytes)?;
+                    }
+                    volume.append(self.folder, header)?;
+                    run.skip(several.header_len);
+                    run.end += len - several.header_len;
                 }
-                _ => {
-                    let offset = self.offset() + (pending.end - pending.start) as u64;
-                    pending.end += len;
-                    self.observer.advanced(1, packed.size);
-                    self.push_row(row_of(packed, offset), identity);
-                }
+                _ => run.end += len,
             }
+            self.observer.advanced(1, packed.size);
+            let row = volume.push_row(packed, offset);
+            self.written.count(self.observer, row);
         }
-        self.flush(&mut pending)
+        self.flush(&mut run)
     }
 
-    fn begin_large(&mut self, bytes: Vec<u8>, member: Packed) -> Result<(), ArchiveError> {
-        if !self.fits(&member, 0) {
-            self.seal()?;
+    /// Returns the volume that a member goes to, begun if need be.
+    fn volume_for(
+        &mut self,
+        lane: Lane,
+        packed: &Packed,
+        run: &mut Run,
+    ) -> Result<VolumeId, ArchiveError> {
+        let cutter = self.options.cutter;
+        if let Lane::Volume(id) = lane {
+            match self.open.get(&id) {
+                Some(volume) if !volume.fits(cutter, packed, run.ahead_of(id)) => {}
+                Some(_) => return self.turn_to(id, run),
+                None => return self.begin(id),
+            }
         }
-        let volume = self.open_volume()?;
-        volume.hasher.mark();
-        let offset = volume.offset;
-        let identity = member
-            .several_names
-            .as_ref()
-            .map(|several| several.identity);
-        let link = member
-            .several_names
-            .as_ref()
-            .and_then(|several| self.as_hard_link(several));
-        self.append(link.unwrap_or(bytes))?;
-        self.large = Some(LargeMember {
-            row: row_of(member, offset),
-            identity,
+        if let Some(id) = self.free
+            && let Some(volume) = self.open.get(&id)
+        {
+            if volume.fits(cutter, packed, run.ahead_of(id)) {
+                return self.turn_to(id, run);
+            }
+            self.flush(run)?;
+            self.end(id)?;
+        }
+        self.flush(run)?;
+        let id = self.next;
+        self.next = VolumeId(id.0 + 1);
+        self.order.push_back(id);
+        self.free = Some(id);
+        self.begin(id)
+    }
+
+    /// What is ahead of a member in its batch goes to its own volume first.
+    fn turn_to(&mut self, id: VolumeId, run: &mut Run) -> Result<VolumeId, ArchiveError> {
+        if run.volume != Some(id) {
+            self.flush(run)?;
+        }
+        Ok(id)
+    }
+
+    fn begin(&mut self, id: VolumeId) -> Result<VolumeId, ArchiveError> {
+        let hasher = self.new_hasher();
+        let volume = OpenVolume::create(self.folder, id, hasher)?;
+        self.open.insert(id, volume);
+        Ok(id)
+    }
+
+    fn new_hasher(&self) -> VolumeHasher {
+        if self.options.takes_md5 {
+            self.hashing.begin()
+        } else {
+            self.hashing.none()
+        }
+    }
+
+    fn flush(&mut self, run: &mut Run) -> Result<(), ArchiveError> {
+        let volume = run.volume.and_then(|id| self.open.get_mut(&id));
+        match (run.take(), volume) {
+            (Some(bytes), Some(volume)) => volume.append(self.folder, bytes),
+            _ => Ok(()),
+        }
+    }
+
+    fn begin_large(
+        &mut self,
+        lane: Lane,
+        bytes: Vec<u8>,
+        member: Packed,
+    ) -> Result<(), ArchiveError> {
+        let id = self.volume_for(lane, &member, &mut Run::new(Vec::new()))?;
+        self.large = Some(Arriving {
+            volume: id,
             told: 0,
         });
-        Ok(())
-    }
-
-    fn tell_slice(&mut self, bytes: u64) {
-        if let Some(large) = &mut self.large {
-            large.told += bytes;
-            self.observer.advanced(0, bytes);
+        match self.open.get_mut(&id) {
+            Some(volume) => volume.begin_large(self.folder, bytes, member),
+            None => Ok(()),
         }
     }
 
-    fn end_large(&mut self, md5: [u8; 16]) {
-        if let Some(LargeMember {
-            mut row,
-            identity,
-            told,
-        }) = self.large.take()
-        {
-            row.md5 = Some(md5);
-            self.observer.advanced(1, row.size.saturating_sub(told));
-            self.push_row(row, identity);
+    fn take_slice(&mut self, bytes: Vec<u8>) -> Result<(), ArchiveError> {
+        let Some(arriving) = &mut self.large else {
+            return Ok(());
+        };
+        let len = bytes.len() as u64;
+        arriving.told += len;
+        self.observer.advanced(0, len);
+        match self.open.get_mut(&arriving.volume) {
+            Some(volume) => volume.append(self.folder, bytes),
+            None => Ok(()),
         }
     }
 
-    /// Takes a member that failed back out of the volume.
-    fn abort_large(&mut self) -> Result<(), ArchiveError> {
-        if let (Some(large), Some(volume)) = (self.large.take(), &mut self.current) {
-            volume.hasher.rewind();
-            volume.offset = large.row.offset;
-            volume.written_back = volume.written_back.min(volume.offset);
-            volume
-                .file
-                .set_len(volume.offset)
-                .context("truncate", self.folder.partial(volume.id))?;
-        }
-        Ok(())
-    }
-
-    fn fits(&self, packed: &Packed, ahead: u64) -> bool {
-        let offset = self.offset() + ahead;
-        self.options.cutter.fits(offset, packed.len, packed.size)
-    }
-
-    fn offset(&self) -> u64 {
-        self.current.as_ref().map_or(0, |volume| volume.offset)
-    }
-
-    /// Encodes the header anew if the file is in this volume already under another name.
-    fn as_hard_link(&self, several: &SeveralNames) -> Option<Vec<u8>> {
-        let first = self.current.as_ref()?.names.get(&several.identity)?;
-        let mut header = several.header.clone();
-        header.kind = Kind::HardLink;
-        header.target.clone_from(first);
-        let mut bytes = Vec::new();
-        // A header that cannot be encoded as a link stays that of a file.
-        encode(&header, Dialect::Zstash, &mut bytes).ok()?;
-        Some(bytes)
-    }
-
-    fn push_row(&mut self, row: PendingRow, identity: Option<FileId>) {
-        self.written.members += 1;
-        self.written.bytes += row.size;
-        self.observer.done(&row.name);
-        if let Some(volume) = &mut self.current {
-            if let Some(identity) = identity {
-                volume
-                    .names
-                    .entry(identity)
-                    .or_insert_with(|| row.name.clone());
+    fn end_large(&mut self, bytes: Vec<u8>, md5: [u8; 16]) -> Result<(), ArchiveError> {
+        let Some(arriving) = self.large.take() else {
+            return Ok(());
+        };
+        if let Some(volume) = self.open.get_mut(&arriving.volume) {
+            volume.append(self.folder, bytes)?;
+            if let Some(row) = volume.end_large(md5) {
+                let rest = row.size.saturating_sub(arriving.told);
+                self.observer.advanced(1, rest);
+                self.written.count(self.observer, row);
             }
-            volume.rows.push(row);
         }
-    }
-
-    fn open_volume(&mut self) -> Result<&mut OpenVolume, ArchiveError> {
-        if self.current.is_none() {
-            let id = self.next;
-            self.next = VolumeId(id.0 + 1);
-            // The marker comes first: a volume without one is not ours.
-            create_new_file(&self.folder.staging(id))?;
-            let file = create_new_file(&self.folder.partial(id))?;
-            let hasher = if self.options.takes_md5 {
-                VolumeHasher::start(None, &self.buffers)
-            } else {
-                None
-            };
-            self.current = Some(OpenVolume {
-                id,
-                file,
-                offset: 0,
-                written_back: 0,
-                hasher: hasher.unwrap_or_else(|| VolumeHasher::none(&self.buffers)),
-                rows: Vec::new(),
-                staging: None,
-                staged_offset: 0,
-                staged_at: Instant::now(),
-                names: HashMap::new(),
-            });
-        }
-        Ok(self.current.as_mut().expect("opened above"))
-    }
-
-    fn flush(&mut self, pending: &mut Pending) -> Result<(), ArchiveError> {
-        let Pending { bytes, start, end } = pending;
-        if start == end {
-            return Ok(());
-        }
-        let run = if *start == 0 && *end == bytes.len() {
-            std::mem::take(bytes)
-        } else {
-            bytes[*start..*end].to_vec()
-        };
-        *start = *end;
-        self.append(run)
-    }
-
-    fn append(&mut self, bytes: Vec<u8>) -> Result<(), ArchiveError> {
-        let Some(volume) = &mut self.current else {
-            return Ok(());
-        };
-        {
-            let _scope = scope!("write volume");
-            write_all_at(&volume.file, &bytes, volume.offset)
-                .context("write", self.folder.partial(volume.id))?;
-        }
-        volume.offset += bytes.len() as u64;
-        if volume.offset - volume.written_back >= WRITEBACK_BYTES {
-            let len = volume.offset - volume.written_back;
-            start_writeback(&volume.file, volume.written_back, len);
-            volume.written_back = volume.offset;
-        }
-        volume.hasher.update(bytes);
         Ok(())
+    }
+
+    fn abort_large(&mut self) -> Result<(), ArchiveError> {
+        let arriving = self.large.take();
+        match arriving.and_then(|arriving| self.open.get_mut(&arriving.volume)) {
+            Some(volume) => volume.abort_large(self.folder),
+            None => Ok(()),
+        }
     }
 
     fn checkpoint_if_due(&mut self) -> Result<(), ArchiveError> {
-        let Some(volume) = &self.current else {
-            return Ok(());
-        };
-        let is_due = volume.offset - volume.staged_offset >= self.options.checkpoint_bytes
-            || volume.staged_at.elapsed() >= self.options.checkpoint_interval
-            || volume.rows.len() >= MOST_ROWS;
+        let (mut bytes, mut rows) = (0, 0);
+        let open = self.open.values().map(OpenVolume::unstaged);
+        let closing = self.ended.values().flatten().map(ClosingVolume::unstaged);
+        for (more_bytes, more_rows) in open.chain(closing) {
+            bytes += more_bytes;
+            rows += more_rows;
+        }
+        let is_due = bytes >= self.options.checkpoint_bytes
+            || self.checkpoint_at.elapsed() >= self.options.checkpoint_interval
+            || rows >= MOST_ROWS;
         if is_due { self.checkpoint() } else { Ok(()) }
     }
 
     /// Makes everything up to here durable, for a later run to go on from.
-    pub(crate) fn checkpoint(&mut self) -> Result<(), ArchiveError> {
+    fn checkpoint(&mut self) -> Result<(), ArchiveError> {
         let _scope = scope!("checkpoint");
-        let Some(volume) = &mut self.current else {
-            return Ok(());
-        };
-        if volume.rows.is_empty() {
-            return Ok(());
-        }
-        volume
-            .file
-            .sync_data()
-            .context("sync", self.folder.partial(volume.id))?;
-        sync_directory(self.folder.path())?;
-        let staging = match &mut volume.staging {
-            Some(staging) => staging,
-            None => {
-                // Takes the place of the empty marker.
-                remove_staging(self.folder, volume.id)?;
-                volume
-                    .staging
-                    .insert(Staging::create(self.folder.staging(volume.id))?)
+        self.commit_ended(Wait::Yes)?;
+        let is_much = self.written.bytes > cached_bytes();
+        for volume in self.open.values_mut() {
+            volume.checkpoint(self.folder, self.run)?;
+            if is_much {
+                volume.drop_cached();
             }
-        };
-        let checkpoint = Checkpoint {
-            run: self.run,
-            volume: volume.id,
-            offset: volume.offset,
-            md5_state: volume.hasher.state().unwrap_or_default(),
-        };
-        staging.record(&checkpoint, volume.rows.iter().map(PendingRow::as_new))?;
-        volume.rows.clear();
-        volume.staged_offset = volume.offset;
-        volume.staged_at = Instant::now();
+        }
+        self.checkpoint_at = Instant::now();
         Ok(())
     }
 
-    /// Ends the volume and commits it; a volume without members vanishes.
-    pub(crate) fn seal(&mut self) -> Result<(), ArchiveError> {
-        let _scope = scope!("seal");
-        let Some(volume) = &self.current else {
-            return Ok(());
-        };
-        if volume.rows.is_empty() && volume.staging.is_none() {
-            return self.discard();
+    /// Ends a volume; one without members vanishes.
+    fn end(&mut self, id: VolumeId) -> Result<(), ArchiveError> {
+        let _scope = scope!("end volume");
+        if self.free == Some(id) {
+            self.free = None;
         }
-        let trailer =
-            usize::try_from(trailer_len(volume.offset)).expect("a trailer is less than 12 KiB");
-        self.append(vec![0; trailer])?;
-        let Some(volume) = self.current.take() else {
-            return Ok(());
+        let closing = match self.open.remove(&id) {
+            Some(volume) if volume.is_empty() => {
+                volume.discard(self.folder)?;
+                if self.order.back() == Some(&id) && self.next.0 == id.0 + 1 {
+                    // Nobody has seen the number.
+                    self.order.pop_back();
+                    self.next = id;
+                    return Ok(());
+                }
+                None
+            }
+            Some(volume) => Some(volume.close(self.folder, self.options.read_only)?),
+            None => None,
         };
-        let OpenVolume {
+        self.ended.insert(id, closing);
+        if self.ended.len() > MOST_CLOSING
+            && self
+                .order
+                .front()
+                .is_some_and(|first| self.ended.contains_key(first))
+        {
+            self.commit_first(Wait::Yes)?;
+        }
+        Ok(())
+    }
+
+    /// Ends all volumes and commits them.
+    pub(crate) fn finish(&mut self) -> Result<(), ArchiveError> {
+        let _scope = scope!("seal");
+        for id in self.order.clone() {
+            if !self.ended.contains_key(&id) {
+                self.end(id)?;
+            }
+        }
+        self.commit_ended(Wait::Yes)
+    }
+
+    /// Commits what is complete, up to the first volume that is not.
+    fn commit_ended(&mut self, wait: Wait) -> Result<(), ArchiveError> {
+        while self.commit_first(wait)? {}
+        Ok(())
+    }
+
+    /// Commits the first volume; false if it is not complete.
+    fn commit_first(&mut self, wait: Wait) -> Result<bool, ArchiveError> {
+        let Some(first) = self.order.front().copied() else {
+            return Ok(false);
+        };
+        match self.ended.get(&first) {
+            None => return Ok(false),
+            Some(Some(closing)) if wait == Wait::No && !closing.is_durable() => return Ok(false),
+            Some(_) => {}
+        }
+        self.order.pop_front();
+        if let Some(closing) = self.ended.remove(&first).flatten() {
+            self.commit(closing)?;
+        }
+        Ok(true)
+    }
+
+    /// Rows go into the transaction while the volume is still on its way to the disk; it ends when the
+    /// volume has its name.
+    fn commit(&mut self, closing: ClosingVolume) -> Result<(), ArchiveError> {
+        let _scope = scope!("commit");
+        let ClosingVolume {
             id,
-            file,
-            offset,
-            hasher,
+            len,
             rows,
             staging,
+            synced,
             ..
-        } = volume;
-        let partial = self.folder.partial(id);
-        if self.options.read_only {
-            let mode = metadata(&file).context("look at", &partial)?.mode;
-            set_mode(&file, mode & !0o222).context("set the mode of", &partial)?;
-        }
-        {
-            let _scope = scope!("sync");
-            file.sync_all().context("sync", &partial)?;
-        }
-        rename_to_new(&partial, &self.folder.volume(id))?;
-        sync_directory(self.folder.path())?;
-        let row = Volume {
-            id,
-            size: offset,
-            md5: hasher.finish(),
+        } = closing;
+        let folder = self.folder;
+        let make_durable = || -> Result<Volume, ArchiveError> {
+            let md5 = join(synced)?;
+            rename_to_new(&folder.partial(id), &folder.volume(id))?;
+            sync_directory(folder.path())?;
+            Ok(Volume { id, size: len, md5 })
         };
-        {
-            let _scope = scope!("commit");
-            self.index.commit_volume(
-                &row,
-                rows.iter().map(PendingRow::as_new),
-                staging.as_ref(),
-            )?;
-        }
+        let rows = rows.iter().map(PendingRow::as_new);
+        self.index
+            .commit_volume_when(id, rows, staging.as_ref(), make_durable)?;
         drop(staging);
-        remove_staging(self.folder, id)?;
+        remove_staging(folder, id)?;
         self.written.volumes += 1;
         Ok(())
     }
@@ -490,50 +447,94 @@ impl<'a> VolumeWriter<'a> {
     /// The error that led here is the one to tell; what fails here is met again by the next run.
     pub(crate) fn abandon(&mut self, error: &ArchiveError) {
         if matches!(error, ArchiveError::Interrupted) {
-            let _ = self.abort_large().and_then(|()| self.checkpoint());
+            let _ = self.keep();
         }
-        self.current = None;
-        if let Ok(Some((checkpoint, _))) = recover(self.folder, self.index, Some(self.run)) {
+        self.open.clear();
+        for closing in std::mem::take(&mut self.ended).into_values().flatten() {
+            let _ = join(closing.synced);
+        }
+        for leftover in recover(self.folder, self.index, Some(self.run)).unwrap_or_default() {
             // On a full disk, what is not durable need not take room.
+            let (checkpoint, _) = leftover;
             let partial = open_read_write(&self.folder.partial(checkpoint.volume));
             let _ = partial.map(|file| file.set_len(checkpoint.offset));
         }
     }
 
-    fn discard(&mut self) -> Result<(), ArchiveError> {
-        if let Some(volume) = self.current.take() {
-            remove_unfinished(self.folder, volume.id)?;
-            self.next = volume.id;
+    /// Makes durable what is there.
+    fn keep(&mut self) -> Result<(), ArchiveError> {
+        self.abort_large()?;
+        self.commit_ended(Wait::Yes)?;
+        for closing in std::mem::take(&mut self.ended).into_values().flatten() {
+            closing.stage(self.folder, self.run)?;
         }
-        Ok(())
+        self.checkpoint()
     }
+}
+
+impl Written {
+    fn count(&mut self, observer: &dyn Observer, row: &PendingRow) {
+        self.members += 1;
+        self.bytes += row.size;
+        observer.done(&row.name);
+    }
+}
+
+/// Whether to wait for a volume that is not durable yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wait {
+    Yes,
+    No,
 }
 
 /// Bytes of a batch that are in order but not yet written.
-struct Pending {
+struct Run {
     bytes: Vec<u8>,
     start: usize,
     end: usize,
+    /// Where they go.
+    volume: Option<VolumeId>,
 }
 
-impl PendingRow {
-    fn as_new(&self) -> NewRow<'_> {
-        NewRow {
-            name: &self.name,
-            size: self.size,
-            mtime: self.mtime,
-            md5: self.md5,
-            offset: self.offset,
+impl Run {
+    fn new(bytes: Vec<u8>) -> Self {
+        Self {
+            bytes,
+            start: 0,
+            end: 0,
+            volume: None,
         }
     }
-}
 
-fn row_of(packed: Packed, offset: u64) -> PendingRow {
-    PendingRow {
-        name: packed.name,
-        size: packed.size,
-        mtime: packed.mtime,
-        md5: packed.md5,
-        offset,
+    fn len(&self) -> u64 {
+        (self.end - self.start) as u64
+    }
+
+    /// Bytes that come before the next member in a volume.
+    fn ahead_of(&self, volume: VolumeId) -> u64 {
+        if self.volume == Some(volume) {
+            self.len()
+        } else {
+            0
+        }
+    }
+
+    /// Passes over bytes that are not written.
+    fn skip(&mut self, len: usize) {
+        self.start += len;
+        self.end += len;
+    }
+
+    /// Takes out what is ready; without copying if that is all.
+    fn take(&mut self) -> Option<Vec<u8>> {
+        let (start, end) = (self.start, self.end);
+        self.start = end;
+        if start == end {
+            None
+        } else if start == 0 && end == self.bytes.len() {
+            Some(std::mem::take(&mut self.bytes))
+        } else {
+            Some(self.bytes[start..end].to_vec())
+        }
     }
 }

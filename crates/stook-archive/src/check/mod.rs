@@ -26,7 +26,7 @@ use crate::ArchiveError;
 use crate::batch::{RowBatch, Volumes, Window, for_each_batch, is_stooks};
 use crate::extract::{is_match, require_matches};
 use crate::folder::Folder;
-use crate::hasher::VolumeHasher;
+use crate::hasher::{Hashing, wait_for};
 use crate::observer::{Damage, Observer, Tally};
 use reading::Reading;
 
@@ -117,9 +117,16 @@ fn check_members(
         .observer
         .phase("check", Some(selection.len()), Some(selection.bytes()));
     let _scope = scope!("check");
-    for_each_batch("check", index, &selection, options.jobs, |batch| {
-        checker.check_batch(&batch);
-    })
+    for_each_batch(
+        "check",
+        index,
+        &selection,
+        &checker.volumes,
+        options.jobs,
+        |batch| {
+            checker.check_batch(&batch);
+        },
+    )
 }
 
 fn check_volumes(
@@ -237,9 +244,7 @@ impl Checker<'_> {
         };
         match Window::of(batch, &file) {
             Ok(window) => {
-                for row in &batch.rows {
-                    reading.check_row(row, &window);
-                }
+                reading.check_members(&batch.rows, &window);
             }
             Err(error) => {
                 reading.unreadable(batch.rows.first().map_or(0, |row| row.offset), &error);
@@ -298,12 +303,13 @@ impl Checker<'_> {
         let expected = record
             .and_then(|record| record.md5)
             .filter(|_| options.whole_volumes || !reading.is_stooks);
-        let buffers = std::sync::Arc::default();
-        let hasher = expected
-            .and_then(|_| VolumeHasher::start(None, &buffers))
-            .unwrap_or_else(|| VolumeHasher::none(&buffers));
+        let hashing = Hashing::start(&std::sync::Arc::default());
+        let hasher = match expected {
+            Some(_) => hashing.begin(),
+            None => hashing.none(),
+        };
         reading.check_sections(index, volume, len, options.jobs, &hasher)?;
-        let found = hasher.finish();
+        let found = wait_for(hasher.finish());
         if found.is_some() && found != expected && !self.observer.is_interrupted() {
             self.damaged(
                 id,

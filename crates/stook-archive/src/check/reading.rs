@@ -10,7 +10,7 @@ use stook_index::{Index, IndexError, Row, VolumeId};
 use stook_pool::{Jobs, Output, Weight};
 use stook_sys::metadata;
 use stook_timers::scope;
-use stook_volume::{BLOCK, HeaderCheck, RECORD};
+use stook_volume::{BLOCK, HeaderCheck, Member, RECORD};
 
 use super::pieces::{MemberCheck, RestCheck};
 use super::{Checker, KnownVolume};
@@ -165,16 +165,35 @@ impl Reading<'_> {
     /// Checks the members of a section; returns where the last one ends, if that is known.
     fn check_rows(&self, section: &Section, window: &Window<'_>) -> Option<u64> {
         let mut expected = Some(section.start);
-        for row in &section.rows {
+        for (row, end) in section
+            .rows
+            .iter()
+            .zip(self.check_members(&section.rows, window))
+        {
             self.judge_place(row, expected);
-            expected = self.check_row(row, window);
+            expected = end;
         }
         expected
     }
 
-    /// Checks one member; returns where it ends.
-    pub(super) fn check_row(&self, row: &Row, window: &Window<'_>) -> Option<u64> {
-        let member = match window.member(row.offset) {
+    /// Checks members by themselves; returns where each ends.
+    pub(super) fn check_members(&self, rows: &[Row], window: &Window<'_>) -> Vec<Option<u64>> {
+        let members = rows.iter().map(|row| window.member(row.offset));
+        let members: Vec<Result<Member, String>> = members.collect();
+        let md5s = window.md5s(members.iter().map(|member| member.as_ref().ok()));
+        let checked = rows.iter().zip(members).zip(md5s);
+        let end = |((row, member), md5)| self.check_member(row, member, md5, window);
+        checked.map(end).collect()
+    }
+
+    fn check_member(
+        &self,
+        row: &Row,
+        member: Result<Member, String>,
+        md5: Option<[u8; 16]>,
+        window: &Window<'_>,
+    ) -> Option<u64> {
+        let member = match member {
             Ok(member) => member,
             Err(what) => {
                 self.row_damaged(row, what);
@@ -183,7 +202,11 @@ impl Reading<'_> {
         };
         let end = member.end;
         let mut check = MemberCheck::new(row, member);
-        let content = check.member.data_offset..end;
+        let mut content = check.member.data_offset..end;
+        if let Some(md5) = md5 {
+            content.start += check.member.data_len;
+            check.know(md5);
+        }
         let result = window.stretch(content.start, content.end, |offset, bytes| {
             check.take(offset, bytes);
         });

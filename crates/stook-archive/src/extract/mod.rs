@@ -27,6 +27,7 @@ use stook_volume::{Header, Member};
 use crate::ArchiveError;
 use crate::batch::{ContentMd5, RowBatch, Volumes, Window, disagreement, for_each_batch};
 use crate::folder::Folder;
+use crate::memory::crew;
 use crate::observer::{Failure, Observer, Tally, sys_failure};
 use target::{LastParent, Outcome, Target, TargetOptions};
 
@@ -102,6 +103,7 @@ pub fn extract(
     };
     let extractor = Extractor {
         target: Target::open(into, target_options)?,
+        jobs: options.jobs,
         volumes: Volumes::new(&folder),
         observer: Tally::new(observer),
         linked: Mutex::default(),
@@ -110,9 +112,16 @@ pub fn extract(
         unchanged: AtomicU64::new(0),
     };
     let _scope = scope!("extract");
-    for_each_batch("extract", &mut index, &selection, options.jobs, |batch| {
-        extractor.extract(&batch);
-    })?;
+    for_each_batch(
+        "extract",
+        &mut index,
+        &selection,
+        &extractor.volumes,
+        options.jobs,
+        |batch| {
+            extractor.extract(&batch);
+        },
+    )?;
     if observer.is_interrupted() {
         // Directories keep modes that let the next run go on.
         return Err(ArchiveError::Interrupted);
@@ -172,6 +181,7 @@ pub(crate) fn require_matches(
 
 struct Extractor<'a> {
     target: Target,
+    jobs: Jobs,
     volumes: Volumes<'a>,
     observer: Tally<'a>,
     /// Members that share their file with an earlier name; they come last.
@@ -198,8 +208,12 @@ impl Extractor<'_> {
             }
         };
         let mut last = LastParent::default();
-        for row in &batch.rows {
-            let result = self.extract_row(row, &window, &mut last);
+        let members = batch.rows.iter().map(|row| read_member(row, &window));
+        let members: Vec<Result<Member, Failure>> = members.collect();
+        let md5s = window.md5s(members.iter().map(|member| member.as_ref().ok()));
+        for ((row, member), md5) in batch.rows.iter().zip(members).zip(md5s) {
+            let result =
+                member.and_then(|member| self.extract_row(row, member, md5, &window, &mut last));
             if self.observer.is_interrupted() {
                 return;
             }
@@ -220,10 +234,11 @@ impl Extractor<'_> {
     fn extract_row(
         &self,
         row: &Row,
+        member: Member,
+        md5: Option<[u8; 16]>,
         window: &Window<'_>,
         last: &mut LastParent,
     ) -> Result<(), Failure> {
-        let member = read_member(row, window)?;
         if member.header.link.is_some() {
             self.linked
                 .lock()
@@ -231,21 +246,25 @@ impl Extractor<'_> {
                 .push((row.clone(), member.header));
             return Ok(());
         }
-        self.place(row, &member, window, last)
+        self.place(row, &member, md5, window, last)
     }
 
     fn place(
         &self,
         row: &Row,
         member: &Member,
+        md5: Option<[u8; 16]>,
         window: &Window<'_>,
         last: &mut LastParent,
     ) -> Result<(), Failure> {
         let header = &member.header;
         let outcome = if header.kind.has_content() {
-            self.target.place_file(header, row.mtime, last, |file| {
-                write_content(file, row, member, window, &self.observer)
-            })
+            self.target
+                .place_file(header, row.mtime, last, |file| match md5.zip(row.md5) {
+                    Some((found, expected)) if found != expected => Err(ContentError::WrongMd5),
+                    Some(_) => write_small(file, member, window),
+                    None => write_content(file, row, member, window, &self.observer),
+                })
         } else {
             self.target.place_other(header, last)
         };
@@ -278,9 +297,9 @@ impl Extractor<'_> {
                 self.observer.failed(&failure);
             }
         }
-        for failure in self.target.finish_directories() {
-            self.observer.failed(&failure);
-        }
+        let crew = crew("finish directories", self.jobs);
+        self.target
+            .finish_directories(&crew, |failure| self.observer.failed(failure));
         Ok(())
     }
 
@@ -310,7 +329,7 @@ impl Extractor<'_> {
         let window =
             Window::of(&batch, &file).map_err(|error| Failure::io("read", &row.name, &error))?;
         let member = read_member(row, &window)?;
-        self.place(row, &member, &window, &mut LastParent::default())?;
+        self.place(row, &member, None, &window, &mut LastParent::default())?;
         self.target.remember_first(header);
         contents.insert(row.name.clone(), row.md5);
         Ok(())
@@ -369,6 +388,14 @@ fn timestamp(mtime: Mtime) -> Timestamp {
         seconds: mtime.0.div_euclid(1_000_000),
         nanoseconds: u32::try_from(microseconds * 1000).expect("less than a second"),
     }
+}
+
+/// Writes the content of a member that lies in the window, and whose MD5 is right.
+fn write_small(file: &File, member: &Member, window: &Window<'_>) -> Result<(), ContentError> {
+    let _scope = scope!("write");
+    window.content(member, |offset, bytes| {
+        stook_sys::write_all_at(file, bytes, offset).map_err(ContentError::Write)
+    })
 }
 
 /// Writes the content of a member, holes left out; an error of its MD5 is an error of the file.

@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use stook_index::Mtime;
+use stook_pool::Crew;
 use stook_sys::{
     Directory, FileKind, Links, Metadata, Owners, SysError, is_root, set_mode, set_mtime,
     set_owner, set_xattr,
@@ -47,7 +48,30 @@ pub(super) struct Target {
 
 /// The directory that was opened last: consecutive members are mostly in the same one.
 #[derive(Debug, Default)]
-pub(super) struct LastParent(Option<(Vec<u8>, Directory)>);
+pub(super) struct LastParent(Option<Parent>);
+
+#[derive(Debug)]
+struct Parent {
+    path: Vec<u8>,
+    directory: Directory,
+    new_files: NewFiles,
+}
+
+/// What new files of a directory are like, as seen on one: their group may come from the directory, their
+/// mode from a default access control list. What is right from the start need not be set.
+#[derive(Debug, Clone, Copy, Default)]
+struct NewFiles {
+    owner: Option<(u32, u32)>,
+    /// A mode that a file gets as it was asked for.
+    exact_mode: Option<u32>,
+}
+
+/// What a new file needs not be given any more.
+#[derive(Debug, Clone, Copy, Default)]
+struct Given {
+    owner: bool,
+    mode: bool,
+}
 
 /// What became of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,17 +109,18 @@ impl Target {
         let fail = |operation| move |error: io::Error| Failure::io(operation, &header.name, &error);
         let created = {
             let _scope = scope!("create");
-            parent.create_file(&name, 0o600)
+            self.create(parent, &name, header)
         };
+        let parent = &parent.directory;
         match created {
-            Ok(file) => {
+            Ok((file, given)) => {
                 let filled = fill_file(&file, header, fill);
                 if filled.is_err() {
                     // What is half done must not stay; the failure to tell is the first one.
                     let _ = parent.remove(&name);
                 }
                 filled
-                    .and_then(|()| self.set_metadata(&file, header))
+                    .and_then(|()| self.set_metadata(&file, header, given))
                     .map(|()| Outcome::Written)
             }
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
@@ -108,7 +133,7 @@ impl Target {
                 self.require_replaceable(header, &there)?;
                 let (temporary, file) = self.create_temporary(parent).map_err(fail("create"))?;
                 let replaced = fill_file(&file, header, fill).and_then(|()| {
-                    let metadata = self.set_metadata(&file, header);
+                    let metadata = self.set_metadata(&file, header, Given::default());
                     parent.rename(&temporary, &name).map_err(fail("replace"))?;
                     Ok(metadata)
                 });
@@ -121,16 +146,57 @@ impl Target {
         }
     }
 
+    /// Creates a file, with its mode at once if it belongs to its owner from the start.
+    ///
+    /// # Cost
+    /// One system call; a second one for the first two files of a directory, to see what they are like.
+    fn create(
+        &self,
+        parent: &mut Parent,
+        name: &[u8],
+        header: &Header,
+    ) -> io::Result<(File, Given)> {
+        let mode = self.mode_of(header);
+        let seen = parent.new_files;
+        let owner = self.owner_of(header);
+        // Nobody else may read it before it belongs to its owner.
+        let has_owner = owner.is_none() || owner == seen.owner;
+        let is_plain = mode & !0o777 == 0 && header.xattrs.is_empty();
+        if !has_owner || !is_plain {
+            let file = parent.directory.create_file(name, 0o600)?;
+            if seen.owner.is_none() {
+                let found = stook_sys::metadata(&file)?;
+                parent.new_files.owner = Some((found.uid, found.gid));
+            }
+            let owner = has_owner || owner == parent.new_files.owner;
+            return Ok((file, Given { owner, mode: false }));
+        }
+        let file = parent.directory.create_file(name, mode)?;
+        if seen.exact_mode != Some(mode) && stook_sys::metadata(&file)?.mode == mode {
+            parent.new_files.exact_mode = Some(mode);
+        }
+        let given = Given {
+            owner: true,
+            mode: parent.new_files.exact_mode == Some(mode),
+        };
+        Ok((file, given))
+    }
+
     /// Sets all that can be set, and returns the first failure: the content is there and stays.
     ///
     /// The order matters: a change of owner clears the set-id bits, and every change touches the time.
-    fn set_metadata(&self, file: &File, header: &Header) -> Result<(), Failure> {
+    fn set_metadata(&self, file: &File, header: &Header, given: Given) -> Result<(), Failure> {
         let _scope = scope!("metadata");
-        let owner = self
-            .owner_of(header)
-            .map_or(Ok(()), |(uid, gid)| set_owner(file, uid, gid));
+        let owner = match self.owner_of(header) {
+            Some((uid, gid)) if !given.owner => set_owner(file, uid, gid),
+            _ => Ok(()),
+        };
         let xattrs = self.set_xattrs(header, |name, value| set_xattr(file, name, value));
-        let mode = set_mode(file, self.mode_of(header));
+        let mode = if given.mode {
+            Ok(())
+        } else {
+            set_mode(file, self.mode_of(header))
+        };
         let time = set_mtime(file, header.mtime);
         let all = owner.and(xattrs).and(mode).and(time);
         all.map_err(|error| Failure::io("set the metadata of", &header.name, &error))
@@ -202,6 +268,7 @@ impl Target {
 
     fn place_directory(&self, header: &Header, last: &mut LastParent) -> Result<Outcome, Failure> {
         let (parent, name) = self.parent_of(header, last)?;
+        let parent = &parent.directory;
         let outcome = match parent.create_directory(&name, 0o700) {
             Ok(()) => Outcome::Written,
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
@@ -233,6 +300,7 @@ impl Target {
     /// A link, fifo or device: made under a temporary name if the real one is taken.
     fn place_node(&self, header: &Header, last: &mut LastParent) -> Result<Outcome, Failure> {
         let (parent, name) = self.parent_of(header, last)?;
+        let parent = &parent.directory;
         let fail = |operation| move |error: io::Error| Failure::io(operation, &header.name, &error);
         match make_node(parent, &name, header) {
             Ok(()) => {
@@ -306,6 +374,7 @@ impl Target {
         }
         let mut last = LastParent::default();
         let (parent, name) = self.parent_of(header, &mut last)?;
+        let parent = &parent.directory;
         match first_parent.hard_link(first_name, parent, &name) {
             Ok(()) => Ok(Some(Outcome::Written)),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
@@ -337,18 +406,19 @@ impl Target {
         }
     }
 
-    /// Sets modes, owners and times of the directories, those below before those above.
-    pub(super) fn finish_directories(&self) -> Vec<Failure> {
+    /// Sets modes, owners and times of the directories, those below before those above: what is above may
+    /// lose the permission to go down.
+    pub(super) fn finish_directories(&self, crew: &Crew, failed: impl Fn(&Failure) + Sync) {
+        let depth = |header: &Header| header.name.iter().filter(|&&byte| byte == b'/').count();
         let mut directories = std::mem::take(&mut *lock(&self.directories));
-        directories.sort_unstable_by(|a, b| b.name.cmp(&a.name));
-        let finish = |header: &Header| {
-            self.finish_directory(header)
-                .map_err(|error| Failure::io("set the metadata of", &header.name, &error))
-        };
-        directories
-            .iter()
-            .filter_map(|header| finish(header).err())
-            .collect()
+        directories.sort_by_cached_key(|header| std::cmp::Reverse(depth(header)));
+        for level in directories.chunk_by(|a, b| depth(a) == depth(b)) {
+            crew.for_each(level.iter(), |header| {
+                if let Err(error) = self.finish_directory(header) {
+                    failed(&Failure::io("set the metadata of", &header.name, &error));
+                }
+            });
+        }
     }
 
     fn finish_directory(&self, header: &Header) -> io::Result<()> {
@@ -384,22 +454,25 @@ impl Target {
         &self,
         header: &Header,
         last: &'l mut LastParent,
-    ) -> Result<(&'l Directory, Vec<u8>), Failure> {
+    ) -> Result<(&'l mut Parent, Vec<u8>), Failure> {
         let path = safe_path(&header.name)
             .map_err(|cause| Failure::new("extract", &header.name, cause))?;
         let (parent, name) = split(&path);
-        let reused = last.0.take().filter(|(path, _)| path == parent);
+        let reused = last.0.take().filter(|last| last.path == parent);
         let opened = match reused {
             Some(reused) => reused,
             None => {
                 let directory = self
                     .ensure(parent)
                     .map_err(|error| Failure::io("open the directory of", &header.name, &error))?;
-                (parent.to_vec(), directory)
+                Parent {
+                    path: parent.to_vec(),
+                    directory,
+                    new_files: NewFiles::default(),
+                }
             }
         };
-        let (_, directory) = last.0.insert(opened);
-        Ok((directory, name.to_vec()))
+        Ok((last.0.insert(opened), name.to_vec()))
     }
 
     fn beneath(&self, path: &[u8]) -> io::Result<Directory> {

@@ -124,6 +124,5 @@ fn pad(bytes: &mut Vec<u8>, len: u64) {
 }
 
 fn md5(bytes: &[u8]) -> [u8; 16] {
-    use md5::{Digest, Md5};
-    Md5::digest(bytes).into()
+    stook_md5::md5_many(&[bytes])[0]
 }

@@ -1,0 +1,123 @@
+//! Which members go into which volume, and in which order workers take them.
+//!
+//! ```text
+//!   plan, in archive order:   a b c d | e f g h | i j k l | m n
+//!   volumes:                     3        4         5        6
+//!   workers take batches of:  3 4 5 6 3 4 5 6 3 4 5 3 4 5
+//! ```
+//! The MD5 of a volume is one serial stream of about 0.8 GB/s. Where there are several volumes, as many as
+//! [`MOST_ACTIVE`] are built at a time, so that their streams run side by side. What a volume holds
+//! follows from the plan alone, never from who is faster.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use stook_index::VolumeId;
+use stook_sys::Owners;
+use stook_volume::member_len;
+
+use crate::plan::{Batch, Cutter, Place, Plan, content_len, header_of};
+
+/// Volumes built at a time: their MD5s fill the lanes of an AVX2 register.
+const MOST_ACTIVE: usize = 8;
+
+/// Where members are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lane {
+    /// This volume.
+    Volume(VolumeId),
+    /// Whatever volume comes next: there is only one at a time, and its end is found while writing.
+    Free,
+}
+
+impl Lane {
+    /// Returns the volume; None for the free lane.
+    pub(crate) fn volume(self) -> Option<VolumeId> {
+        match self {
+            Self::Volume(id) => Some(id),
+            Self::Free => None,
+        }
+    }
+}
+
+/// Consecutive members for one lane.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stretch {
+    pub(crate) lane: Lane,
+    start: Place,
+    pub(crate) members: usize,
+    /// Length of the volume without its trailer, as far as metadata tells it.
+    pub(crate) len: u64,
+}
+
+/// Returns everything as one stretch.
+pub(crate) fn in_sequence(plan: &Plan) -> Vec<Stretch> {
+    let stretch = plan.places().next().map(|start| Stretch {
+        lane: Lane::Free,
+        start,
+        members: usize::try_from(plan.members).unwrap_or(usize::MAX),
+        len: 0,
+    });
+    stretch.into_iter().collect()
+}
+
+/// Cuts the plan into volumes of the given numbers. `begun` volumes hold so many bytes already.
+pub(crate) fn cut(
+    plan: &Plan,
+    cutter: Cutter,
+    owners: &Owners,
+    ids: impl IntoIterator<Item = VolumeId>,
+    begun: &BTreeMap<VolumeId, u64>,
+) -> Vec<Stretch> {
+    let mut ids = ids.into_iter();
+    let mut stretches: Vec<Stretch> = Vec::new();
+    for start in plan.places() {
+        let member = plan.member(start);
+        let len = member_len(&header_of(&member, owners, cutter.dialect), cutter.dialect);
+        let content = content_len(&member.metadata);
+        if let Some(last) = stretches.last_mut()
+            && cutter.fits(last.len, len, content)
+        {
+            last.members += 1;
+            last.len += len;
+            continue;
+        }
+        // A volume that was begun may have no room for even one.
+        let next = ids.by_ref().find_map(|id| {
+            let held = begun.get(&id).copied().unwrap_or(0);
+            cutter.fits(held, len, content).then_some((id, held))
+        });
+        let Some((id, held)) = next else { break };
+        stretches.push(Stretch {
+            lane: Lane::Volume(id),
+            start,
+            members: 1,
+            len: held + len,
+        });
+    }
+    stretches
+}
+
+/// Returns the work in order: stretches side by side, each closed by an empty batch.
+pub(crate) fn batches<'p>(
+    plan: &'p Plan,
+    stretches: &'p [Stretch],
+) -> impl Iterator<Item = Batch> + Send + use<'p> {
+    let mut waiting = stretches.iter();
+    let mut active = VecDeque::new();
+    std::iter::from_fn(move || {
+        while active.len() < MOST_ACTIVE
+            && let Some(stretch) = waiting.next()
+        {
+            let batches = plan.batches(stretch.start, stretch.members, stretch.lane);
+            active.push_back((stretch.lane, batches));
+        }
+        let (lane, mut batches) = active.pop_front()?;
+        match batches.next() {
+            Some(batch) => {
+                active.push_back((lane, batches));
+                Some(batch)
+            }
+            None => Some(Batch::end_of(lane)),
+        }
+    })
+}

@@ -1,0 +1,353 @@
+//! One volume while it is being written: its bytes, its rows, its checkpoints.
+//!
+//! `000003.rows.partial` exists from the first byte of a volume until its commit: whoever finds one knows
+//! that the volume is stook's own and unfinished, also if it was renamed already, and how much of it
+//! can be kept. It knows nothing of the index or of other volumes: see `writer.rs`.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::thread::JoinHandle;
+
+use stook_index::{Checkpoint, Mtime, NewRow, RunId, Staging, VolumeId};
+use stook_sys::{
+    Context, FileId, SysError, create_new_file, drop_cached, metadata, open_read_write, set_mode,
+    start_writeback, sync_directory, write_all_at,
+};
+use stook_timers::scope;
+use stook_volume::{Dialect, Kind, encode, trailer_len};
+
+use crate::ArchiveError;
+use crate::folder::Folder;
+use crate::hasher::{Answer, VolumeHasher, wait_for};
+use crate::pack::{Packed, SeveralNames};
+use crate::plan::Cutter;
+use crate::recovery::{Leftover, remove_staging, remove_unfinished};
+
+/// Bytes after which the disk is told to begin writing.
+const WRITEBACK_BYTES: u64 = 32 << 20;
+
+pub(crate) struct OpenVolume {
+    pub(crate) id: VolumeId,
+    file: File,
+    offset: u64,
+    /// Up to where the disk has been told to write.
+    written_back: u64,
+    hasher: VolumeHasher,
+    rows: Vec<PendingRow>,
+    staging: Option<Staging>,
+    staged_offset: u64,
+    /// First names of files with several, in zstash's dialect.
+    names: HashMap<FileId, Vec<u8>>,
+    /// The large member whose slices are arriving.
+    large: Option<LargeMember>,
+}
+
+pub(crate) struct PendingRow {
+    pub(crate) name: Vec<u8>,
+    pub(crate) size: u64,
+    mtime: Mtime,
+    md5: Option<[u8; 16]>,
+    offset: u64,
+}
+
+struct LargeMember {
+    row: PendingRow,
+    identity: Option<FileId>,
+}
+
+impl OpenVolume {
+    pub(crate) fn create(
+        folder: &Folder,
+        id: VolumeId,
+        hasher: VolumeHasher,
+    ) -> Result<Self, ArchiveError> {
+        // The marker comes first: a volume without one is not ours.
+        create_new_file(&folder.staging(id))?;
+        let file = create_new_file(&folder.partial(id))?;
+        Ok(Self::new(id, file, hasher))
+    }
+
+    fn new(id: VolumeId, file: File, hasher: VolumeHasher) -> Self {
+        Self {
+            id,
+            file,
+            offset: 0,
+            written_back: 0,
+            hasher,
+            rows: Vec::new(),
+            staging: None,
+            staged_offset: 0,
+            names: HashMap::new(),
+            large: None,
+        }
+    }
+
+    /// Goes on with a volume that an interrupted run left.
+    pub(crate) fn resume(
+        folder: &Folder,
+        leftover: Leftover,
+        hasher: VolumeHasher,
+    ) -> Result<Self, ArchiveError> {
+        let Leftover {
+            checkpoint,
+            staging,
+            names,
+        } = leftover;
+        let path = folder.partial(checkpoint.volume);
+        let file = open_read_write(&path)?;
+        file.set_len(checkpoint.offset).context("truncate", &path)?;
+        Ok(Self {
+            offset: checkpoint.offset,
+            written_back: checkpoint.offset,
+            staging: Some(staging),
+            staged_offset: checkpoint.offset,
+            names,
+            ..Self::new(checkpoint.volume, file, hasher)
+        })
+    }
+
+    pub(crate) fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Bytes and rows that a kill would lose now.
+    pub(crate) fn unstaged(&self) -> (u64, usize) {
+        (self.offset - self.staged_offset, self.rows.len())
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.is_empty() && self.staging.is_none()
+    }
+
+    pub(crate) fn fits(&self, cutter: Cutter, packed: &Packed, ahead: u64) -> bool {
+        cutter.fits(self.offset + ahead, packed.len, packed.size)
+    }
+
+    pub(crate) fn append(&mut self, folder: &Folder, bytes: Vec<u8>) -> Result<(), ArchiveError> {
+        {
+            let _scope = scope!("write volume");
+            write_all_at(&self.file, &bytes, self.offset)
+                .context("write", folder.partial(self.id))?;
+        }
+        self.offset += bytes.len() as u64;
+        let len = self.offset - self.written_back;
+        if len >= WRITEBACK_BYTES {
+            start_writeback(&self.file, self.written_back, len);
+            self.written_back = self.offset;
+        }
+        self.hasher.update(bytes);
+        Ok(())
+    }
+
+    /// Adds the row of a member that is written from `offset` on.
+    pub(crate) fn push_row(&mut self, packed: Packed, offset: u64) -> &PendingRow {
+        let several = packed.several_names.as_ref();
+        let identity = several.map(|several| several.identity);
+        self.push(row_of(packed, offset), identity)
+    }
+
+    fn push(&mut self, row: PendingRow, identity: Option<FileId>) -> &PendingRow {
+        if let Some(identity) = identity {
+            let name = || row.name.clone();
+            self.names.entry(identity).or_insert_with(name);
+        }
+        let place = self.rows.len();
+        self.rows.push(row);
+        &self.rows[place]
+    }
+
+    /// Encodes the header anew if the file is in this volume already under another name.
+    pub(crate) fn as_hard_link(&self, several: Option<&SeveralNames>) -> Option<Vec<u8>> {
+        let several = several?;
+        let first = self.names.get(&several.identity)?;
+        let mut header = several.header.clone();
+        header.kind = Kind::HardLink;
+        header.target.clone_from(first);
+        let mut bytes = Vec::new();
+        // A header that cannot be encoded as a link stays that of a file.
+        encode(&header, Dialect::Zstash, &mut bytes).ok()?;
+        Some(bytes)
+    }
+
+    pub(crate) fn begin_large(
+        &mut self,
+        folder: &Folder,
+        bytes: Vec<u8>,
+        member: Packed,
+    ) -> Result<(), ArchiveError> {
+        self.hasher.mark();
+        let several = member.several_names.as_deref();
+        let header = self.as_hard_link(several).unwrap_or(bytes);
+        let identity = several.map(|several| several.identity);
+        let row = row_of(member, self.offset);
+        self.large = Some(LargeMember { row, identity });
+        self.append(folder, header)
+    }
+
+    pub(crate) fn end_large(&mut self, md5: [u8; 16]) -> Option<&PendingRow> {
+        let LargeMember { mut row, identity } = self.large.take()?;
+        row.md5 = Some(md5);
+        Some(self.push(row, identity))
+    }
+
+    /// Takes a member that failed back out of the volume.
+    pub(crate) fn abort_large(&mut self, folder: &Folder) -> Result<(), ArchiveError> {
+        if let Some(large) = self.large.take() {
+            self.hasher.rewind();
+            self.offset = large.row.offset;
+            self.written_back = self.written_back.min(self.offset);
+            self.file
+                .set_len(self.offset)
+                .context("truncate", folder.partial(self.id))?;
+        }
+        Ok(())
+    }
+
+    /// Makes everything up to here durable, for a later run to go on from.
+    pub(crate) fn checkpoint(&mut self, folder: &Folder, run: RunId) -> Result<(), ArchiveError> {
+        if self.rows.is_empty() {
+            return Ok(());
+        }
+        let path = folder.partial(self.id);
+        self.file.sync_data().context("sync", &path)?;
+        sync_directory(folder.path())?;
+        let checkpoint = Checkpoint {
+            run,
+            volume: self.id,
+            offset: self.offset,
+            md5_state: wait_for(self.hasher.state()).unwrap_or_default(),
+        };
+        record(folder, &mut self.staging, &checkpoint, &self.rows)?;
+        self.rows.clear();
+        self.staged_offset = self.offset;
+        Ok(())
+    }
+
+    /// Tells the system that the durable part will not be read soon.
+    pub(crate) fn drop_cached(&self) {
+        drop_cached(&self.file, 0, self.staged_offset);
+    }
+
+    /// Writes the end of the volume and makes it durable, on a thread of its own.
+    pub(crate) fn close(
+        mut self,
+        folder: &Folder,
+        is_read_only: bool,
+    ) -> Result<ClosingVolume, ArchiveError> {
+        let content = self.offset;
+        let md5_state = self.hasher.state();
+        let trailer = usize::try_from(trailer_len(content)).expect("a trailer is less than 12 KiB");
+        self.append(folder, vec![0; trailer])?;
+        let (path, file, hasher) = (folder.partial(self.id), self.file, self.hasher);
+        let spawner = stook_timers::spawner();
+        let synced = std::thread::spawn(move || {
+            let _attached = spawner.attach();
+            let _scope = scope!("sync");
+            if is_read_only {
+                let mode = metadata(&file).context("look at", &path)?.mode;
+                set_mode(&file, mode & !0o222).context("set the mode of", &path)?;
+            }
+            file.sync_all().context("sync", &path)?;
+            Ok(wait_for(hasher.finish()))
+        });
+        Ok(ClosingVolume {
+            id: self.id,
+            content,
+            unstaged: content - self.staged_offset,
+            len: self.offset,
+            rows: self.rows,
+            staging: self.staging,
+            md5_state,
+            synced,
+        })
+    }
+
+    pub(crate) fn discard(self, folder: &Folder) -> Result<(), ArchiveError> {
+        remove_unfinished(folder, self.id)
+    }
+}
+
+/// A volume on its way to the disk: complete, not yet durable, not yet in the index.
+pub(crate) struct ClosingVolume {
+    pub(crate) id: VolumeId,
+    /// Bytes before the trailer, and those among them that no checkpoint covers.
+    content: u64,
+    unstaged: u64,
+    pub(crate) len: u64,
+    pub(crate) rows: Vec<PendingRow>,
+    pub(crate) staging: Option<Staging>,
+    md5_state: Answer<Vec<u8>>,
+    pub(crate) synced: JoinHandle<Result<Option<[u8; 16]>, SysError>>,
+}
+
+impl ClosingVolume {
+    /// Bytes and rows that a kill would lose now.
+    pub(crate) fn unstaged(&self) -> (u64, usize) {
+        (self.unstaged, self.rows.len())
+    }
+
+    pub(crate) fn is_durable(&self) -> bool {
+        self.synced.is_finished()
+    }
+
+    /// Keeps its rows beside it, for a later run to finish it.
+    pub(crate) fn stage(self, folder: &Folder, run: RunId) -> Result<(), ArchiveError> {
+        join(self.synced)?;
+        let checkpoint = Checkpoint {
+            run,
+            volume: self.id,
+            offset: self.content,
+            md5_state: wait_for(self.md5_state).unwrap_or_default(),
+        };
+        let mut staging = self.staging;
+        record(folder, &mut staging, &checkpoint, &self.rows)
+    }
+}
+
+/// Waits until a volume is durable; returns its MD5 if one was taken.
+pub(crate) fn join(
+    synced: JoinHandle<Result<Option<[u8; 16]>, SysError>>,
+) -> Result<Option<[u8; 16]>, SysError> {
+    let result = synced.join();
+    result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+fn record(
+    folder: &Folder,
+    staging: &mut Option<Staging>,
+    checkpoint: &Checkpoint,
+    rows: &[PendingRow],
+) -> Result<(), ArchiveError> {
+    let staging = match staging {
+        Some(staging) => staging,
+        None => {
+            // Takes the place of the empty marker.
+            remove_staging(folder, checkpoint.volume)?;
+            staging.insert(Staging::create(folder.staging(checkpoint.volume))?)
+        }
+    };
+    staging.record(checkpoint, rows.iter().map(PendingRow::as_new))?;
+    Ok(())
+}
+
+impl PendingRow {
+    pub(crate) fn as_new(&self) -> NewRow<'_> {
+        NewRow {
+            name: &self.name,
+            size: self.size,
+            mtime: self.mtime,
+            md5: self.md5,
+            offset: self.offset,
+        }
+    }
+}
+
+fn row_of(packed: Packed, offset: u64) -> PendingRow {
+    PendingRow {
+        name: packed.name,
+        size: packed.size,
+        mtime: packed.mtime,
+        md5: packed.md5,
+        offset,
+    }
+}
