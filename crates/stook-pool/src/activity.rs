@@ -3,22 +3,27 @@
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
 
-use stook_sys::{ThreadId, current_thread};
+use stook_sys::{ThreadId, current_thread, is_blocked};
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Activity {
-    born: Instant,
     thread: OnceLock<ThreadId>,
     units: AtomicU64,
-    idle_nanoseconds: AtomicU64,
-    /// Since when the worker has nothing to do, in nanoseconds after its birth; else [`BUSY`].
-    idle_since: AtomicU64,
+    is_idle: AtomicBool,
     has_left: AtomicBool,
 }
 
-const BUSY: u64 = u64::MAX;
+/// What a worker does at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Doing {
+    /// It works, or would if it had a processor.
+    Work,
+    /// It has nothing to do.
+    Idle,
+    /// It is in a system call that waits for the storage.
+    Blocked,
+}
 
 thread_local! {
     static CURRENT: RefCell<Option<Arc<Activity>>> = const { RefCell::new(None) };
@@ -37,76 +42,57 @@ pub fn advance(units: u64) {
 }
 
 /// The calling worker has nothing to do until this is dropped.
-pub(crate) struct Idle(Option<Arc<Activity>>);
+pub(crate) struct Idle(());
 
 /// Marks the calling worker as idle: it waits for work or for room, not for the storage.
 pub(crate) fn idle() -> Idle {
-    let current = CURRENT.with_borrow(Clone::clone);
-    let marked = current.filter(|activity| {
-        let is_busy = activity.idle_since.load(Ordering::Relaxed) == BUSY;
-        if is_busy {
-            activity.idle_since.store(activity.age(), Ordering::Relaxed);
-        }
-        is_busy
-    });
-    Idle(marked)
+    set_idle(true);
+    Idle(())
 }
 
 impl Drop for Idle {
     fn drop(&mut self) {
-        if let Some(activity) = &self.0 {
-            let since = activity.idle_since.swap(BUSY, Ordering::Relaxed);
-            let idle = activity.age().saturating_sub(since);
-            activity.idle_nanoseconds.fetch_add(idle, Ordering::Relaxed);
-        }
+        set_idle(false);
     }
+}
+
+fn set_idle(is_idle: bool) {
+    CURRENT.with_borrow(|current| {
+        if let Some(activity) = current {
+            activity.is_idle.store(is_idle, Ordering::Relaxed);
+        }
+    });
 }
 
 /// Makes an activity that of the calling thread until it is dropped.
 pub(crate) struct Present(Arc<Activity>);
 
 impl Activity {
-    pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self {
-            born: Instant::now(),
-            thread: OnceLock::new(),
-            units: AtomicU64::new(0),
-            idle_nanoseconds: AtomicU64::new(0),
-            idle_since: AtomicU64::new(BUSY),
-            has_left: AtomicBool::new(false),
-        })
-    }
-
     pub(crate) fn begin(self: &Arc<Self>) -> Present {
         let _ = self.thread.set(current_thread());
         CURRENT.set(Some(Arc::clone(self)));
         Present(Arc::clone(self))
     }
 
-    /// None until the thread has begun.
-    pub(crate) fn thread(&self) -> Option<ThreadId> {
-        self.thread.get().copied()
+    /// Looks at the worker; None if it has left, or not yet begun.
+    pub(crate) fn doing(&self) -> Option<Doing> {
+        let thread = *self.thread.get()?;
+        let is_blocked = is_blocked(thread).ok()?;
+        Some(if self.is_idle.load(Ordering::Relaxed) {
+            Doing::Idle
+        } else if is_blocked {
+            Doing::Blocked
+        } else {
+            Doing::Work
+        })
     }
 
     pub(crate) fn units(&self) -> u64 {
         self.units.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn idle(&self) -> Duration {
-        let past = self.idle_nanoseconds.load(Ordering::Relaxed);
-        let now = match self.idle_since.load(Ordering::Relaxed) {
-            BUSY => 0,
-            since => self.age().saturating_sub(since),
-        };
-        Duration::from_nanos(past + now)
-    }
-
     pub(crate) fn has_left(&self) -> bool {
         self.has_left.load(Ordering::Relaxed)
-    }
-
-    fn age(&self) -> u64 {
-        u64::try_from(self.born.elapsed().as_nanos()).unwrap_or(BUSY - 1)
     }
 }
 

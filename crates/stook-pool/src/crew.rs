@@ -12,10 +12,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
-use stook_sys::{ThreadTimes, available_cpus, thread_times};
+use stook_sys::available_cpus;
 use stook_timers::{Spawner, gauge};
 
-use crate::activity::{Activity, advance};
+use crate::activity::{Activity, Doing, advance};
 use crate::governor::{Decision, Governor, Reason, Sample};
 
 /// How many workers a run has.
@@ -229,7 +229,7 @@ impl Drop for Worker<'_> {
 
 impl<'env, B: Fn(&Worker<'_>) -> Ended + Sync> Hand<'env, B> {
     fn hire<'scope>(self, scope: &'scope Scope<'scope, 'env>) {
-        let activity = Activity::new();
+        let activity = Arc::new(Activity::default());
         lock(&self.shared.activities).push(Arc::clone(&activity));
         self.shared.present.fetch_add(1, Ordering::Relaxed);
         scope.spawn(move || {
@@ -252,9 +252,10 @@ fn control<'scope, 'env, B: Fn(&Worker<'_>) -> Ended + Sync>(
     scope: &'scope Scope<'scope, 'env>,
     mut governor: Governor,
 ) {
-    let mut observed = Observed::new();
+    let mut observed = Observed::begin(hand.shared);
     while !hand.shared.is_over_after(TICK) {
-        let sample = observed.since_decision(hand.shared);
+        observed.look();
+        let sample = observed.sample(hand.shared);
         if !Governor::is_telling(&sample) {
             continue;
         }
@@ -267,7 +268,7 @@ fn control<'scope, 'env, B: Fn(&Worker<'_>) -> Ended + Sync>(
                 hand.hire(scope);
             }
         }
-        observed.begin_anew(hand.shared);
+        observed = Observed::begin(hand.shared);
     }
 }
 
@@ -291,89 +292,72 @@ fn tell(name: &'static str, sample: &Sample, decision: Decision) {
     );
 }
 
-/// The workers as they were at the last decision.
+/// The workers since the last decision: the units that each had done by then, and what they were seen doing.
 struct Observed {
-    at: Instant,
-    workers: Vec<Earlier>,
+    since: Instant,
+    workers: Vec<(Arc<Activity>, u64)>,
+    /// The worker to look at next.
+    next: usize,
+    looks: usize,
+    idle: usize,
+    blocked: usize,
 }
 
-/// A worker's counts at that time.
-struct Earlier {
-    activity: Arc<Activity>,
-    units: u64,
-    idle: Duration,
-    times: ThreadTimes,
-}
+/// Workers looked at in one tick; a crew of 128 comes by in eight.
+const LOOKS: usize = 16;
 
 impl Observed {
-    fn new() -> Self {
-        Self {
-            at: Instant::now(),
-            workers: Vec::new(),
-        }
-    }
-
-    fn begin_anew(&mut self, shared: &Shared) {
+    fn begin(shared: &Shared) -> Self {
         let mut activities = lock(&shared.activities);
         activities.retain(|activity| !activity.has_left());
-        self.workers = activities.iter().map(Earlier::of).collect();
-        drop(activities);
-        self.at = Instant::now();
-    }
-
-    fn since_decision(&mut self, shared: &Shared) -> Sample {
-        if self.workers.is_empty() {
-            self.begin_anew(shared);
-        }
-        let elapsed = self.at.elapsed();
-        let (mut lived, mut busy, mut idle) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
-        let mut units = 0;
-        for earlier in &self.workers {
-            units += earlier.activity.units() - earlier.units;
-            // One that has left, or not yet begun, says nothing about blocking.
-            let Some(now) = times_of(&earlier.activity) else {
-                continue;
-            };
-            lived += elapsed;
-            idle += earlier.activity.idle().saturating_sub(earlier.idle);
-            busy += now.running.saturating_sub(earlier.times.running)
-                + now.waiting.saturating_sub(earlier.times.waiting);
-        }
-        let at_work = lived.saturating_sub(idle);
-        Sample {
-            elapsed,
-            workers: shared.present.load(Ordering::Relaxed),
-            blocked: share(at_work.saturating_sub(busy), at_work),
-            idle: share(idle, lived),
-            units,
-        }
-    }
-}
-
-impl Earlier {
-    fn of(activity: &Arc<Activity>) -> Self {
+        let workers = activities
+            .iter()
+            .map(|activity| (Arc::clone(activity), activity.units()));
         Self {
-            units: activity.units(),
-            idle: activity.idle(),
-            times: times_of(activity).unwrap_or_default(),
-            activity: Arc::clone(activity),
+            workers: workers.collect(),
+            since: Instant::now(),
+            next: 0,
+            looks: 0,
+            idle: 0,
+            blocked: 0,
+        }
+    }
+
+    fn look(&mut self) {
+        let number = self.workers.len();
+        for _ in 0..number.min(LOOKS) {
+            let (activity, _) = &self.workers[self.next % number];
+            self.next += 1;
+            match activity.doing() {
+                Some(Doing::Idle) => self.idle += 1,
+                Some(Doing::Blocked) => self.blocked += 1,
+                Some(Doing::Work) => {}
+                None => continue,
+            }
+            self.looks += 1;
+        }
+    }
+
+    fn sample(&self, shared: &Shared) -> Sample {
+        let units = self
+            .workers
+            .iter()
+            .map(|(activity, before)| activity.units() - before);
+        Sample {
+            elapsed: self.since.elapsed(),
+            workers: shared.present.load(Ordering::Relaxed),
+            looks: self.looks,
+            blocked: share(self.blocked, self.looks - self.idle),
+            idle: share(self.idle, self.looks),
+            units: units.sum(),
         }
     }
 }
 
-fn times_of(activity: &Activity) -> Option<ThreadTimes> {
-    if activity.has_left() {
-        return None;
-    }
-    thread_times(activity.thread()?).ok()
-}
-
-fn share(part: Duration, whole: Duration) -> f64 {
-    if whole.is_zero() {
-        0.0
-    } else {
-        part.as_secs_f64() / whole.as_secs_f64()
-    }
+fn share(part: usize, whole: usize) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "numbers of looks are small")]
+    let (part, whole) = (part as f64, whole.max(1) as f64);
+    part / whole
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

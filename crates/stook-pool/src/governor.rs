@@ -21,9 +21,11 @@ use std::time::Duration;
 pub(crate) struct Sample {
     pub(crate) elapsed: Duration,
     pub(crate) workers: usize,
-    /// Share of the workers' time that they were blocked, of that in which they were not idle.
+    /// How often a worker was looked at.
+    pub(crate) looks: usize,
+    /// Share of the looks that found it blocked, of those that did not find it idle.
     pub(crate) blocked: f64,
-    /// Share of their time that they had nothing to do.
+    /// Share of the looks that found it with nothing to do.
     pub(crate) idle: f64,
     /// Units of work done.
     pub(crate) units: u64,
@@ -64,7 +66,7 @@ struct Trial {
     rate: f64,
 }
 
-/// Grow if workers are blocked for more of their time than this.
+/// Grow if workers are blocked more often than this.
 const MANY_BLOCKED: f64 = 0.5;
 /// Shrink if it is less than this.
 const FEW_BLOCKED: f64 = 0.2;
@@ -74,6 +76,8 @@ const MANY_IDLE: f64 = 0.3;
 const GAIN: f64 = 0.2;
 /// Units that make a rate: some for each worker, and not too few.
 const LEAST_UNITS: u64 = 16;
+/// With two workers that is 40 ms. Workers that are never blocked are never taken for blocked ones.
+const LEAST_LOOKS: usize = 8;
 /// A rate is taken as it is after this long.
 const LONGEST_WAIT: Duration = Duration::from_millis(500);
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
@@ -93,7 +97,8 @@ impl Governor {
     /// Returns whether a sample says enough to decide by.
     pub(crate) fn is_telling(sample: &Sample) -> bool {
         let wanted = LEAST_UNITS.max(sample.workers as u64);
-        sample.units >= wanted || sample.elapsed >= LONGEST_WAIT
+        let is_enough = sample.units >= wanted && sample.looks >= LEAST_LOOKS;
+        is_enough || sample.elapsed >= LONGEST_WAIT
     }
 
     /// Takes a telling sample; returns a number of workers if it should be another one.
@@ -191,6 +196,7 @@ mod tests {
             Sample {
                 elapsed: Duration::from_millis(50),
                 workers,
+                looks: 100,
                 blocked,
                 idle: 0.0,
                 units,
@@ -256,6 +262,7 @@ mod tests {
         let mut sample = Sample {
             elapsed: Duration::from_millis(50),
             workers: 64,
+            looks: 100,
             blocked: 0.1,
             idle: 0.0,
             units: 1000,
@@ -276,6 +283,7 @@ mod tests {
         let sample = Sample {
             elapsed: Duration::from_millis(50),
             workers: 4,
+            looks: 100,
             blocked: 0.99,
             idle: 0.5,
             units: 1000,
@@ -288,6 +296,7 @@ mod tests {
         let mut sample = Sample {
             elapsed: Duration::from_millis(50),
             workers: 32,
+            looks: 100,
             blocked: 0.9,
             idle: 0.0,
             units: 31,
@@ -301,5 +310,7 @@ mod tests {
             ..sample
         };
         assert!(Governor::is_telling(&sample));
+        sample.looks = 7;
+        assert!(!Governor::is_telling(&sample));
     }
 }

@@ -39,6 +39,6 @@ pub use process::{
     available_cpus, is_root, memory_limit, most_open_files, peak_memory, raise_open_files,
     reset_peak_memory, utc_now,
 };
-pub use thread::{ThreadId, ThreadTimes, current_thread, thread_times};
+pub use thread::{ThreadId, current_thread, is_blocked};
 pub use time::Timestamp;
 pub use xattr::{Xattr, get_xattrs, set_xattr};
