@@ -13,7 +13,7 @@
 
 use std::ops::Range;
 
-use crate::kernel::{Block, Chain, Engine, MAX_LANES, Starts, State};
+use crate::kernel::{Block, Chain, Engine, Load, MAX_LANES, Starts, State};
 
 /// Blocks to be added to one stream: a piece, then another one.
 pub(crate) struct Job<'m> {
@@ -24,9 +24,10 @@ pub(crate) struct Job<'m> {
 /// Does all jobs.
 pub(crate) fn run(engine: Engine, jobs: &mut [Job<'_>]) {
     let mut waiting = longest_last(jobs);
+    let limit = engine.lanes_for(load(&waiting));
     let mut lanes = Lanes::new(engine, jobs);
-    while lanes.live < engine.max_lanes()
-        && let Some(job) = waiting.pop()
+    while lanes.live < limit
+        && let Some((_, job)) = waiting.pop()
     {
         lanes.live += 1;
         lanes.join(lanes.live - 1, job);
@@ -37,7 +38,7 @@ pub(crate) fn run(engine: Engine, jobs: &mut [Job<'_>]) {
             if lanes.ends[lane] == lanes.clock && !lanes.begin(lane) {
                 lanes.leave(lane);
                 match waiting.pop() {
-                    Some(job) => lanes.join(lane, job),
+                    Some((_, job)) => lanes.join(lane, job),
                     None => lanes.close(lane),
                 }
             }
@@ -45,13 +46,21 @@ pub(crate) fn run(engine: Engine, jobs: &mut [Job<'_>]) {
     }
 }
 
-/// The numbers of the jobs that have blocks, in ascending order of blocks.
-fn longest_last(jobs: &[Job<'_>]) -> Vec<usize> {
+/// The numbers of blocks and of the jobs that have any, in ascending order of blocks.
+fn longest_last(jobs: &[Job<'_>]) -> Vec<(usize, usize)> {
     let blocks = |job: &Job<'_>| job.pieces[0].len() + job.pieces[1].len();
     let mut keys: Vec<(usize, usize)> = jobs.iter().map(blocks).zip(0..).collect();
     keys.retain(|(blocks, _)| *blocks > 0);
     keys.sort_unstable();
-    keys.into_iter().map(|(_, job)| job).collect()
+    keys
+}
+
+fn load(waiting: &[(usize, usize)]) -> Load {
+    Load {
+        streams: waiting.len(),
+        blocks: waiting.iter().map(|(blocks, _)| blocks).sum(),
+        longest: waiting.last().map_or(0, |(blocks, _)| *blocks),
+    }
 }
 
 struct Lanes<'j, 'm> {

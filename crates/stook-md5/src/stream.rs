@@ -24,7 +24,7 @@ pub struct Md5 {
     chain: Chain,
     /// Bytes so far.
     len: u64,
-    /// The last bytes, which do not fill a block; zeros behind them.
+    /// The last bytes, which do not fill a block; behind them is what was there before.
     partial: Block,
 }
 

@@ -17,9 +17,9 @@ use super::{Block, Family, MAX_LANES, Starts, State, Width, blocks_at, scalar};
 pub(super) static FAMILY: Family = Family {
     single: scalar::single,
     widths: &[
-        Width::new(4, four::lanes::<1, 4>),
-        Width::new(8, eight::lanes::<1, 8>),
-        Width::new(16, eight::lanes::<2, 16>),
+        Width::new(4, 110, four::lanes::<1, 4>),
+        Width::new(8, 113, eight::lanes::<1, 8>),
+        Width::new(16, 160, eight::lanes::<2, 16>),
     ],
 };
 

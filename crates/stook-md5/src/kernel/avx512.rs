@@ -16,10 +16,10 @@ use super::{Block, Chain, Family, MAX_LANES, Starts, State, Width, blocks_at};
 pub(super) static FAMILY: Family = Family {
     single: one::single,
     widths: &[
-        Width::new(4, four::lanes::<1, 4>),
-        Width::new(8, eight::lanes::<1, 8>),
-        Width::new(16, sixteen::lanes::<1, 16>),
-        Width::new(32, sixteen::lanes::<2, 32>),
+        Width::new(4, 105, four::lanes::<1, 4>),
+        Width::new(8, 108, eight::lanes::<1, 8>),
+        Width::new(16, 153, sixteen::lanes::<1, 16>),
+        Width::new(32, 233, sixteen::lanes::<2, 32>),
     ],
 };
 

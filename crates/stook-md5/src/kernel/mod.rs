@@ -84,13 +84,36 @@ pub(crate) type Lanes = unsafe fn(&mut State, &Starts, Range<usize>);
 /// A function for several lanes.
 pub(crate) struct Width {
     pub(crate) lanes: usize,
+    /// What one block in each lane costs, in hundredths of what one costs a single stream; measured.
+    cost: usize,
     pub(crate) run: Lanes,
 }
 
 impl Width {
-    const fn new(lanes: usize, run: Lanes) -> Self {
-        Self { lanes, run }
+    const fn new(lanes: usize, cost: usize, run: Lanes) -> Self {
+        Self { lanes, cost, run }
     }
+
+    /// The cost of so many blocks, of which the longest stream has some and the others have equal parts.
+    fn cost_of(&self, load: Load) -> usize {
+        let lanes = self.lanes.min(load.streams);
+        let others = (load.blocks - load.longest).div_ceil(lanes - 1);
+        if others < load.longest {
+            others * self.cost + (load.longest - others) * 100
+        } else {
+            load.blocks.div_ceil(lanes) * self.cost
+        }
+    }
+}
+
+/// What there is to do.
+#[derive(Clone, Copy)]
+pub(crate) struct Load {
+    pub(crate) streams: usize,
+    /// Of all streams together.
+    pub(crate) blocks: usize,
+    /// Of the longest stream.
+    pub(crate) longest: usize,
 }
 
 /// The functions of one instruction set.
@@ -122,7 +145,7 @@ const KERNELS: [Kernel; 4] = [
     Kernel::Scalar,
 ];
 
-/// The kernel in use; 0 until there is one.
+/// The kernel selected; 0 if there is none.
 static SELECTED: AtomicU8 = AtomicU8::new(0);
 
 impl Kernel {
@@ -135,12 +158,10 @@ impl Kernel {
     #[must_use]
     pub fn current() -> Self {
         let selected = SELECTED.load(Ordering::Relaxed);
-        if let Some(kernel) = KERNELS.into_iter().find(|kernel| *kernel as u8 == selected) {
-            return kernel;
-        }
-        let kernel = Self::available().next().unwrap_or(Self::Portable);
-        SELECTED.store(kernel as u8, Ordering::Relaxed);
+        let kernel = KERNELS.into_iter().find(|kernel| *kernel as u8 == selected);
         kernel
+            .or_else(|| Self::available().next())
+            .unwrap_or(Self::Portable)
     }
 
     /// Returns the name, from which it can be parsed: `avx512`, `avx2`, `portable` or `scalar`.
@@ -251,9 +272,20 @@ impl Engine {
         }
     }
 
-    /// Returns the lanes of the widest function.
-    pub(crate) fn max_lanes(self) -> usize {
-        self.family.widths.last().map_or(1, |width| width.lanes)
+    /// Returns how many lanes to use; further streams wait for a free one.
+    ///
+    /// In wide functions a lane is slower. That does not pay where one stream is so long that it goes on for
+    /// long after the others.
+    pub(crate) fn lanes_for(self, load: Load) -> usize {
+        if load.streams < 2 {
+            return 1;
+        }
+        let best = self
+            .family
+            .widths
+            .iter()
+            .min_by_key(|width| width.cost_of(load));
+        best.map_or(1, |width| width.lanes)
     }
 
     /// Returns the narrowest function for so many streams; None if that is the one for a single stream.

@@ -13,7 +13,10 @@ use super::{Block, Family, MAX_LANES, Starts, State, Width, blocks_at, scalar};
 
 pub(super) static FAMILY: Family = Family {
     single: scalar::single,
-    widths: &[Width::new(4, lanes::<1, 4>), Width::new(8, lanes::<2, 8>)],
+    widths: &[
+        Width::new(4, 112, lanes::<1, 4>),
+        Width::new(8, 154, lanes::<2, 8>),
+    ],
 };
 
 vectors! {

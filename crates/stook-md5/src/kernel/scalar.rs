@@ -11,7 +11,10 @@ use super::{Block, Chain, Family, Starts, State, Width, blocks_at};
 
 pub(super) static FAMILY: Family = Family {
     single,
-    widths: &[Width::new(2, lanes::<2>), Width::new(3, lanes::<3>)],
+    widths: &[
+        Width::new(2, 115, lanes::<2>),
+        Width::new(3, 143, lanes::<3>),
+    ],
 };
 
 /// Adds blocks to one stream.
