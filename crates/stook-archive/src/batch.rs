@@ -4,7 +4,6 @@
 //! batch is one long read. Every reader goes through [`Window`] and [`Content`]: small members are
 //! slices of the window, large ones are read in pieces.
 
-use std::cell::Cell;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
@@ -15,11 +14,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use stook_index::{Index, IndexError, Row, Selection, VolumeId};
 use stook_md5::{Md5, md5_many};
 use stook_pool::{Budget, Jobs};
-use stook_sys::{open_file, read_ahead, read_up_to_at};
+use stook_sys::{append_at, open_file, read_ahead};
 use stook_timers::scope;
 use stook_volume::{Decoded, HeaderCheck, Member, Segment, VolumeError, decode, decode_bytes};
 
 use crate::ArchiveError;
+use crate::buffers::Buffers;
 use crate::folder::Folder;
 use crate::hasher::update_zeros;
 use crate::memory::{budget_bytes, crew};
@@ -28,8 +28,11 @@ use crate::plan::BATCH_BYTES;
 /// Header blocks of a usual member: extended header, records, header block.
 const USUAL_HEADER: u64 = 3 * 512;
 
+/// What is read of a large member before its content.
+const LARGE_HEADER: u64 = 64 << 10;
+
 /// Rows in a batch at most: many workers share even a small extraction.
-const BATCH_ROWS: usize = 128;
+const BATCH_ROWS: usize = 64;
 
 /// Batches that the index is read ahead.
 const BATCHES_AHEAD: usize = 16;
@@ -52,10 +55,22 @@ impl RowBatch {
         }
     }
 
-    /// Bytes that are read at once: what the batch needs, but not more than a few batches' worth. The
-    /// content of a large member is read in pieces.
+    /// Bytes that are read at once: what the batch needs. Of a large member that is the header; its
+    /// content is read in pieces.
     fn window_len(&self) -> usize {
-        usize::try_from(self.span().min(2 * BATCH_BYTES)).unwrap_or(0)
+        let span = self.span();
+        let len = if span > 2 * BATCH_BYTES {
+            LARGE_HEADER
+        } else {
+            span
+        };
+        usize::try_from(len).unwrap_or(0)
+    }
+
+    /// Bytes that work on the batch holds at a time.
+    fn held_len(&self) -> usize {
+        let piece = self.span().min(2 * BATCH_BYTES);
+        usize::try_from(piece).unwrap_or(0)
     }
 
     fn takes(&self, volume: VolumeId, offset: u64, size: u64) -> bool {
@@ -84,7 +99,7 @@ pub(crate) fn for_each_batch(
     std::thread::scope(|scope| {
         let producer = scope.spawn(move || send_batches(index, selection, volumes, &sender));
         crew.for_each(receiver.into_iter(), |batch: RowBatch| {
-            let _reserved = budget.reserve(batch.window_len());
+            let _reserved = budget.reserve(batch.held_len());
             work(batch);
         });
         producer
@@ -138,6 +153,8 @@ fn send_batches(
 pub(crate) struct Volumes<'a> {
     folder: &'a Folder,
     open: Mutex<HashMap<VolumeId, Arc<File>>>,
+    /// What is read of them goes into these.
+    pub(crate) buffers: Buffers,
 }
 
 /// Volumes kept open at a time; reads move through them in order.
@@ -148,6 +165,7 @@ impl<'a> Volumes<'a> {
         Self {
             folder,
             open: Mutex::default(),
+            buffers: Buffers::default(),
         }
     }
 
@@ -173,51 +191,47 @@ impl<'a> Volumes<'a> {
     }
 }
 
-thread_local! {
-    /// Each worker uses its buffer again.
-    static SPARE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
-}
-
 /// A piece of a volume in memory, which grows when a member asks for more.
 pub(crate) struct Window<'a> {
     file: &'a File,
     start: u64,
     bytes: Vec<u8>,
-    /// How much of the buffer is of the volume.
-    filled: usize,
+    /// Where its memory goes in the end.
+    buffers: &'a Buffers,
 }
 
 impl<'a> Window<'a> {
     /// Reads `len` bytes from `start`, or as many as there are.
-    pub(crate) fn read(file: &'a File, start: u64, len: u64) -> io::Result<Self> {
+    pub(crate) fn read(
+        file: &'a File,
+        buffers: &'a Buffers,
+        start: u64,
+        len: u64,
+    ) -> io::Result<Self> {
         let _scope = scope!("read");
         let len = usize::try_from(len).map_err(io::Error::other)?;
-        let mut bytes = SPARE.take();
-        // Only what a spare buffer is too short by costs the writing of zeros, and fresh memory.
-        bytes.resize(bytes.len().max(len), 0);
-        let filled = read_up_to_at(file, &mut bytes[..len], start)?;
+        let mut bytes = buffers.take(len);
+        append_at(file, &mut bytes, len, start)?;
         Ok(Self {
             file,
             start,
             bytes,
-            filled,
+            buffers,
         })
     }
 
     /// Reads a batch in one call.
-    pub(crate) fn of(batch: &RowBatch, file: &'a File) -> io::Result<Self> {
+    pub(crate) fn of(batch: &RowBatch, file: &'a File, buffers: &'a Buffers) -> io::Result<Self> {
         let start = batch.rows.first().map_or(0, |row| row.offset);
-        Self::read(file, start, batch.window_len() as u64)
+        Self::read(file, buffers, start, batch.window_len() as u64)
     }
 
     pub(crate) fn into_bytes(mut self) -> Vec<u8> {
-        let mut bytes = std::mem::take(&mut self.bytes);
-        bytes.truncate(self.filled);
-        bytes
+        std::mem::take(&mut self.bytes)
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
-        &self.bytes[..self.filled]
+        &self.bytes
     }
 
     /// Decodes the member at `offset`.
@@ -310,20 +324,22 @@ impl<'a> Window<'a> {
         if let Some(bytes) = self.slice(offset, len) {
             return visit(bytes);
         }
-        let mut bytes = vec![0; len];
+        let mut bytes = self.buffers.take(len);
         {
             let _scope = scope!("read");
-            if read_up_to_at(self.file, &mut bytes, offset)? < len {
+            if append_at(self.file, &mut bytes, len, offset)? < len {
                 return Err(io::Error::other("the volume ends before it does").into());
             }
         }
-        visit(&bytes)
+        let result = visit(&bytes);
+        self.buffers.give(bytes);
+        result
     }
 }
 
 impl Drop for Window<'_> {
     fn drop(&mut self) {
-        SPARE.set(std::mem::take(&mut self.bytes));
+        self.buffers.give(std::mem::take(&mut self.bytes));
     }
 }
 

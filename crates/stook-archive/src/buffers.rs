@@ -3,36 +3,57 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use crate::memory::budget_bytes;
+
 /// Buffers that wait for their next use.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Buffers {
-    free: Mutex<Vec<Vec<u8>>>,
+    free: Mutex<Free>,
+    /// Bytes kept; more are given back to the system.
+    limit: usize,
 }
 
-/// Buffers kept; more are given back to the system.
-const MOST_FREE: usize = 16;
+#[derive(Debug, Default)]
+struct Free {
+    buffers: Vec<Vec<u8>>,
+    bytes: usize,
+}
 
-/// Largest buffer kept.
-const LARGEST: usize = 16 << 20;
+impl Default for Buffers {
+    fn default() -> Self {
+        Self {
+            free: Mutex::default(),
+            limit: budget_bytes() / 2,
+        }
+    }
+}
 
 impl Buffers {
     /// Returns an empty buffer with room for `len` bytes.
     pub(crate) fn take(&self, len: usize) -> Vec<u8> {
-        let mut buffer = self.lock().pop().unwrap_or_default();
-        buffer.reserve(len);
-        buffer
+        let mut free = self.lock();
+        let found = free.buffers.iter().rposition(|free| free.capacity() >= len);
+        match found {
+            Some(place) => {
+                let buffer = free.buffers.swap_remove(place);
+                free.bytes -= buffer.capacity();
+                buffer
+            }
+            None => Vec::with_capacity(len),
+        }
     }
 
     /// Takes a buffer back.
     pub(crate) fn give(&self, mut buffer: Vec<u8>) {
         let mut free = self.lock();
-        if free.len() < MOST_FREE && (1..=LARGEST).contains(&buffer.capacity()) {
+        if free.bytes + buffer.capacity() <= self.limit && buffer.capacity() > 0 {
             buffer.clear();
-            free.push(buffer);
+            free.bytes += buffer.capacity();
+            free.buffers.push(buffer);
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Vec<u8>>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Free> {
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -46,7 +46,8 @@ pub fn cat(
     };
     let volumes = Volumes::new(&folder);
     let file = volumes.get(row.volume)?;
-    let window = Window::of(&batch, &file).map_err(|error| damaged(stook_sys::cause(&error)))?;
+    let window = Window::of(&batch, &file, &volumes.buffers)
+        .map_err(|error| damaged(stook_sys::cause(&error)))?;
     let member = window.member(row.offset).map_err(damaged)?;
     if let Some(what) = disagreement(&row, &member) {
         return Err(damaged(what));

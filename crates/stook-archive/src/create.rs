@@ -4,7 +4,7 @@
 //! interrupted goes on when either is called again: its rows up to the last checkpoint count as
 //! archived, so the survey finds just what is left to do.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -161,7 +161,8 @@ pub fn update(
 /// Which members go where, and the volumes that this takes.
 struct Layout {
     stretches: Vec<Stretch>,
-    volumes: Vec<VolumeId>,
+    /// With their planned lengths.
+    volumes: BTreeMap<VolumeId, u64>,
     /// The first number behind them.
     next: VolumeId,
 }
@@ -431,7 +432,7 @@ impl<'a> Session<'a> {
         if is_sequence {
             return Ok(Layout {
                 stretches: in_sequence(plan),
-                volumes: Vec::new(),
+                volumes: BTreeMap::new(),
                 next,
             });
         }
@@ -445,7 +446,8 @@ impl<'a> Session<'a> {
         let mut finished: HashSet<VolumeId> = self.folder.volumes()?.into_iter().collect();
         for Leftover { checkpoint, .. } in leftovers {
             if is_of_dialect(&self.folder, checkpoint.volume, cutter.dialect)? {
-                begun.insert(checkpoint.volume, checkpoint.offset);
+                let end = Some(checkpoint.planned_end).filter(|&end| end > 0);
+                begun.insert(checkpoint.volume, (checkpoint.planned, end));
             } else {
                 finished.insert(checkpoint.volume);
             }
@@ -454,13 +456,18 @@ impl<'a> Session<'a> {
             .map(VolumeId)
             .filter(|id| !finished.contains(id));
         let stretches = cut(plan, cutter, owners, ids, &begun);
-        let planned = stretches.iter().filter_map(|stretch| stretch.lane.volume());
-        let left = leftovers.iter().map(|leftover| leftover.checkpoint.volume);
-        let volumes: BTreeSet<VolumeId> = planned.chain(left).collect();
-        let behind = volumes.last().map_or(next, |last| VolumeId(last.0 + 1));
+        let left = leftovers.iter().map(|leftover| &leftover.checkpoint);
+        let left = left.map(|checkpoint| (checkpoint.volume, checkpoint.planned));
+        let planned = stretches.iter();
+        let planned = planned.filter_map(|stretch| Some((stretch.lane.volume()?, stretch.len)));
+        let volumes: BTreeMap<VolumeId, u64> = left.chain(planned).collect();
+        let behind = volumes
+            .keys()
+            .last()
+            .map_or(next, |last| VolumeId(last.0 + 1));
         Ok(Layout {
             stretches,
-            volumes: volumes.into_iter().collect(),
+            volumes,
             next: next.max(behind),
         })
     }

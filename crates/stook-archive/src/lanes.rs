@@ -47,6 +47,8 @@ pub(crate) struct Stretch {
     pub(crate) members: usize,
     /// Length of the volume without its trailer, as far as metadata tells it.
     pub(crate) len: u64,
+    /// What that was planned to be by the run that began the volume.
+    end: Option<u64>,
 }
 
 /// Returns everything as one stretch.
@@ -56,17 +58,23 @@ pub(crate) fn in_sequence(plan: &Plan) -> Vec<Stretch> {
         start,
         members: usize::try_from(plan.members).unwrap_or(usize::MAX),
         len: 0,
+        end: None,
     });
     stretch.into_iter().collect()
 }
 
-/// Cuts the plan into volumes of the given numbers. `begun` volumes hold so many bytes already.
+/// Volumes that an interrupted run began: the bytes that the plan gave to the members in them, and what that
+/// comes to when all are, if that was planned.
+pub(crate) type Begun = BTreeMap<VolumeId, (u64, Option<u64>)>;
+
+/// Cuts the plan into volumes of the given numbers. One that was begun gets what it would have got then: a
+/// member that was planned for the next one may well be small enough for this one, too.
 pub(crate) fn cut(
     plan: &Plan,
     cutter: Cutter,
     owners: &Owners,
     ids: impl IntoIterator<Item = VolumeId>,
-    begun: &BTreeMap<VolumeId, u64>,
+    begun: &Begun,
 ) -> Vec<Stretch> {
     let mut ids = ids.into_iter();
     let mut stretches: Vec<Stretch> = Vec::new();
@@ -74,8 +82,12 @@ pub(crate) fn cut(
         let member = plan.member(start);
         let len = member_len(&header_of(&member, owners, cutter.dialect), cutter.dialect);
         let content = content_len(&member.metadata);
+        let fits = |held, end: Option<u64>| match end {
+            Some(end) => held + len <= end,
+            None => cutter.fits(held, len, content),
+        };
         if let Some(last) = stretches.last_mut()
-            && cutter.fits(last.len, len, content)
+            && fits(last.len, last.end)
         {
             last.members += 1;
             last.len += len;
@@ -83,15 +95,16 @@ pub(crate) fn cut(
         }
         // A volume that was begun may have no room for even one.
         let next = ids.by_ref().find_map(|id| {
-            let held = begun.get(&id).copied().unwrap_or(0);
-            cutter.fits(held, len, content).then_some((id, held))
+            let (held, end) = begun.get(&id).copied().unwrap_or_default();
+            fits(held, end).then_some((id, held, end))
         });
-        let Some((id, held)) = next else { break };
+        let Some((id, held, end)) = next else { break };
         stretches.push(Stretch {
             lane: Lane::Volume(id),
             start,
             members: 1,
             len: held + len,
+            end,
         });
     }
     stretches

@@ -30,6 +30,10 @@ pub(crate) struct OpenVolume {
     pub(crate) id: VolumeId,
     file: File,
     offset: u64,
+    /// Bytes that the plan gave to the members so far.
+    planned: u64,
+    /// What that will come to; 0 if there is no plan.
+    planned_end: u64,
     /// Up to where the disk has been told to write.
     written_back: u64,
     hasher: VolumeHasher,
@@ -52,6 +56,7 @@ pub(crate) struct PendingRow {
 
 struct LargeMember {
     row: PendingRow,
+    planned: u64,
     identity: Option<FileId>,
 }
 
@@ -59,19 +64,22 @@ impl OpenVolume {
     pub(crate) fn create(
         folder: &Folder,
         id: VolumeId,
+        planned_end: u64,
         hasher: VolumeHasher,
     ) -> Result<Self, ArchiveError> {
         // The marker comes first: a volume without one is not ours.
         create_new_file(&folder.staging(id))?;
         let file = create_new_file(&folder.partial(id))?;
-        Ok(Self::new(id, file, hasher))
+        Ok(Self::new(id, planned_end, file, hasher))
     }
 
-    fn new(id: VolumeId, file: File, hasher: VolumeHasher) -> Self {
+    fn new(id: VolumeId, planned_end: u64, file: File, hasher: VolumeHasher) -> Self {
         Self {
             id,
             file,
             offset: 0,
+            planned: 0,
+            planned_end,
             written_back: 0,
             hasher,
             rows: Vec::new(),
@@ -86,6 +94,7 @@ impl OpenVolume {
     pub(crate) fn resume(
         folder: &Folder,
         leftover: Leftover,
+        planned_end: u64,
         hasher: VolumeHasher,
     ) -> Result<Self, ArchiveError> {
         let Leftover {
@@ -98,11 +107,12 @@ impl OpenVolume {
         file.set_len(checkpoint.offset).context("truncate", &path)?;
         Ok(Self {
             offset: checkpoint.offset,
+            planned: checkpoint.planned,
             written_back: checkpoint.offset,
             staging: Some(staging),
             staged_offset: checkpoint.offset,
             names,
-            ..Self::new(checkpoint.volume, file, hasher)
+            ..Self::new(checkpoint.volume, planned_end, file, hasher)
         })
     }
 
@@ -139,10 +149,16 @@ impl OpenVolume {
         Ok(())
     }
 
+    /// Counts a member that the plan gave to this volume, and that went elsewhere.
+    pub(crate) fn pass_over(&mut self, packed: &Packed) {
+        self.planned += packed.planned;
+    }
+
     /// Adds the row of a member that is written from `offset` on.
     pub(crate) fn push_row(&mut self, packed: Packed, offset: u64) -> &PendingRow {
         let several = packed.several_names.as_ref();
         let identity = several.map(|several| several.identity);
+        self.planned += packed.planned;
         self.push(row_of(packed, offset), identity)
     }
 
@@ -179,14 +195,24 @@ impl OpenVolume {
         let several = member.several_names.as_deref();
         let header = self.as_hard_link(several).unwrap_or(bytes);
         let identity = several.map(|several| several.identity);
+        let planned = member.planned;
         let row = row_of(member, self.offset);
-        self.large = Some(LargeMember { row, identity });
+        self.large = Some(LargeMember {
+            row,
+            planned,
+            identity,
+        });
         self.append(folder, header)
     }
 
     pub(crate) fn end_large(&mut self, md5: [u8; 16]) -> Option<&PendingRow> {
-        let LargeMember { mut row, identity } = self.large.take()?;
+        let LargeMember {
+            mut row,
+            planned,
+            identity,
+        } = self.large.take()?;
         row.md5 = Some(md5);
+        self.planned += planned;
         Some(self.push(row, identity))
     }
 
@@ -215,6 +241,8 @@ impl OpenVolume {
             run,
             volume: self.id,
             offset: self.offset,
+            planned: self.planned,
+            planned_end: self.planned_end,
             md5_state: wait_for(self.hasher.state()).unwrap_or_default(),
         };
         record(folder, &mut self.staging, &checkpoint, &self.rows)?;
@@ -254,6 +282,7 @@ impl OpenVolume {
             id: self.id,
             content,
             unstaged: content - self.staged_offset,
+            planned: self.planned,
             len: self.offset,
             rows: self.rows,
             staging: self.staging,
@@ -273,6 +302,7 @@ pub(crate) struct ClosingVolume {
     /// Bytes before the trailer, and those among them that no checkpoint covers.
     content: u64,
     unstaged: u64,
+    planned: u64,
     pub(crate) len: u64,
     pub(crate) rows: Vec<PendingRow>,
     pub(crate) staging: Option<Staging>,
@@ -297,6 +327,8 @@ impl ClosingVolume {
             run,
             volume: self.id,
             offset: self.content,
+            planned: self.planned,
+            planned_end: self.planned,
             md5_state: wait_for(self.md5_state).unwrap_or_default(),
         };
         let mut staging = self.staging;

@@ -17,7 +17,9 @@ use stook_sys::{
     get_xattrs, metadata,
 };
 use stook_timers::scope;
-use stook_volume::{Dialect, Header, Segment, align_segments, encode, padding, stored_len};
+use stook_volume::{
+    Dialect, Header, Segment, align_segments, encode, member_len, padding, stored_len,
+};
 
 use crate::batch::ContentMd5;
 use crate::buffers::Buffers;
@@ -44,6 +46,8 @@ pub(crate) struct Packed {
     pub(crate) md5: Option<[u8; 16]>,
     /// All its bytes in the volume.
     pub(crate) len: u64,
+    /// Those that the plan gave it.
+    pub(crate) planned: u64,
     /// Only in zstash's dialect, for a file with several names.
     pub(crate) several_names: Option<Box<SeveralNames>>,
 }
@@ -148,7 +152,7 @@ impl Packer<'_> {
         let start = bytes.len();
         let mut content = None;
         let mut header = header_of(member, self.owners, self.dialect);
-        let mut packed = self.packed(member);
+        let mut packed = self.packed(member, &header);
         match member.metadata.kind {
             FileKind::File => {
                 let file = self.open(member, opened)?;
@@ -190,13 +194,13 @@ impl Packer<'_> {
         send: &mut dyn FnMut(Part) -> bool,
     ) -> Result<(), Failure> {
         let mut header = header_of(member, self.owners, self.dialect);
+        let mut packed = self.packed(member, &header);
         let file = self.open(member, opened)?;
         self.look_into(&file, member, &mut header)?;
         let mut bytes = Vec::new();
         self.encode(&header, &mut bytes)?;
-        let mut packed = self.packed(member);
         packed.several_names = self.several_names(member, &header, bytes.len());
-        packed.len = stook_volume::member_len(&header, self.dialect);
+        packed.len = member_len(&header, self.dialect);
         let pad_len = pad(stored_len(&header, self.dialect));
         if !send(Part::Begin {
             bytes,
@@ -238,13 +242,15 @@ impl Packer<'_> {
             .map_err(|error| Failure::new("archive", &header.name, error.to_string()))
     }
 
-    fn packed(&self, member: &PlannedMember<'_>) -> Packed {
+    /// Takes the header as the plan knows it.
+    fn packed(&self, member: &PlannedMember<'_>, header: &Header) -> Packed {
         Packed {
             name: member.path.clone(),
             size: content_len(&member.metadata),
             mtime: member.metadata.mtime.into(),
             md5: None,
             len: 0,
+            planned: member_len(header, self.dialect),
             several_names: None,
         }
     }

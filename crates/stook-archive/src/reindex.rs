@@ -22,6 +22,7 @@ use stook_volume::{BLOCK, Depth, Event, Member, Scanner};
 
 use crate::ArchiveError;
 use crate::batch::{ContentMd5, Window, is_stooks};
+use crate::buffers::Buffers;
 use crate::folder::Folder;
 use crate::hasher::{Hashing, VolumeHasher, wait_for};
 use crate::memory::crew;
@@ -73,6 +74,7 @@ pub fn reindex(
             folder: &folder,
             id,
             jobs,
+            buffers: Buffers::default(),
             observer: &observer,
         };
         let (volume, found) = reader.read(old.as_ref())?;
@@ -195,6 +197,7 @@ struct VolumeReader<'a> {
     folder: &'a Folder,
     id: VolumeId,
     jobs: Jobs,
+    buffers: Buffers,
     observer: &'a Tally<'a>,
 }
 
@@ -300,7 +303,7 @@ impl VolumeReader<'_> {
     fn found(&self, file: &File, member: &Member) -> Option<Found> {
         let header = &member.header;
         let md5 = if header.kind.has_content() {
-            match content_md5(file, member, self.observer) {
+            match content_md5(file, &self.buffers, member, self.observer) {
                 Ok(md5) => Some(md5),
                 Err(error) => {
                     self.damaged(
@@ -385,8 +388,14 @@ fn has_plain_header(member: &Member) -> bool {
     member.data_offset - member.offset == BLOCK
 }
 
-fn content_md5(file: &File, member: &Member, observer: &Tally<'_>) -> io::Result<[u8; 16]> {
-    let window = Window::read(file, member.data_offset, member.data_len.min(BATCH_BYTES))?;
+fn content_md5(
+    file: &File,
+    buffers: &Buffers,
+    member: &Member,
+    observer: &Tally<'_>,
+) -> io::Result<[u8; 16]> {
+    let len = member.data_len.min(BATCH_BYTES);
+    let window = Window::read(file, buffers, member.data_offset, len)?;
     let mut md5 = ContentMd5::new();
     window.content(member, |offset, bytes| {
         md5.update(offset, bytes);

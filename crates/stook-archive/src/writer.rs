@@ -60,6 +60,8 @@ pub(crate) struct VolumeWriter<'a> {
     open: BTreeMap<VolumeId, OpenVolume>,
     /// Volumes that are complete; None if nothing came into one.
     ended: BTreeMap<VolumeId, Option<ClosingVolume>>,
+    /// The planned lengths of volumes with lanes of their own.
+    planned: BTreeMap<VolumeId, u64>,
     /// All volumes that are not committed yet, in order.
     order: VecDeque<VolumeId>,
     /// Where the slices go that are arriving.
@@ -104,6 +106,7 @@ impl<'a> VolumeWriter<'a> {
             free: None,
             open: BTreeMap::new(),
             ended: BTreeMap::new(),
+            planned: BTreeMap::new(),
             order: VecDeque::new(),
             large: None,
             checkpoint_at: Instant::now(),
@@ -111,9 +114,10 @@ impl<'a> VolumeWriter<'a> {
         }
     }
 
-    /// Says which volumes have lanes of their own, and the first number behind them.
-    pub(crate) fn expect(&mut self, planned: impl IntoIterator<Item = VolumeId>, next: VolumeId) {
-        self.order.extend(planned);
+    /// Says which volumes have lanes of their own, with their planned lengths, and the first number behind.
+    pub(crate) fn expect(&mut self, planned: BTreeMap<VolumeId, u64>, next: VolumeId) {
+        self.order.extend(planned.keys());
+        self.planned = planned;
         self.next = next;
     }
 
@@ -126,7 +130,7 @@ impl<'a> VolumeWriter<'a> {
             None
         };
         let hasher = hasher.unwrap_or_else(|| self.hashing.none());
-        let volume = OpenVolume::resume(self.folder, leftover, hasher)?;
+        let volume = OpenVolume::resume(self.folder, leftover, self.planned_end(id), hasher)?;
         self.open.insert(id, volume);
         if !self.order.contains(&id) {
             if let Some(before) = self.free {
@@ -212,8 +216,10 @@ impl<'a> VolumeWriter<'a> {
     ) -> Result<VolumeId, ArchiveError> {
         let cutter = self.options.cutter;
         if let Lane::Volume(id) = lane {
-            match self.open.get(&id) {
-                Some(volume) if !volume.fits(cutter, packed, run.ahead_of(id)) => {}
+            match self.open.get_mut(&id) {
+                Some(volume) if !volume.fits(cutter, packed, run.ahead_of(id)) => {
+                    volume.pass_over(packed);
+                }
                 Some(_) => return self.turn_to(id, run),
                 None => return self.begin(id),
             }
@@ -245,9 +251,13 @@ impl<'a> VolumeWriter<'a> {
 
     fn begin(&mut self, id: VolumeId) -> Result<VolumeId, ArchiveError> {
         let hasher = self.new_hasher();
-        let volume = OpenVolume::create(self.folder, id, hasher)?;
+        let volume = OpenVolume::create(self.folder, id, self.planned_end(id), hasher)?;
         self.open.insert(id, volume);
         Ok(id)
+    }
+
+    fn planned_end(&self, id: VolumeId) -> u64 {
+        self.planned.get(&id).copied().unwrap_or(0)
     }
 
     fn new_hasher(&self) -> VolumeHasher {

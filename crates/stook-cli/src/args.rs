@@ -86,6 +86,11 @@ pub(crate) enum Command {
     Extract(ExtractArgs),
     /// Rebuild index.db from the volumes
     Reindex(ReindexArgs),
+    /// Print every entry of a tree
+    ///
+    /// One line for each: the tree itself, directories, and all that is in them. The order is that in which they
+    /// are found, another one each time; names are printed as they are.
+    Walk(WalkArgs),
     /// Print shell completions
     Completions(CompletionsArgs),
     /// Write man pages into a folder
@@ -274,6 +279,29 @@ pub(crate) struct ExtractArgs {
 pub(crate) struct ReindexArgs {
     /// The archive's folder
     pub(crate) archive: PathBuf,
+    /// Number of workers (default: as many as the storage asks for, up to 128)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) jobs: Option<u16>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct WalkArgs {
+    /// The tree to walk
+    pub(crate) tree: PathBuf,
+    #[command(flatten)]
+    pub(crate) filter: FilterArgs,
+    /// What to print of an entry: text with {path}, {size}, {mtime}, {inode}, {type}, {mode}, {links} (default: {path})
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        default_value = "{path}",
+        hide_default_value = true,
+        conflicts_with = "json"
+    )]
+    pub(crate) format: OsString,
+    /// End entries with NUL instead of a line break
+    #[arg(short = '0', long, conflicts_with = "json")]
+    pub(crate) null: bool,
     /// Number of workers (default: as many as the storage asks for, up to 128)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,

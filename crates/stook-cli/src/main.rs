@@ -5,6 +5,7 @@
 
 mod args;
 mod exit;
+mod format;
 mod options;
 mod output;
 mod progress;
@@ -12,6 +13,7 @@ mod reference;
 mod run;
 mod size;
 mod timings;
+mod walk;
 
 use std::process::ExitCode;
 

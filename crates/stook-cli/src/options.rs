@@ -7,9 +7,10 @@ use std::path::Path;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use stook_archive::{
-    AsOf, CheckOptions, Dialect, DiffOptions, ExtractOptions, Jobs, ListOptions, Mtime, RunId, When,
-    WriteOptions, state_at,
+    AsOf, CheckOptions, Dialect, DiffOptions, ExtractOptions, Jobs, ListOptions, Mtime, RunId,
+    When, WriteOptions, state_at,
 };
+use stook_md5::{Kernel, UnknownKernel};
 use stook_sys::Links;
 use stook_tree::{Filter, Pattern};
 
@@ -91,6 +92,27 @@ pub(crate) fn as_of(archive: &Path, args: &AsOfArgs) -> Result<AsOf, CliError> {
     }
 }
 
+/// Does MD5 with the kernel that `STOOK_MD5_KERNEL` names, if it is set.
+pub(crate) fn select_md5_kernel() -> Result<(), CliError> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the program, not a library, reads the environment"
+    )]
+    let Some(name) = std::env::var_os("STOOK_MD5_KERNEL") else {
+        return Ok(());
+    };
+    let name = name.to_string_lossy();
+    let unusable = |why| CliError::Option {
+        option: "STOOK_MD5_KERNEL",
+        value: name.to_string(),
+        why,
+    };
+    let kernel: Kernel = name
+        .parse()
+        .map_err(|error: UnknownKernel| unusable(error.to_string()))?;
+    stook_md5::select(kernel).map_err(|error| unusable(error.to_string()))
+}
+
 pub(crate) fn jobs(typed: Option<u16>) -> Jobs {
     typed.map_or(Jobs::Adaptive, |number| Jobs::Fixed(number.into()))
 }
@@ -99,7 +121,7 @@ fn links(follow: bool) -> Links {
     if follow { Links::Follow } else { Links::Refuse }
 }
 
-fn filter(args: &FilterArgs) -> Filter {
+pub(crate) fn filter(args: &FilterArgs) -> Filter {
     Filter {
         include: patterns(&args.include),
         exclude: patterns(&args.exclude),

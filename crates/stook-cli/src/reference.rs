@@ -56,7 +56,9 @@ pub(crate) fn markdown() -> String {
     );
     text.push_str(
         "\nExit status: 0 done, 1 failed, 2 wrong usage, 3 finished but some files failed (each is named), \
-         4 damage was found, 130 interrupted.\n",
+         4 damage was found, 130 interrupted.\n\n\
+         Environment: `STOOK_MD5_KERNEL`, one of `avx512`, `avx2`, `portable` and `scalar`, sets the instructions that \
+         MD5s are taken with; without it they are the fastest that the processor has.\n",
     );
     for command in root
         .get_subcommands()

@@ -11,20 +11,20 @@ use stook_sys::display_bytes;
 
 use crate::args::{
     Args, CatArgs, CheckArgs, Command, Common, DiffArgs, ExtractArgs, ListArgs, ReindexArgs,
-    UpdateArgs, WriteArgs,
+    UpdateArgs, WalkArgs, WriteArgs,
 };
 use crate::exit::{CliError, Ending, report};
 use crate::options;
 use crate::output::{Data, JsonPath, hex};
 use crate::progress::{Reporter, md5_text};
 use crate::size::{grouped, show};
-use crate::{reference, timings};
+use crate::{reference, timings, walk};
 
 pub(crate) fn run(args: Args) -> ExitCode {
     let Args { command, common } = args;
     stook_sys::raise_open_files();
     timings::begin(&common);
-    let result = dispatch(command, &common);
+    let result = options::select_md5_kernel().and_then(|()| dispatch(command, &common));
     let ending = result.unwrap_or_else(|error| report(&error));
     match timings::finish(&common) {
         // What the command found outweighs that its timings could not be written.
@@ -47,6 +47,7 @@ fn dispatch(command: Command, common: &Common) -> Result<Ending, CliError> {
         Command::Cat(args) => cat(&args),
         Command::Extract(args) => extract(&args, common),
         Command::Reindex(args) => reindex(&args, common),
+        Command::Walk(args) => print_tree(&args, common),
         Command::Completions(args) => {
             to_stdout(|data| reference::completions(args.shell, data.bytes()))
         }
@@ -436,6 +437,11 @@ fn reindex(args: &ReindexArgs, common: &Common) -> Result<Ending, CliError> {
     } else {
         Ending::Damage
     })
+}
+
+fn print_tree(args: &WalkArgs, common: &Common) -> Result<Ending, CliError> {
+    let (ending, _) = observed(common, |reporter| walk::print(args, common.json, reporter))?;
+    Ok(ending)
 }
 
 /// A path and what goes with it, in one JSON object.

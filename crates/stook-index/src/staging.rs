@@ -31,6 +31,8 @@ CREATE TABLE checkpoint (
   run integer,
   volume text,
   offset integer,
+  planned integer,
+  planned_end integer,
   md5_state blob
 );
 ";
@@ -44,6 +46,10 @@ pub struct Checkpoint {
     pub volume: VolumeId,
     /// Bytes of the partial volume that hold complete members and are durable.
     pub offset: u64,
+    /// Bytes that the plan gave to these members: a file with holes, say, takes fewer.
+    pub planned: u64,
+    /// What that comes to when all members planned for the volume are in it; 0 if there is no such plan.
+    pub planned_end: u64,
     /// The MD5 over those bytes so far, in the caller's own form; empty if none is taken.
     pub md5_state: Vec<u8>,
 }
@@ -138,7 +144,14 @@ impl Staging {
             &self.connection,
             &self.path,
             "checkpoint",
-            &["run", "volume", "offset", "md5_state"],
+            &[
+                "run",
+                "volume",
+                "offset",
+                "planned",
+                "planned_end",
+                "md5_state",
+            ],
         )?;
         self.checkpoint()?;
         self.rows(|_| ControlFlow::Continue(()))
@@ -178,11 +191,13 @@ impl Staging {
         }
         transaction
             .execute(
-                "INSERT OR REPLACE INTO checkpoint VALUES (1, ?1, ?2, ?3, ?4)",
+                "INSERT OR REPLACE INTO checkpoint VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6)",
                 params![
                     checkpoint.run.0,
                     checkpoint.volume.to_string(),
                     signed(checkpoint.offset, "offset", &self.path)?,
+                    signed(checkpoint.planned, "planned length", &self.path)?,
+                    signed(checkpoint.planned_end, "planned length", &self.path)?,
                     checkpoint.md5_state
                 ],
             )
@@ -198,7 +213,7 @@ impl Staging {
         let decoded = self
             .connection
             .query_row(
-                "SELECT run, volume, offset, md5_state FROM checkpoint",
+                "SELECT run, volume, offset, planned, planned_end, md5_state FROM checkpoint",
                 [],
                 |row| Ok(decode_checkpoint(row)),
             )
@@ -276,7 +291,9 @@ fn decode_checkpoint(row: &rusqlite::Row<'_>) -> Option<Checkpoint> {
         run: RunId(row.get(0).ok()?),
         volume: VolumeId::from_name(bytes(row.get_ref(1).ok()?)?)?,
         offset: unsigned(row.get_ref(2).ok()?)?,
-        md5_state: row.get(3).ok()?,
+        planned: unsigned(row.get_ref(3).ok()?)?,
+        planned_end: unsigned(row.get_ref(4).ok()?)?,
+        md5_state: row.get(5).ok()?,
     })
 }
 

@@ -39,6 +39,7 @@ impl Crew {
             state: Mutex::new(State {
                 waiting: vec![first],
                 running: 0,
+                asleep: 0,
             }),
             changed: Condvar::new(),
         };
@@ -70,32 +71,52 @@ pub struct Tasks<T> {
 struct State<T> {
     waiting: Vec<T>,
     running: usize,
+    /// Workers that wait for tasks.
+    asleep: usize,
 }
 
 impl<T> Tasks<T> {
     /// Adds tasks; the last one is taken first.
+    ///
+    /// # Cost
+    /// Wakes no more workers than there are new tasks.
     pub fn extend(&self, tasks: impl IntoIterator<Item = T>) {
         let mut state = lock(&self.state);
+        let before = state.waiting.len();
         state.waiting.extend(tasks);
+        let added = state.waiting.len() - before;
+        let asleep = state.asleep;
         drop(state);
-        self.changed.notify_all();
+        if added >= asleep {
+            if asleep > 0 {
+                self.changed.notify_all();
+            }
+            return;
+        }
+        for _ in 0..added {
+            self.changed.notify_one();
+        }
     }
 
     fn take(&self) -> Option<T> {
-        let _idle = idle();
         let mut state = lock(&self.state);
+        if let Some(task) = state.next() {
+            return Some(task);
+        }
+        let _idle = idle();
         loop {
-            if let Some(task) = state.waiting.pop() {
-                state.running += 1;
-                return Some(task);
-            }
             if state.running == 0 {
                 return None;
             }
+            state.asleep += 1;
             state = self
                 .changed
                 .wait(state)
                 .unwrap_or_else(PoisonError::into_inner);
+            state.asleep -= 1;
+            if let Some(task) = state.next() {
+                return Some(task);
+            }
         }
     }
 
@@ -107,6 +128,14 @@ impl<T> Tasks<T> {
         if is_over {
             self.changed.notify_all();
         }
+    }
+}
+
+impl<T> State<T> {
+    fn next(&mut self) -> Option<T> {
+        let task = self.waiting.pop()?;
+        self.running += 1;
+        Some(task)
     }
 }
 

@@ -223,15 +223,20 @@ pub fn append_at(file: &File, buffer: &mut Vec<u8>, len: usize, offset: u64) -> 
     let start = buffer.len();
     buffer.reserve(len);
     while buffer.len() - start < len {
-        let position = offset + (buffer.len() - start) as u64;
-        match rustix::io::pread(file, rustix::buffer::spare_capacity(buffer), position) {
-            Ok(0) => break,
-            Ok(_) | Err(Errno::INTR) => {}
+        let done = buffer.len() - start;
+        let room = &mut buffer.spare_capacity_mut()[..len - done];
+        match rustix::io::pread(file, room, offset + done as u64) {
+            Ok((filled, _)) if filled.is_empty() => break,
+            Ok((filled, _)) => {
+                let end = start + done + filled.len();
+                // SAFETY: the bytes up to there are those that were there, and those that `pread` has
+                // written, which it returned as initialised; they lie within the capacity.
+                unsafe { buffer.set_len(end) };
+            }
+            Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
     }
-    // A file that grew has more than was asked for.
-    buffer.truncate(start + len);
     Ok(buffer.len() - start)
 }
 

@@ -12,6 +12,10 @@
 
 mod directory;
 mod error;
+#[expect(
+    unsafe_code,
+    reason = "reading into memory that nobody has filled with zeros"
+)]
 mod file;
 mod lock;
 mod metadata;

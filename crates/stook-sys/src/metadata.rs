@@ -1,6 +1,6 @@
 //! What `statx` tells about a file.
 
-use rustix::fs::{FileType, Statx, StatxTimestamp};
+use rustix::fs::{FileType, Statx, StatxFlags, StatxTimestamp};
 
 use crate::Timestamp;
 
@@ -57,8 +57,6 @@ pub struct Metadata {
     pub blocks: u64,
     /// Last change of the content.
     pub mtime: Timestamp,
-    /// Last change of content or metadata.
-    pub ctime: Timestamp,
     /// Inode number.
     pub inode: u64,
     /// Device that holds the file: major and minor number.
@@ -68,6 +66,34 @@ pub struct Metadata {
 }
 
 impl Metadata {
+    /// What [`Metadata::of`] reads, and no more: a network file system asks its servers for what is wanted.
+    pub(crate) const WANTED: StatxFlags = StatxFlags::TYPE
+        .union(StatxFlags::MODE)
+        .union(StatxFlags::NLINK)
+        .union(StatxFlags::UID)
+        .union(StatxFlags::GID)
+        .union(StatxFlags::MTIME)
+        .union(StatxFlags::INO)
+        .union(StatxFlags::SIZE)
+        .union(StatxFlags::BLOCKS);
+
+    /// Returns metadata of which only the kind is known; all else is zero.
+    pub fn of_kind(kind: FileKind) -> Self {
+        Self {
+            kind,
+            mode: 0,
+            uid: 0,
+            gid: 0,
+            links: 0,
+            size: 0,
+            blocks: 0,
+            mtime: Timestamp::default(),
+            inode: 0,
+            filesystem: (0, 0),
+            device: (0, 0),
+        }
+    }
+
     pub(crate) fn of(stat: &Statx) -> Self {
         Self {
             kind: FileKind::of(FileType::from_raw_mode(stat.stx_mode.into()))
@@ -79,7 +105,6 @@ impl Metadata {
             size: stat.stx_size,
             blocks: stat.stx_blocks,
             mtime: timestamp(stat.stx_mtime),
-            ctime: timestamp(stat.stx_ctime),
             inode: stat.stx_ino,
             filesystem: (stat.stx_dev_major, stat.stx_dev_minor),
             device: (stat.stx_rdev_major, stat.stx_rdev_minor),

@@ -11,4 +11,4 @@ mod walk;
 
 pub use filter::Filter;
 pub use pattern::Pattern;
-pub use walk::{Entry, Listing, Visitor, WalkError, WalkOptions, walk};
+pub use walk::{Detail, Entry, Listing, Visitor, WalkError, WalkOptions, walk};

@@ -28,7 +28,7 @@ use crate::extract::{is_match, require_matches};
 use crate::folder::Folder;
 use crate::hasher::{Hashing, wait_for};
 use crate::observer::{Damage, Observer, Tally};
-use reading::Reading;
+use reading::{Reading, read_members};
 
 /// How to check.
 #[derive(Debug, Clone)]
@@ -242,9 +242,11 @@ impl Checker<'_> {
             has_its_length: false,
             is_stooks: false,
         };
-        match Window::of(batch, &file) {
+        match Window::of(batch, &file, &self.volumes.buffers) {
             Ok(window) => {
-                reading.check_members(&batch.rows, &window);
+                for (row, found) in read_members(&batch.rows, &window) {
+                    reading.check_member(row, found, &window);
+                }
             }
             Err(error) => {
                 reading.unreadable(batch.rows.first().map_or(0, |row| row.offset), &error);

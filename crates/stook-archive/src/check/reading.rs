@@ -16,6 +16,7 @@ use super::pieces::{MemberCheck, RestCheck};
 use super::{Checker, KnownVolume};
 use crate::ArchiveError;
 use crate::batch::Window;
+use crate::buffers::Buffers;
 use crate::hasher::VolumeHasher;
 use crate::memory::{budget_bytes, crew};
 use crate::observer::Observer;
@@ -95,6 +96,10 @@ impl Reading<'_> {
         })
     }
 
+    fn buffers(&self) -> &Buffers {
+        &self.checker.volumes.buffers
+    }
+
     fn check_section(&self, section: &Section, output: Option<&mut Output<'_, Checked>>) {
         if self.checker.observer.is_interrupted() {
             return;
@@ -102,7 +107,12 @@ impl Reading<'_> {
         if section.end - section.start > 4 * BATCH_BYTES {
             return self.check_large(section, output);
         }
-        match Window::read(self.file, section.start, section.end - section.start) {
+        match Window::read(
+            self.file,
+            self.buffers(),
+            section.start,
+            section.end - section.start,
+        ) {
             Ok(window) => {
                 let end = self.check_rows(section, &window);
                 self.check_rest(section, end, window.bytes());
@@ -118,7 +128,7 @@ impl Reading<'_> {
     fn check_large(&self, section: &Section, mut output: Option<&mut Output<'_, Checked>>) {
         let mut slices = Vec::new();
         for row in &section.rows {
-            match Window::read(self.file, row.offset, 64 << 10)
+            match Window::read(self.file, self.buffers(), row.offset, 64 << 10)
                 .and_then(|window| window.member(row.offset).map_err(io::Error::other))
             {
                 Ok(member) => slices.push(MemberCheck::new(row, member)),
@@ -132,7 +142,7 @@ impl Reading<'_> {
         let mut position = section.start;
         while position < section.end && !self.checker.observer.is_interrupted() {
             let len = (section.end - position).min(BATCH_BYTES);
-            let window = match Window::read(self.file, position, len) {
+            let window = match Window::read(self.file, self.buffers(), position, len) {
                 Ok(window) => window,
                 Err(error) => return self.unreadable(position, &error),
             };
@@ -165,36 +175,22 @@ impl Reading<'_> {
     /// Checks the members of a section; returns where the last one ends, if that is known.
     fn check_rows(&self, section: &Section, window: &Window<'_>) -> Option<u64> {
         let mut expected = Some(section.start);
-        for (row, end) in section
-            .rows
-            .iter()
-            .zip(self.check_members(&section.rows, window))
-        {
+        for (row, found) in read_members(&section.rows, window) {
             self.judge_place(row, expected);
-            expected = end;
+            expected = self.check_member(row, found, window);
         }
         expected
     }
 
-    /// Checks members by themselves; returns where each ends.
-    pub(super) fn check_members(&self, rows: &[Row], window: &Window<'_>) -> Vec<Option<u64>> {
-        let members = rows.iter().map(|row| window.member(row.offset));
-        let members: Vec<Result<Member, String>> = members.collect();
-        let md5s = window.md5s(members.iter().map(|member| member.as_ref().ok()));
-        let checked = rows.iter().zip(members).zip(md5s);
-        let end = |((row, member), md5)| self.check_member(row, member, md5, window);
-        checked.map(end).collect()
-    }
-
-    fn check_member(
+    /// Checks one member; returns where it ends.
+    pub(super) fn check_member(
         &self,
         row: &Row,
-        member: Result<Member, String>,
-        md5: Option<[u8; 16]>,
+        found: Result<ReadMember, String>,
         window: &Window<'_>,
     ) -> Option<u64> {
-        let member = match member {
-            Ok(member) => member,
+        let ReadMember { member, md5 } = match found {
+            Ok(found) => found,
             Err(what) => {
                 self.row_damaged(row, what);
                 return None;
@@ -305,6 +301,25 @@ impl Reading<'_> {
             format!("cannot read: {}", stook_sys::cause(error)),
         );
     }
+}
+
+/// A member as it was read, with the MD5 of its content if that was taken together with others.
+pub(super) struct ReadMember {
+    member: Member,
+    md5: Option<[u8; 16]>,
+}
+
+/// Reads the members of some rows.
+pub(super) fn read_members<'r>(
+    rows: &'r [Row],
+    window: &Window<'_>,
+) -> impl Iterator<Item = (&'r Row, Result<ReadMember, String>)> + use<'r> {
+    let members = rows.iter().map(|row| window.member(row.offset));
+    let members: Vec<Result<Member, String>> = members.collect();
+    let md5s = window.md5s(members.iter().map(|member| member.as_ref().ok()));
+    let found = members.into_iter().zip(md5s);
+    let found = found.map(|(member, md5)| member.map(|member| ReadMember { member, md5 }));
+    rows.iter().zip(found)
 }
 
 /// Sends the rows of a volume in sections that together cover it from its first byte to its last.

@@ -201,7 +201,7 @@ impl Extractor<'_> {
             Ok(file) => file,
             Err(error) => return self.fail_all(batch, |row| sys_failure(&row.name, &error)),
         };
-        let window = match Window::of(batch, &file) {
+        let window = match Window::of(batch, &file, &self.volumes.buffers) {
             Ok(window) => window,
             Err(error) => {
                 return self.fail_all(batch, |row| Failure::io("read", &row.name, &error));
@@ -326,8 +326,8 @@ impl Extractor<'_> {
             volume: row.volume,
             rows: vec![row.clone()],
         };
-        let window =
-            Window::of(&batch, &file).map_err(|error| Failure::io("read", &row.name, &error))?;
+        let window = Window::of(&batch, &file, &self.volumes.buffers)
+            .map_err(|error| Failure::io("read", &row.name, &error))?;
         let member = read_member(row, &window)?;
         self.place(row, &member, None, &window, &mut LastParent::default())?;
         self.target.remember_first(header);

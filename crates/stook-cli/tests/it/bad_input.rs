@@ -371,3 +371,21 @@ fn names_in_messages_cannot_break_the_line() {
     error: cannot open `no\nne`: no such file or directory
     ");
 }
+
+#[test]
+fn a_kernel_for_md5_that_there_is_not() {
+    let place = archived();
+    let check = |kernel: &str| {
+        let mut command = place.command(&["check", "arc"]);
+        command.env("STOOK_MD5_KERNEL", kernel);
+        Ran::of(command.output().unwrap())
+    };
+    let refused = refused_as(&place, &["check"], |_| check("fast"));
+    assert_snapshot!(refused, @r"
+    status 2
+    error: cannot use `fast` for STOOK_MD5_KERNEL: the kernels are avx512, avx2, portable, scalar
+    ");
+    for kernel in ["portable", "scalar"] {
+        assert_eq!(check(kernel).status, Some(0), "{kernel}");
+    }
+}

@@ -355,7 +355,7 @@ fn help_and_version_are_data() {
     assert_eq!(version, format!("stook {}\n", env!("CARGO_PKG_VERSION")));
     let help = place.stdout(&["--help"]);
     for command in [
-        "create", "update", "diff", "check", "list", "cat", "extract", "reindex",
+        "create", "update", "diff", "check", "list", "cat", "extract", "reindex", "walk",
     ] {
         assert!(help.contains(&format!("  {command} ")), "{command}\n{help}");
         let own = place.stdout(&[command, "--help"]);

@@ -18,5 +18,8 @@ mod json;
 mod layers;
 mod no_space;
 mod place;
+mod scarce;
+mod slow;
 mod timings;
 mod two_writers;
+mod walk;

@@ -12,6 +12,8 @@ fn checkpoint(offset: u64) -> Checkpoint {
         run: RunId(1),
         volume: VolumeId(3),
         offset,
+        planned: offset + 512,
+        planned_end: offset + 1024,
         md5_state: vec![1, 2, 3],
     }
 }

@@ -6,6 +6,7 @@
     reason = "tests make their own files, say what they skip, and may panic outside test functions too"
 )]
 
+mod large;
 mod limits;
 mod pattern;
 mod recorder;

@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Mutex;
 
+use stook_pool::Jobs;
 use stook_sys::{Directory, FileKind, Links, Metadata};
 use stook_testkit::Kind;
 use stook_tree::{Filter, Listing, Visitor, WalkError, WalkOptions, walk};
@@ -96,12 +97,13 @@ impl Visitor for Recorder<'_> {
             .iter()
             .map(|entry| listing.name(entry).to_vec())
             .collect();
+        assert_eq!(listing.entries.capacity(), listing.entries.len());
         for (entry, name) in listing.entries.iter().zip(&names) {
             let path = join(&listing.path, name);
-            if entry.leads_to_directory {
+            if entry.leads_to_directory() {
                 found.to_directories.push(path.clone());
             }
-            let earlier = found.entries.insert(path, entry.metadata);
+            let earlier = found.entries.insert(path, entry.metadata());
             assert!(earlier.is_none(), "{} comes twice", name.escape_ascii());
         }
         if !listing.path.is_empty() {
@@ -143,9 +145,9 @@ impl Found {
 
 pub(crate) fn options(jobs: usize, links: Links) -> WalkOptions {
     WalkOptions {
-        jobs,
+        jobs: Jobs::Fixed(jobs),
         links,
-        leave_out: None,
+        ..WalkOptions::default()
     }
 }
 

@@ -337,7 +337,7 @@ fn entries_can_be_dropped_from_a_listing_and_keep_their_names() {
     struct Keeper(std::sync::Mutex<Vec<Vec<u8>>>);
     impl stook_tree::Visitor for Keeper {
         fn directory(&self, mut listing: stook_tree::Listing) {
-            listing.retain(|name, entry| name.starts_with(b"f") && entry.metadata.size > 10);
+            listing.retain(|name, entry| name.starts_with(b"f") && entry.metadata().size > 10);
             let names = listing
                 .entries
                 .iter()
