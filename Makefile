@@ -21,7 +21,11 @@ export CLIPPY_CONF_DIR := $(CURDIR)/.ci
 
 stook := $(CARGO_TARGET_DIR)/release/stook
 
-.PHONY: help tools build demo test test-crash lint fmt doc docs install ci clean
+# Of `make bench`: which pairs, and more options of `bench/run.py measure`.
+PAIRS ?= *
+BENCH ?=
+
+.PHONY: help tools build demo bench bench-full bench-programs test test-crash lint fmt doc docs install ci clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -35,8 +39,18 @@ build: tools ## Build the release binary
 demo: tools ## Archive 20,000 files, update, check, extract and compare them, with timings
 	bench/demo.sh
 
+bench: bench-programs ## Measure against other programs, about 5 minutes (PAIRS='walk*' for some)
+	bench/run.py measure --pairs '$(PAIRS)' $(BENCH)
+
+bench-full: bench-programs ## Measure on 1,290,284 files, about an hour (BENCH='--save DATE' to keep it)
+	bench/run.py measure --full --pairs '$(PAIRS)' $(BENCH)
+
+bench-programs: tools
+	$(CARGO) build --release --locked -p stook-cli -p stook-testkit
+
 test: tools ## Run all tests
 	$(CARGO) test --workspace --locked
+	python3 -m unittest discover --quiet -s bench/tests -t bench
 
 test-crash: tools ## Kill the program at 200 points and see that nothing is lost
 	STOOK_CRASH_POINTS=200 $(CARGO) test --locked -p stook-cli --test it crash -- --nocapture

@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+"""Measures stook against its rivals. `make bench` and `make bench-full` call `measure`; see `bench/README.md`.
+
+  run.py measure [--full] [--pairs PATTERN] [--on DIR] [--rounds N] [--save DATE]
+  run.py table RESULTS.jsonl [--markdown]     the table again, from raw results
+  run.py rivals                               installs the rivals and lists their versions
+  run.py pairs [--full]                       lists the pairs and their commands
+  run.py workers TIMINGS.json [--svg FILE]    workers over time, from `stook --timings=json`
+  run.py clean [--on DIR]                     removes the file sets
+
+Exit codes: 0 done, 1 a pair was refused or something failed, 2 wrong usage, 130 interrupted. A goal that is not met is
+a result, not a failure.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from stookbench import launcher, machine, pairs, save, table, workers
+from stookbench.measure import Bench, Programs
+from stookbench.pair import Pair
+from stookbench.place import Mount, Place
+from stookbench.records import Results, read, timestamp
+from stookbench.rivals import BY_NAME, Collection, cache_directory, say
+
+MEMORY = Path("/dev/shm")
+
+
+def main() -> int:
+    options = arguments().parse_args()
+    try:
+        return int(options.command(options))
+    except KeyboardInterrupt:
+        return 130
+
+
+def arguments() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="bench/run.py", description="Measures stook against its rivals.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    measure_arguments(commands.add_parser("measure", help="measure pairs and print the table"))
+    again = commands.add_parser("table", help="print the table of raw results")
+    again.add_argument("results", type=Path)
+    again.add_argument("--markdown", action="store_true")
+    again.add_argument("--save", metavar="DATE", help="keep these results under bench/runs/DATE")
+    again.set_defaults(command=print_table)
+    commands.add_parser("rivals", help="install the rivals, list versions").set_defaults(command=list_rivals)
+    listing = commands.add_parser("pairs", help="list the pairs")
+    listing.add_argument("--full", action="store_true")
+    listing.set_defaults(command=list_pairs)
+    gauge = commands.add_parser("workers", help="draw workers over time")
+    gauge.add_argument("timings", type=Path)
+    gauge.add_argument("--svg", type=Path, metavar="FILE")
+    gauge.set_defaults(command=draw_workers)
+    clean = commands.add_parser("clean", help="remove the file sets")
+    clean.add_argument("--on", type=Path, action="append", metavar="DIR")
+    clean.set_defaults(command=remove_sets)
+    return parser
+
+
+def measure_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--full", action="store_true", help="`arc` as well, and in memory")
+    parser.add_argument("--pairs", action="append", metavar="PATTERN", help="only these, such as 'walk*'; repeatable")
+    parser.add_argument("--on", type=Path, action="append", metavar="DIR", help="where; default below /var/tmp")
+    parser.add_argument("--rounds", type=positive, help="runs of each side; default 5, less where they are long")
+    parser.add_argument("--seed", type=int, default=7, help="of the order of sides (default 7)")
+    parser.add_argument("--programs", type=Path, metavar="DIR", help="where stook and the test kit's programs are")
+    parser.add_argument("--results", type=Path, metavar="FILE", help="where raw results go; default in the cache")
+    parser.add_argument("--save", metavar="DATE", help="keep the results under bench/runs/DATE")
+    parser.add_argument("--markdown", action="store_true")
+    parser.add_argument("--no-install", action="store_true", help="install no rivals")
+    parser.set_defaults(command=measure)
+
+
+def positive(text: str) -> int:
+    if (number := int(text)) < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return number
+
+
+def measure(options: argparse.Namespace) -> int:
+    """Measures, prints the table, keeps the results if wanted."""
+    wanted = pairs.chosen(pairs.FULL if options.full else pairs.SMALL, options.pairs or ["*"])
+    if not wanted:
+        say("error: no pair has such a name; `bench/run.py pairs --full` lists them")
+        return 2
+    programs = find_programs(options.programs)
+    rivals = Collection(cache_directory())
+    rivals.collect(install=not options.no_install)
+    work = [(place, wanted) for place in map(Place, options.on or [default_place()])]
+    if options.full and Mount.of(MEMORY).filesystem == "tmpfs":
+        in_memory = pairs.chosen(pairs.IN_MEMORY, options.pairs or ["*"])
+        work.append((Place(MEMORY / f"stook-bench-{os.geteuid()}"), in_memory))
+    default_results = cache_directory().parent / "bench" / f"{timestamp().replace(':', '')}.jsonl"
+    results = Results(options.results or default_results)
+    record_machine(results, programs, rivals, [place for place, _ in work], options)
+    run = make_launcher()
+    for place, chosen in work:
+        measure_at(place, chosen, Bench(place, programs, rivals, run, results, options.seed, options.rounds))
+    print(table.report(results.records, options.markdown))
+    say(f"\nraw results: {results.path}")
+    if options.save:
+        say(f"kept in {save.save(results.path, options.save)}")
+    return 1 if table.refusals(results.records) else 0
+
+
+def measure_at(place: Place, chosen: list[Pair], bench: Bench) -> None:
+    """All pairs at one place; leaves the file sets for the next time, but not in memory."""
+    try:
+        bench.release()
+        for pair in chosen:
+            bench.measure(pair)
+    finally:
+        bench.release()
+        if place.mount.filesystem == "tmpfs":
+            place.remove(place.path("sets"))
+
+
+def make_launcher() -> launcher.Launcher:
+    return launcher.Launcher(launcher.compiled(cache_directory().parent / "bench"))
+
+
+def record_machine(
+    results: Results, programs: Programs, rivals: Collection, places: list[Place], options: argparse.Namespace
+) -> None:
+    results.add(
+        "machine",
+        time=timestamp(),
+        **machine.facts(),
+        places=[{"filesystem": place.mount.filesystem, "options": place.mount.options} for place in places],
+        stook=machine.stook_version(programs.stook),
+        rivals=rivals.versions(),
+        missing={name: places[0].scrub(reason) for name, reason in rivals.missing.items()},
+        run="full" if options.full else "small",
+        seed=options.seed,
+    )
+
+
+def default_place() -> Path:
+    return Path(f"/var/tmp/stook-bench-{os.geteuid()}")
+
+
+def find_programs(folder: Path | None) -> Programs:
+    """The release build."""
+    folder = folder or Path(os.environ.get("CARGO_TARGET_DIR") or machine.REPOSITORY / "target") / "release"
+    names = ("stook", "stook-fileset", "stook-same-tree")
+    stook, fileset, same_tree = ((folder / name).absolute() for name in names)
+    if missing := [path.name for path in (stook, fileset, same_tree) if not path.exists()]:
+        raise SystemExit(f"error: {', '.join(missing)} not built; `make bench` builds what it needs")
+    slowfs = (folder / "slowfs").absolute()
+    return Programs(stook, fileset, same_tree, slowfs if slowfs.exists() else None)
+
+
+def print_table(options: argparse.Namespace) -> int:
+    records = read(options.results)
+    print(table.report(records, options.markdown))
+    if options.save:
+        say(f"kept in {save.save(options.results, options.save)}")
+    return 1 if table.refusals(records) else 0
+
+
+def list_rivals(_options: argparse.Namespace) -> int:
+    rivals = Collection(cache_directory())
+    rivals.collect(install=True)
+    for name in BY_NAME:
+        print(f"{name:12} {rivals.found[name].version if name in rivals.found else rivals.missing[name]}")
+    return 1 if rivals.missing else 0
+
+
+def list_pairs(options: argparse.Namespace) -> int:
+    for pair in pairs.FULL if options.full else pairs.SMALL:
+        goal = f", goal {pair.goal.ratio:g}" if pair.goal.ratio else ""
+        print(f"{pair.name} ({pair.rounds or 5} rounds{goal})")
+        for side in pair.sides:
+            print(f"    {side.name:10} {side.command}")
+    return 0
+
+
+def draw_workers(options: argparse.Namespace) -> int:
+    series = workers.read(options.timings)
+    if not series:
+        say(f"error: `{options.timings}` has no gauge `{workers.GAUGE}`")
+        return 1
+    print("\n\n".join(workers.plot(one) for one in series))
+    if options.svg:
+        options.svg.write_text(workers.svg(series))
+    return 0
+
+
+def remove_sets(options: argparse.Namespace) -> int:
+    for directory in options.on or [default_place()]:
+        if directory.exists():
+            place = Place(directory)
+            for name in ("sets", "archives", "out", "mount"):
+                place.remove(place.path(name))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

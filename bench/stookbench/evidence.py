@@ -1,0 +1,133 @@
+"""What an outcome shows: the facts in which all sides of a pair must agree.
+
+Judged by programs that stook is not made of: GNU tar, Python, and `stook-same-tree`, which has its own code. Facts are
+small (counts, checksums), so one outcome at a time needs to be on the disk. Untimed, once per pair and side.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import sqlite3
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from .pair import Case, Outcome, Refused
+
+ENVIRONMENT = {"LC_ALL": "C", "PATH": "/usr/bin:/bin"}
+
+
+def walked(_case: Case, outcome: Outcome) -> dict[str, object]:
+    """Lines of `SIZE MTIME PATH`, in any order; the root itself does not count."""
+    prefix = re.compile(re.escape(f"{outcome.tree}".encode()) + b"/?")
+    with outcome.stdout.open("rb") as lines:
+        entries = sorted(filter(None, (canonical_entry(line.rstrip(b"\n"), prefix) for line in lines)))
+    return {"entries": len(entries), "sha256": digest(entries)}
+
+
+def canonical_entry(line: bytes, prefix: re.Pattern[bytes]) -> bytes | None:
+    """The line with nine digits of the second and a path relative to the tree; None for the tree itself."""
+    try:
+        size, time, path = line.split(b" ", 2)
+    except ValueError:
+        raise Refused(f"a line of the walk is not `SIZE MTIME PATH`: {line[:80]!r}") from None
+    match = prefix.match(path)
+    path = path[match.end() :] if match else path.removeprefix(b"./")
+    if path in (b"", b"."):
+        return None
+    seconds, _, fraction = time.partition(b".")
+    return b"%s %s.%s %s" % (size, seconds, fraction[:9].ljust(9, b"0"), path)
+
+
+def named(_case: Case, outcome: Outcome) -> dict[str, object]:
+    """Lines of paths, in any order; the root itself and slashes behind directories do not count."""
+    prefix = re.compile(re.escape(f"{outcome.tree}".encode()) + b"/?")
+    with outcome.stdout.open("rb") as lines:
+        names = canonical_names(prefix.sub(b"", line, count=1) for line in lines)
+    return {"entries": len(names), "sha256": digest(names)}
+
+
+def walk_count(case: Case, outcome: Outcome) -> dict[str, object]:
+    """How many entries a walk found, with nothing archived: what an update without changes must agree with."""
+    return {"entries": walked(case, outcome)["entries"], "archived": 0}
+
+
+def updated(_case: Case, outcome: Outcome) -> dict[str, object]:
+    """What `stook update --json` says it did."""
+    summary = json_summary(outcome.stdout)
+    return {"entries": summary["unchanged"], "archived": summary["members"]}
+
+
+def packed(case: Case, outcome: Outcome) -> dict[str, object]:
+    """The names in the volumes of `out`, whose every member GNU tar finds equal to the source."""
+    volumes = sorted(outcome.out.rglob("*.tar"))
+    if not volumes:
+        raise Refused("no volume was written")
+    names: list[bytes] = []
+    for volume in volumes:
+        run([case.tar, "--compare", "-f", volume, "-C", case.tree], "the volume is not equal to the source")
+        names += run([case.tar, "-tf", volume], "the volume cannot be listed").splitlines()
+    members = canonical_names(names)
+    return {"members": len(members), "sha256": digest(members)}
+
+
+def unpacked(case: Case, outcome: Outcome) -> dict[str, object]:
+    """That the tree at `target` is the source: bytes, modes, owners, times, links."""
+    said = run([case.same_tree, case.tree, outcome.target], "the extracted tree is not the source")
+    return {"entries": int(said.removeprefix(b"equal: ").split()[0])}
+
+
+def checked(case: Case, outcome: Outcome) -> dict[str, object]:
+    """How many members `stook check --json` found whole, and what the index says of the volume."""
+    summary = json_summary(outcome.stdout)
+    if summary["damages"]:
+        raise Refused(f"check found {summary['damages']} damages")
+    with sqlite3.connect(f"file:{case.archive}/index.db?mode=ro", uri=True) as index:
+        (md5,) = index.execute("SELECT md5 FROM tars WHERE name = ?", (case.volume.name,)).fetchone()
+    return {"members": summary["members"], "md5": md5}
+
+
+def summed(case: Case, outcome: Outcome) -> dict[str, object]:
+    """What md5sum printed, and how many members GNU tar sees in the volume."""
+    names = run([case.tar, "-tf", case.volume], "the volume cannot be listed").splitlines()
+    return {"members": len(canonical_names(names)), "md5": outcome.stdout.read_text().split()[0]}
+
+
+def difference(facts: dict[str, dict[str, object]]) -> str | None:
+    """In what the sides differ, in words; None if they agree."""
+    (first, expected), *others = facts.items()
+    for side, shown in others:
+        for fact in sorted(expected.keys() | shown.keys()):
+            if expected.get(fact) != shown.get(fact):
+                return f"{first} and {side} differ in {fact}: {expected.get(fact)} and {shown.get(fact)}"
+    return None
+
+
+def canonical_names(names: Iterable[bytes]) -> list[bytes]:
+    """Sorted, without `./`, slashes behind, and the root."""
+    return sorted(filter(None, (name.rstrip(b"\n").removeprefix(b"./").rstrip(b"/") for name in names)))
+
+
+def digest(lines: list[bytes]) -> str:
+    return hashlib.sha256(b"\n".join(lines)).hexdigest()
+
+
+def json_summary(path: Path) -> dict[str, Any]:
+    """The last object of type `summary` that stook printed."""
+    for line in reversed(path.read_text().splitlines()):
+        found: dict[str, Any] = json.loads(line)
+        if found.get("type") == "summary":
+            return found
+    raise Refused("stook printed no summary")
+
+
+def run(command: list[object], complaint: str) -> bytes:
+    """The output of a judge; Refused with the complaint when it fails."""
+    done = subprocess.run([str(word) for word in command], capture_output=True, env=ENVIRONMENT, check=False)
+    if done.returncode != 0:
+        lines = (done.stdout + done.stderr).decode(errors="replace").splitlines()
+        raise Refused(f"{complaint}: {lines[0] if lines else f'status {done.returncode}'}")
+    return done.stdout

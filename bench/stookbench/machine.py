@@ -1,0 +1,68 @@
+"""Facts about the machine and the programs: what a sample means nothing without. No names of hosts or directories."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+REPOSITORY = Path(__file__).parent.parent.parent
+
+
+def facts() -> dict[str, object]:
+    return {
+        "cpu": cpu_model(Path("/proc/cpuinfo").read_text()),
+        "cores": cores(),
+        "memory_bytes": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
+        "kernel": f"{platform.system()} {platform.release()}",
+        "system": platform.freedesktop_os_release().get("PRETTY_NAME", "unknown"),
+        "python": platform.python_version(),
+        "root": os.geteuid() == 0,
+        "load_average": round(os.getloadavg()[0], 2),
+    }
+
+
+def cores() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+def cpu_model(cpuinfo: str) -> str:
+    """The first core's; other architectures than x86 name it differently or not at all."""
+    names = dict(line.partition(":")[::2] for line in cpuinfo.splitlines() if ":" in line)
+    known = {name.strip(): value.strip() for name, value in names.items()}
+    return known.get("model name") or known.get("Hardware") or platform.machine()
+
+
+def stook_version(stook: Path) -> str:
+    """Version and commit; `+` marks changes that are not committed."""
+    said = subprocess.run([stook, "--version"], capture_output=True, text=True, check=False).stdout.strip()
+    commit = git("rev-parse", "--short=12", "HEAD")
+    changed = "+" if commit and git("--no-optional-locks", "status", "--porcelain") else ""
+    return f"{said or 'stook, version unknown'} ({commit or 'commit unknown'}{changed})"
+
+
+def git(*arguments: str) -> str:
+    try:
+        command = ["git", "-C", str(REPOSITORY), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
+
+@dataclass(frozen=True)
+class ProcessorTime:
+    """Seconds that all processors together were busy since the start, for anyone."""
+
+    busy_s: float
+
+    @staticmethod
+    def now() -> ProcessorTime:
+        return ProcessorTime(busy_seconds(Path("/proc/stat").read_text()))
+
+
+def busy_seconds(stat: str) -> float:
+    """User, nice, system, interrupts, stolen; not idle, not waiting. Resolution: a hundredth of a second."""
+    user, nice, system, _idle, _waiting, hard, soft, stolen = map(int, stat.split("\n", 1)[0].split()[1:9])
+    return (user + nice + system + hard + soft + stolen) / os.sysconf("SC_CLK_TCK")

@@ -1,0 +1,281 @@
+"""Measures pairs: A B, B A, A B, each round in a random order.
+
+First every side runs once, untimed, and its outcome is turned into facts. If those differ, the pair is refused: a
+program that did something else is not faster. Before every timed run the file system is synced and the state of the
+caches made and proved. On slowfs there is no untimed round, as runs take minutes; the outcomes of the first timed round
+are looked at instead. What a run needs around it is in `stage`, the tables are in `table`.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from . import cache, filesets, slow
+from .evidence import difference
+from .launcher import Figures, Launcher
+from .machine import ProcessorTime
+from .pair import COLD, HOT, SLOW, Case, Outcome, Pair, Refused, Side
+from .place import Place
+from .records import MEASURED, NOT_MEASURED, REFUSED, Results, pair_facts, timestamp
+from .rivals import BY_NAME, Collection, say
+from .stage import Stage
+
+# What a hot walk may read from the device: stray blocks, and a hundredth of the inodes at 256 bytes.
+STRAY_BYTES = 1 << 20
+INODE_BYTES = 256
+
+
+@dataclass(frozen=True)
+class Programs:
+    """What was built: the program under test and what the test kit lends."""
+
+    stook: Path
+    fileset: Path
+    same_tree: Path
+    slowfs: Path | None
+
+
+@dataclass
+class Bench:
+    """A place, the programs, and what was made for them so far."""
+
+    place: Place
+    programs: Programs
+    rivals: Collection
+    launcher: Launcher
+    results: Results
+    seed: int
+    rounds: int | None = None
+    sets: dict[str, filesets.FileSet] = field(default_factory=dict)
+    shown: dict[tuple[str, str], dict[str, object]] = field(default_factory=dict)
+
+    def measure(self, pair: Pair) -> str:
+        """Measures a pair and records it; returns its status."""
+        status, reason, facts = NOT_MEASURED, self.hindrance(pair), {}
+        if reason is None:
+            try:
+                status, facts = MEASURED, Trial(self, pair).measure()
+            except Refused as why:
+                status, reason = REFUSED, self.place.scrub(str(why))
+            self.place.remove(self.place.path("out"))
+        if reason:
+            say(f"{pair.name} on {self.place.name}: {status}: {reason}")
+        self.results.add("pair", place=self.place.name, **pair_facts(pair), status=status, reason=reason, facts=facts)
+        return status
+
+    def hindrance(self, pair: Pair) -> str | None:
+        """Why a pair cannot be measured here; that is no failure."""
+        missing = [f"{name} {why}" for name, why in sorted(self.rivals.missing.items()) if name in pair.names()]
+        if missing:
+            return "; ".join(missing)
+        if pair.state == COLD and self.place.mount.filesystem == "tmpfs":
+            return "nothing is ever cold on tmpfs"
+        if pair.state == COLD and not cache.may_drop():
+            return "needs root"
+        if pair.state == SLOW and self.programs.slowfs is None:
+            return "slowfs is not built"
+        if pair.state == SLOW and not os.access("/dev/fuse", os.R_OK | os.W_OK):
+            return "needs /dev/fuse"
+        there = filesets.files_there(self.place, pair.file_set)
+        return self.place.lacks_space_for(pair, filesets.COUNTS[pair.file_set], there)
+
+    def file_set(self, name: str) -> filesets.FileSet:
+        """The file set, made and recorded when it is first asked for."""
+        if name not in self.sets:
+            self.release()
+            say(f"file set {name} on {self.place.name}")
+            made = filesets.ensure(self.place, name, self.programs.fileset)
+            say(f"  {made.properties}")
+            self.sets[name] = made
+            self.results.add("set", place=self.place.name, set=name, seed=filesets.SEED, **asdict(made.properties))
+        return self.sets[name]
+
+    def archive(self, file_set: str) -> Path:
+        """An archive of the set by the program under test, made when it is first asked for."""
+        path = self.place.path("archives", file_set)
+        if not path.exists():
+            self.release()
+            path.parent.mkdir(exist_ok=True)
+            command: list[str | Path] = [self.programs.stook, "create", self.file_set(file_set).path, path]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                raise Refused(f"the archive of {file_set} could not be made: {done.stderr.strip()}")
+        return path
+
+    def release(self) -> None:
+        """Removes the archives and outcomes, also those of an earlier run."""
+        for name in ("archives", "out"):
+            self.place.remove(self.place.path(name))
+
+
+class Trial:
+    """One pair at one place."""
+
+    def __init__(self, bench: Bench, pair: Pair) -> None:
+        self.bench, self.pair, self.place = bench, pair, bench.place
+        self.tree = bench.file_set(pair.file_set)
+        archive = bench.archive(pair.file_set) if pair.needs_archive() else self.place.path("no-archive")
+        tar = bench.rivals.found["tar"].path
+        self.case = Case(self.tree.path, archive, archive / "000000.tar", tar, bench.programs.same_tree)
+        self.rounds = bench.rounds or pair.rounds or 5
+
+    def measure(self) -> dict[str, object]:
+        """All rounds; returns the facts that all sides agree in."""
+        self.warm_unless_hot()
+        facts: dict[str, dict[str, object]] = {}
+        if self.pair.state != SLOW:
+            facts = {side.name: self.show(side) for side in self.pair.sides}
+            self.agree(facts)
+        for number in range(1, self.rounds + 1):
+            line = []
+            for order, side in enumerate(self.shuffled(number), 1):
+                kept = facts if self.pair.state == SLOW and number == 1 else None
+                record = self.timed_run(side, number, order, kept)
+                line.append(f"{side.name} {record['wall_s']:.3f} s")
+            say(f"{self.pair.name} on {self.place.name}, round {number} of {self.rounds}: {', '.join(line)}")
+            self.agree(facts)
+        return facts[self.pair.ours.name]
+
+    def shuffled(self, number: int) -> list[Side]:
+        sides = list(self.pair.sides)
+        random.Random(f"{self.bench.seed} {self.pair.name} {number}").shuffle(sides)
+        return sides
+
+    def agree(self, facts: dict[str, dict[str, object]]) -> None:
+        if differing := difference(facts):
+            raise Refused(differing)
+
+    def show(self, side: Side) -> dict[str, object]:
+        """What a side's outcome shows, from an untimed run; the same command need not be run again when cold."""
+        command = side.command.replace("{volume_size}", self.pair.volume_size)
+        known = (self.pair.file_set, f"{self.pair.evidence_of(side).__name__}: {command}")
+        if known not in self.bench.shown:
+            with self.stage(side) as stage:
+                self.execute(side, stage, stage.outcome.stdout)
+            self.bench.shown[known] = self.look_at(side, stage.outcome)
+        return self.bench.shown[known]
+
+    def timed_run(
+        self, side: Side, number: int, order: int, facts: dict[str, dict[str, object]] | None
+    ) -> dict[str, object]:
+        """One run, recorded; its outcome is looked at if there is a place for the facts."""
+        with self.stage(side) as stage:
+            figures, proof, other = self.run_in_state(side, stage)
+        if facts is not None:
+            facts[side.name] = self.look_at(side, stage.outcome)
+        return self.bench.results.add(
+            "run",
+            place=self.place.name,
+            pair=self.pair.name,
+            side=side.name,
+            command=side.command,
+            state=self.pair.state,
+            round=number,
+            order=order,
+            **{name: value for name, value in asdict(figures).items() if name not in ("blocks_in", "blocks_out")},
+            read_bytes=figures.read_bytes,
+            written_bytes=figures.blocks_out * 512,
+            other_cpu_s=round(other, 2),
+            files=self.tree.properties.files,
+            bytes=self.tree.properties.bytes,
+            proof=proof,
+            time=timestamp(),
+        )
+
+    def run_in_state(self, side: Side, stage: Stage) -> tuple[Figures, dict[str, object], float]:
+        """Makes the state and runs; a hot walk that was not hot is tried once more."""
+        stdout = stage.outcome.stdout if self.pair.state == SLOW else Path(os.devnull)
+        for _attempt in range(2):
+            self.place.sync()
+            proof = self.make_state(side)
+            before = ProcessorTime.now()
+            figures = self.execute(side, stage, stdout)
+            other = ProcessorTime.now().busy_s - before.busy_s - figures.user_s - figures.sys_s
+            doubt = self.not_hot_after_all(figures)
+            if doubt is None:
+                return figures, proof, max(other, 0.0)
+            self.warm()
+        raise Refused(f"{side.name}: {doubt}")
+
+    def execute(self, side: Side, stage: Stage, stdout: Path) -> Figures:
+        """Runs a side; Refused unless it says that it succeeded."""
+        errors = self.place.path("out", "stderr")
+        figures = self.bench.launcher.run(stage.command, stdout, errors, stage.libraries)
+        if figures.exit_code != 0:
+            said = errors.read_text(errors="replace").strip().splitlines()
+            raise Refused(f"{side.name} ended with status {figures.exit_code}: {said[0] if said else 'no message'}")
+        return figures
+
+    def look_at(self, side: Side, outcome: Outcome) -> dict[str, object]:
+        try:
+            return self.pair.evidence_of(side)(self.case, outcome)
+        except (OSError, ValueError, KeyError, TypeError) as why:
+            raise Refused(f"the outcome of {side.name} cannot be understood: {why}") from why
+
+    def stage(self, side: Side) -> Stage:
+        names = self.pair.names()
+        rivals = {name: found for name, found in self.bench.rivals.found.items() if name in names}
+        slowfs = self.bench.programs.slowfs if self.pair.state == SLOW else None
+        return Stage(self.place, self.pair, side, self.case, self.bench.programs.stook, rivals, slowfs)
+
+    def sample(self) -> list[Path]:
+        """Files that are hot or cold with the inputs."""
+        return [self.case.volume] if self.pair.reads == "volume" else self.tree.sample
+
+    def make_state(self, side: Side) -> dict[str, object]:
+        """Makes the caches hot or cold and returns the proof."""
+        if self.pair.state == SLOW:
+            return {"mount": "new", "latency": slow.LATENCY}
+        if self.pair.state == COLD:
+            inodes = 0 if self.pair.reads == "volume" else self.tree.properties.files
+            proof = cache.make_cold(self.sample(), inodes, self.place.mount.filesystem)
+            self.load_programs(side)
+            return proof
+        if self.pair.reads == "names":
+            return {"read_bytes_at_most": self.stray_bytes()}
+        share = self.warm_unless_hot()
+        if doubt := cache.not_hot(share):
+            raise Refused(f"the inputs do not stay cached: {doubt}")
+        return {"resident_share": round(share, 4), "sampled_files": len(self.sample())}
+
+    def load_programs(self, side: Side) -> None:
+        """The tree is to be cold, not the program."""
+        for name in self.stage(side).programs():
+            arguments = BY_NAME[name].version_arguments if name in BY_NAME else ("--version",)
+            path = self.bench.rivals.found[name].path if name in BY_NAME else self.bench.programs.stook
+            subprocess.run([path, *arguments], capture_output=True, stdin=subprocess.DEVNULL, check=False)
+
+    def warm_unless_hot(self) -> float:
+        """Reads the inputs if they are not in memory; returns what share of the sample is then."""
+        if self.pair.state == COLD:
+            return 0.0
+        if self.pair.reads == "names":
+            self.warm()
+            return 1.0
+        share = cache.share_of(self.sample())
+        if cache.not_hot(share):
+            self.warm()
+            share = cache.share_of(self.sample())
+        return share
+
+    def warm(self) -> None:
+        """Reads what the pair reads, once."""
+        commands = {
+            "names": "find \"$1\" -printf '%s' >/dev/null",
+            "contents": 'find "$1" -type f -print0 | xargs -0 -n 1000 -P 2 cat >/dev/null',
+            "volume": 'cat "$2" >/dev/null',
+        }
+        command: list[str | Path] = ["sh", "-c", commands[self.pair.reads], "sh", self.case.tree, self.case.volume]
+        subprocess.run(command, check=True, env={"LC_ALL": "C", "PATH": os.environ["PATH"]})
+
+    def stray_bytes(self) -> int:
+        return STRAY_BYTES + self.tree.properties.files * INODE_BYTES // 100
+
+    def not_hot_after_all(self, figures: Figures) -> str | None:
+        if self.pair.state == HOT and self.pair.reads == "names" and figures.read_bytes > self.stray_bytes():
+            return f"read {figures.read_bytes:,} bytes from the device although hot"
+        return None

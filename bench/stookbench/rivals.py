@@ -1,0 +1,190 @@
+"""The rivals: where they come from, how they get here, and which version is measured.
+
+Crates and Python packages go into the user's cache, in fixed versions. Debian packages are installed when root runs
+this; other users get them unpacked in the cache. A rival that cannot be had is missing, and the pairs that need it are
+listed as not measured; nothing else fails.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Rival:
+    """A program and the one place it comes from."""
+
+    name: str
+    program: str
+    debian: str = ""
+    crate: str = ""
+    python: str = ""
+    version_arguments: tuple[str, ...] = ("--version",)
+
+
+RIVALS = (
+    Rival("tar", "tar", debian="tar"),
+    Rival("bsdtar", "bsdtar", debian="libarchive-tools"),
+    Rival("find", "find", debian="findutils"),
+    Rival("bfs", "bfs", debian="bfs"),
+    Rival("fd", "fd", crate="fd-find@10.5.0"),
+    Rival("rm", "rm", debian="coreutils"),
+    Rival("rmz", "rmz", crate="rmz@3.2.1"),
+    Rival("cp", "cp", debian="coreutils"),
+    Rival("cpz", "cpz", crate="cpz@3.2.1"),
+    Rival("md5sum", "md5sum", debian="coreutils"),
+    Rival("sync", "sync", debian="coreutils"),
+    Rival("mksquashfs", "mksquashfs", debian="squashfs-tools", version_arguments=("-version",)),
+    Rival("squashfuse", "squashfuse", debian="squashfuse", version_arguments=("--help",)),
+    Rival("fusermount3", "fusermount3", debian="fuse3"),
+    Rival("ratarmount", "ratarmount", python="ratarmount==1.3.0"),
+)
+BY_NAME = {rival.name: rival for rival in RIVALS}
+
+
+@dataclass(frozen=True)
+class Found:
+    """A rival that can be run."""
+
+    path: Path
+    version: str
+    libraries: str = ""
+    """Where its libraries are, if they were unpacked beside it."""
+
+
+class Collection:
+    """The rivals that are here, and why others are not."""
+
+    def __init__(self, cache: Path) -> None:
+        self.cache = cache
+        self.found: dict[str, Found] = {}
+        self.missing: dict[str, str] = {}
+
+    def collect(self, install: bool) -> None:
+        """Finds all rivals, installing what is missing if that is wanted."""
+        if install:
+            self.install([rival for rival in RIVALS if self.locate(rival) is None])
+        for rival in RIVALS:
+            if path := self.locate(rival):
+                libraries = self.libraries() if path.is_relative_to(self.cache / "debian") else ""
+                self.found[rival.name] = Found(path, version_of(path, rival, libraries), libraries)
+            else:
+                self.missing.setdefault(rival.name, "is not installed")
+
+    def locate(self, rival: Rival) -> Path | None:
+        """The program: in the cache if it has a fixed version, else that of the system, else unpacked in the cache."""
+        if rival.crate:
+            # The version is part of the directory, so another one is never taken for it.
+            folders = [self.cache / "crates" / rival.crate / "bin"]
+        elif rival.python:
+            folders = [self.cache / "python" / rival.python / "bin"]
+        else:
+            folders = [*map(Path, os.get_exec_path()), self.cache / "debian/usr/bin", self.cache / "debian/bin"]
+        candidates = (folder / rival.program for folder in folders)
+        return next((path for path in candidates if os.access(path, os.X_OK) and path.is_file()), None)
+
+    def install(self, wanted: list[Rival]) -> None:
+        self.install_debian([rival for rival in wanted if rival.debian])
+        for rival in wanted:
+            if rival.crate:
+                self.install_crate(rival)
+            elif rival.python:
+                self.install_python(rival)
+
+    def install_debian(self, wanted: list[Rival]) -> None:
+        packages = sorted({rival.debian for rival in wanted})
+        if packages and shutil.which("apt-get") is None:
+            self.note(wanted, "is not installed, and apt-get is not here to do it")
+        elif packages and (failed := self.get_packages(packages)):
+            self.note(wanted, f"could not be installed from Debian: {failed}")
+
+    def get_packages(self, packages: list[str]) -> str | None:
+        """Installs as root, unpacks as anyone else; says what failed."""
+        say(f"getting {', '.join(packages)} from Debian")
+        if os.geteuid() == 0:
+            return attempt(["apt-get", "install", "--yes", "--no-install-recommends", *packages])
+        return self.unpack(packages)
+
+    def unpack(self, packages: list[str]) -> str | None:
+        """Downloads packages, and what they need and is missing, into the cache; says what failed."""
+        folder = self.cache / "debian"
+        folder.mkdir(parents=True, exist_ok=True)
+        plan = subprocess.run(
+            ["apt-get", "install", "--simulate", "--no-install-recommends", *packages],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        names = re.findall(r"^Inst (\S+)", plan.stdout, re.MULTILINE) or packages
+        if failed := attempt(["apt-get", "download", *names], folder):
+            return failed
+        for file in sorted(folder.glob("*.deb")):
+            if failed := attempt(["dpkg", "-x", str(file), str(folder)]):
+                return failed
+            file.unlink()
+        return None
+
+    def install_crate(self, rival: Rival) -> None:
+        if shutil.which("cargo") is None:
+            self.note([rival], "is not installed, and cargo is not here to do it")
+            return
+        say(f"building {rival.crate} from crates.io")
+        root = self.cache / "crates" / rival.crate
+        failed = attempt(["cargo", "install", "--quiet", "--locked", "--root", str(root), rival.crate])
+        if failed:
+            self.note([rival], f"could not be built: {failed}")
+
+    def install_python(self, rival: Rival) -> None:
+        say(f"getting {rival.python} from PyPI")
+        root = self.cache / "python" / rival.python
+        pip = [str(root / "bin/python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        failed = attempt([sys.executable, "-m", "venv", str(root)]) or attempt([*pip, rival.python])
+        if failed:
+            self.note([rival], f"could not be installed: {failed}")
+
+    def libraries(self) -> str:
+        folders = sorted({path.parent for path in (self.cache / "debian").rglob("*.so.*")})
+        return ":".join(map(str, folders))
+
+    def note(self, rivals: list[Rival], reason: str) -> None:
+        for rival in rivals:
+            self.missing[rival.name] = reason
+
+    def versions(self) -> dict[str, str]:
+        return {name: found.version for name, found in sorted(self.found.items())}
+
+
+def version_of(path: Path, rival: Rival, libraries: str = "") -> str:
+    """The first line of what it says about itself that has a version in it."""
+    environment = os.environ | {"LC_ALL": "C"} | ({"LD_LIBRARY_PATH": libraries} if libraries else {})
+    command = [str(path), *rival.version_arguments]
+    done = subprocess.run(command, capture_output=True, env=environment, check=False, stdin=subprocess.DEVNULL)
+    text = (done.stdout + b"\n" + done.stderr).decode(errors="replace")
+    return next((line.strip()[:80] for line in text.splitlines() if re.search(r"\d+\.\d+", line)), "unknown")
+
+
+def attempt(command: list[str], folder: Path | None = None) -> str | None:
+    """Runs a command; the last line it said if it failed."""
+    environment = {name: value for name, value in os.environ.items() if name != "CARGO_TARGET_DIR"}
+    environment |= {"LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment, check=False)
+    if done.returncode == 0:
+        return None
+    lines = (done.stdout + done.stderr).strip().splitlines()
+    return lines[-1] if lines else f"{command[0]} ended with status {done.returncode}"
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def cache_directory() -> Path:
+    """Where the rivals are kept."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "stook" / "rivals"

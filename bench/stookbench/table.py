@@ -1,0 +1,172 @@
+"""Tables from raw records: medians with least and greatest, ratios with their interval, goals, doubts.
+
+A pair's first line compares stook with the fastest rival that counts, which is what a goal is about; then come the
+other rivals. Pairs without a result say why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from .doubts import Record, doubts, load
+from .pair import SLOW
+from .records import MEASURED, REFUSED
+from .slow import LATENCY
+from .stats import Ratio, Spread, ratio_of_medians
+
+HEADINGS = ["work", "on", "stook", "rival", "ratio", "goal", "result", "peak memory"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A pair with all that is derived from its runs."""
+
+    pair: Record
+    runs: dict[str, list[Record]]
+
+    @property
+    def key(self) -> str:
+        return f"{self.pair['pair']} on {self.pair['place']}"
+
+    @property
+    def measured(self) -> bool:
+        return bool(self.pair["status"] == MEASURED)
+
+    def times(self, side: str) -> list[float]:
+        return [run["wall_s"] for run in self.runs[side]]
+
+    def spread(self, side: str) -> Spread:
+        return Spread.of(self.times(side))
+
+    def ratio(self, side: str) -> Ratio:
+        return ratio_of_medians(self.times(self.ours), self.times(side))
+
+    @property
+    def ours(self) -> str:
+        return str(self.pair["sides"][0]["side"])
+
+    def rivals(self) -> list[str]:
+        """Those that count come first, the fastest of them at the head."""
+        sides = self.pair["sides"][1:]
+        ordered = sorted(sides, key=lambda side: (not side["counts"], self.spread(side["side"]).median))
+        return [side["side"] for side in ordered]
+
+    @property
+    def peak_bytes(self) -> int:
+        return max(int(run["max_rss_bytes"]) for run in self.runs[self.ours])
+
+
+def verdicts(records: Iterable[Record]) -> list[Verdict]:
+    """The pairs in the order they were measured, each with its runs. Runs of refused pairs count for nothing."""
+    runs: dict[tuple[object, object], dict[str, list[Record]]] = {}
+    found = []
+    for record in records:
+        key = (record.get("place"), record.get("pair"))
+        if record["kind"] == "run":
+            runs.setdefault(key, {}).setdefault(record["side"], []).append(record)
+        elif record["kind"] == "pair":
+            sides = runs.pop(key, {})
+            found.append(Verdict(record, sides if record["status"] == MEASURED else {}))
+    return found
+
+
+def rows(verdict: Verdict) -> list[list[str]]:
+    """The lines of one pair."""
+    pair = verdict.pair
+    state = f"slowfs {LATENCY}" if pair["state"] == SLOW else pair["state"]
+    work = f"{pair['work']} {pair['set']}, {state}"
+    if not verdict.measured:
+        return [[work, str(pair["place"]), f"{pair['status']}: {pair['reason']}"]]
+    lines = []
+    for position, rival in enumerate(verdict.rivals()):
+        ratio = verdict.ratio(rival)
+        head = [work, str(pair["place"]), timing(verdict.spread(verdict.ours))] if position == 0 else ["", "", ""]
+        judged = judge(verdict, ratio) if position == 0 else ["", "", ""]
+        theirs = f"{rival} {timing(verdict.spread(rival))}"
+        lines.append([*head, theirs, f"{ratio.value:.3g} ({ratio.low:.3g}-{ratio.high:.3g})", *judged])
+    return lines
+
+
+def timing(spread: Spread) -> str:
+    return f"{spread.median:.3f} s ({spread.least:.3f}-{spread.greatest:.3f})"
+
+
+def judge(verdict: Verdict, ratio: Ratio) -> list[str]:
+    """Goal, whether it is met, and our peak memory with its goal if it has one."""
+    goal = verdict.pair["goal"]
+    limit, peak_limit = goal["ratio"], goal["peak_bytes"]
+    peak = f"{verdict.peak_bytes / 1e6:.0f} MB" + (f" of {peak_limit / 1e6:.0f}" if peak_limit else "")
+    if limit is None:
+        return ["", "", peak]
+    missed = [name for name, bad in (("time", ratio.value > limit), ("memory", over(verdict, peak_limit))) if bad]
+    result = f"not met: {', '.join(missed)}" if missed else "met"
+    return [f"{limit:g}", result + (", unsure" if ratio.contains(limit) else ""), peak]
+
+
+def over(verdict: Verdict, peak_limit: int | None) -> bool:
+    return peak_limit is not None and verdict.peak_bytes > peak_limit
+
+
+def plain(lines: list[list[str]]) -> str:
+    """Aligned columns. A line that says why there is no result does not widen them."""
+    complete = [line for line in lines if len(line) == len(HEADINGS)]
+    widths = [max(map(len, column)) for column in zip(*complete, strict=True)]
+    widths[:2] = [max(len(line[column]) for line in lines) for column in range(2)]
+    return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
+
+
+def markdown(lines: list[list[str]]) -> str:
+    filled = [line + [""] * (len(HEADINGS) - len(line)) for line in lines]
+    filled.insert(1, ["---"] * len(HEADINGS))
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in filled)
+
+
+def notes(found: list[Verdict], machine: Record) -> list[str]:
+    """What a reader must know, then what is doubtful."""
+    lines = ["median (least-greatest); ratio of medians (its 95 % interval); a goal is judged by the fastest rival"]
+    if any("sync" in rival for verdict in found if verdict.measured for rival in verdict.rivals()):
+        lines.append("tar does not make its volume durable, stook does; `tar, sync` is tar and then `sync -d`")
+    lines += sorted({f"volumes of {v.pair['volume_size']}: {v.pair['pair']}" for v in found if v.pair["volume_size"]})
+    doubtful = [load(machine), *(doubts_of(verdict, int(machine["cores"])) for verdict in found)]
+    return lines + [f"doubtful: {doubt}" for doubt in doubtful if doubt]
+
+
+def doubts_of(verdict: Verdict, cores: int) -> str | None:
+    """All doubts about a pair, in one line."""
+    said = [f"{side} {doubt}" for side, runs in verdict.runs.items() for doubt in doubts(runs, cores)]
+    return f"{verdict.key}: {'; '.join(said)}" if said else None
+
+
+def report(records: list[Record], as_markdown: bool = False) -> str:
+    """Facts about the machine, the table, and the notes."""
+    found = verdicts(records)
+    if not found:
+        return "no pair was measured"
+    lines = [HEADINGS] + [row for verdict in found for row in rows(verdict)]
+    table = markdown(lines) if as_markdown else plain(lines)
+    bullet = "- " if as_markdown else ""
+    facts, said = heading(records[0]), notes(found, records[0])
+    return "\n".join([*(bullet + fact for fact in facts), "", table, "", *(bullet + note for note in said)])
+
+
+def heading(machine: Record) -> list[str]:
+    places: list[dict[str, str]] = machine["places"]
+    filesystems = "; ".join(f"{place['filesystem']} ({place['options']})" for place in places)
+    return [
+        f"{machine['cpu']}, {machine['cores']} cores, {int(machine['memory_bytes']) / 1e9:.1f} GB, "
+        f"{machine['system']}, {machine['kernel']}, {filesystems}",
+        f"{machine['stook']}, {machine['time']}, seed {machine['seed']}",
+        "; ".join(dict.fromkeys(machine["rivals"].values())),
+    ]
+
+
+def refusals(records: list[Record]) -> list[str]:
+    return [str(record["pair"]) for record in records if record.get("status") == REFUSED]
+
+
+def commands(records: list[Record]) -> str:
+    """The command templates, each once."""
+    pairs = [record for record in records if record["kind"] == "pair"]
+    shown = {(side["side"], side["command"]) for pair in pairs for side in pair["sides"]}
+    return "\n".join(f"{side:10} {command}" for side, command in sorted(shown))

@@ -1,0 +1,104 @@
+"""Places, the machine, and rivals: what is read from /proc and what is never touched."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import unittest
+from pathlib import Path
+
+from stookbench import machine, pairs, place
+from stookbench.place import Mount, Place
+from stookbench.rivals import RIVALS, Collection, Rival, version_of
+
+MOUNTINFO = """\
+22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw,discard
+30 22 0:25 / /shm rw,nosuid - tmpfs tmpfs rw,size=24684084k
+41 22 0:31 / /merged rw - overlay overlay rw,lowerdir=/some/where,index=on
+"""
+
+
+class Places(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = Path(folder.name)
+
+    def test_mounts_are_found_by_device_without_directories(self) -> None:
+        self.assertEqual(place.mount_of(os.makedev(254, 0), MOUNTINFO), Mount("ext4", "rw,relatime,discard"))
+        self.assertEqual(place.mount_of(os.makedev(0, 31), MOUNTINFO), Mount("overlay", "rw,index=on"))
+        self.assertEqual(place.mount_of(os.makedev(9, 9), MOUNTINFO), Mount("unknown", ""))
+
+    def test_a_directory_with_other_contents_is_refused(self) -> None:
+        (self.root / "precious").write_text("mine")
+        with self.assertRaisesRegex(SystemExit, "is not empty"):
+            Place(self.root)
+        self.assertEqual([file.name for file in self.root.iterdir()], ["precious"])
+
+    def test_a_directory_of_ours_is_taken_again(self) -> None:
+        Place(self.root / "bench").path("sets").mkdir()
+        self.assertTrue(Place(self.root / "bench").path("sets").is_dir())
+
+    def test_nothing_outside_is_removed(self) -> None:
+        mine = Place(self.root / "bench")
+        for path in (self.root, mine.directory):
+            with self.assertRaises(ValueError):
+                mine.remove(path)
+
+    def test_trees_links_and_nothing_are_removed(self) -> None:
+        mine = Place(self.root / "bench")
+        (mine.path("tree", "a b", "c")).mkdir(parents=True)
+        mine.path("link").symlink_to(self.root)
+        for name in ("tree", "link", "nothing"):
+            mine.remove(mine.path(name))
+        self.assertEqual([file.name for file in mine.directory.iterdir()], [place.MARKER])
+        self.assertTrue(self.root.is_dir())
+
+    def test_lack_of_space_and_inodes_is_said(self) -> None:
+        self.assertIsNone(place.lack(10**9, None, 90_000))
+        self.assertEqual(place.lack(10**9, None, 100_000), "needs 1.0 GB, 1.0 GB are free")
+        self.assertEqual(place.lack(10**12, 100_000, 100_000), "needs 110,000 inodes, 100,000 are free")
+
+    def test_what_a_pair_needs_counts_what_is_there(self) -> None:
+        mine = Place(self.root / "bench")
+        needs = []
+        mine.free_bytes = lambda: 0
+        for pair, there in ((pairs.WALK, 0), (pairs.EXTRACT, 0), (pairs.EXTRACT, 100_000)):
+            needs.append(mine.lacks_space_for(pair.on("arc100k"), 100_000, there))
+        said = [text and text.split(",")[0] for text in needs]
+        self.assertEqual(said, ["needs 1.0 GB", "needs 3.1 GB", "needs 2.1 GB"])
+
+
+class Machines(unittest.TestCase):
+    def test_processor_and_busy_time(self) -> None:
+        self.assertEqual(machine.cpu_model("processor\t: 0\nmodel name\t: Fast One\n\nprocessor\t: 1\n"), "Fast One")
+        ticks = os.sysconf("SC_CLK_TCK")
+        self.assertEqual(machine.busy_seconds("cpu  1 2 3 400 500 6 7 8 0 0\ncpu0 9\n"), 27 / ticks)
+
+    def test_facts_hold_no_host_name(self) -> None:
+        self.assertNotIn(os.uname().nodename, " ".join(map(str, machine.facts())))
+
+
+class Rivals(unittest.TestCase):
+    def test_each_has_one_place_that_it_comes_from(self) -> None:
+        for rival in RIVALS:
+            self.assertEqual(sum(map(bool, (rival.debian, rival.crate, rival.python))), 1, rival.name)
+
+    def test_versions_of_crates_and_packages_are_fixed(self) -> None:
+        for rival in RIVALS:
+            self.assertTrue(rival.debian or "@" in rival.crate or "==" in rival.python, rival.name)
+
+    def test_the_first_line_with_a_version_is_taken(self) -> None:
+        rival = Rival("x", "sh", debian="x", version_arguments=("-c", "echo; echo hello; echo x 1.2.3 >&2"))
+        self.assertEqual(version_of(Path("/bin/sh"), rival), "x 1.2.3")
+
+    def test_what_is_not_here_is_missing_when_nothing_is_installed(self) -> None:
+        with tempfile.TemporaryDirectory() as empty:
+            rivals = Collection(Path(empty))
+            rivals.collect(install=False)
+            self.assertEqual(rivals.missing["rmz"], "is not installed")
+            self.assertIn("find", rivals.found)
+
+
+if __name__ == "__main__":
+    unittest.main()
