@@ -4,7 +4,7 @@
 //! interrupted goes on when either is called again: its rows up to the last checkpoint count as
 //! archived, so the survey finds just what is left to do.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -20,12 +20,13 @@ use stook_volume::Dialect;
 
 use crate::ArchiveError;
 use crate::folder::Folder;
-use crate::lanes::{Stretch, batches, cut, in_sequence};
+use crate::lanes::batches;
+use crate::layout::Layout;
 use crate::memory::{budget_bytes, crew};
 use crate::observer::{Observer, Tally};
 use crate::pack::Packer;
 use crate::plan::{Cutter, DEFAULT_VOLUME_BYTES, Plan, PlanSummary};
-use crate::recovery::{Leftover, is_of_dialect, next_volume, recover, remove_all_unfinished};
+use crate::recovery::{Leftover, next_volume, recover, remove_all_unfinished};
 use crate::survey::{Held, Survey, SurveyOptions, archive_order, open_source, survey};
 use crate::writer::{VolumeWriter, WriterOptions, Written};
 
@@ -156,15 +157,6 @@ pub fn update(
     let _lock = session.folder.lock()?;
     let index = Index::open_write(session.folder.index())?;
     session.run(Some(index), "update")
-}
-
-/// Which members go where, and the volumes that this takes.
-struct Layout {
-    stretches: Vec<Stretch>,
-    /// With their planned lengths.
-    volumes: BTreeMap<VolumeId, u64>,
-    /// The first number behind them.
-    next: VolumeId,
 }
 
 struct Session<'a> {
@@ -394,12 +386,13 @@ impl<'a> Session<'a> {
             links: self.options.links,
             xattrs: self.options.xattrs,
         };
-        let layout = self.lay_out(index, plan, cutter, &owners, &leftovers)?;
+        let layout = Layout::new(&self.folder, index, plan, cutter, &owners, &leftovers)?;
         let mut writer =
             VolumeWriter::new(&self.folder, index, run, options, &self.observer, &buffers);
         writer.expect(layout.volumes, layout.next);
         for leftover in leftovers {
-            writer.resume(leftover)?;
+            let is_complete = layout.complete.contains(&leftover.checkpoint.volume);
+            writer.resume(leftover, is_complete)?;
         }
         let result = crew("pack", self.options.jobs).ordered(
             budget_bytes(),
@@ -414,62 +407,6 @@ impl<'a> Session<'a> {
                 Err(error)
             }
         }
-    }
-
-    /// Decides which members go where. Several volumes at a time are for stook's own dialect alone: where
-    /// volumes are to be those of another program, they end where its rule says, hard links and all.
-    fn lay_out(
-        &self,
-        index: &Index,
-        plan: &Plan,
-        cutter: Cutter,
-        owners: &Owners,
-        leftovers: &[Leftover],
-    ) -> Result<Layout, ArchiveError> {
-        let next = next_volume(&self.folder, index)?;
-        let is_sequence = cutter.dialect == Dialect::Zstash
-            || (leftovers.len() < 2 && !plan.may_exceed(cutter.limit));
-        if is_sequence {
-            return Ok(Layout {
-                stretches: in_sequence(plan),
-                volumes: BTreeMap::new(),
-                next,
-            });
-        }
-        // After a kill, the same members as before go into each volume that was begun, or lost.
-        let first = if leftovers.is_empty() {
-            next
-        } else {
-            index.next_volume()?
-        };
-        let mut begun = BTreeMap::new();
-        let mut finished: HashSet<VolumeId> = self.folder.volumes()?.into_iter().collect();
-        for Leftover { checkpoint, .. } in leftovers {
-            if is_of_dialect(&self.folder, checkpoint.volume, cutter.dialect)? {
-                let end = Some(checkpoint.planned_end).filter(|&end| end > 0);
-                begun.insert(checkpoint.volume, (checkpoint.planned, end));
-            } else {
-                finished.insert(checkpoint.volume);
-            }
-        }
-        let ids = (first.0..)
-            .map(VolumeId)
-            .filter(|id| !finished.contains(id));
-        let stretches = cut(plan, cutter, owners, ids, &begun);
-        let left = leftovers.iter().map(|leftover| &leftover.checkpoint);
-        let left = left.map(|checkpoint| (checkpoint.volume, checkpoint.planned));
-        let planned = stretches.iter();
-        let planned = planned.filter_map(|stretch| Some((stretch.lane.volume()?, stretch.len)));
-        let volumes: BTreeMap<VolumeId, u64> = left.chain(planned).collect();
-        let behind = volumes
-            .keys()
-            .last()
-            .map_or(next, |last| VolumeId(last.0 + 1));
-        Ok(Layout {
-            stretches,
-            volumes,
-            next: next.max(behind),
-        })
     }
 
     fn finish(

@@ -23,6 +23,7 @@ mod extract;
 mod folder;
 mod hasher;
 mod lanes;
+mod layout;
 mod list;
 mod memory;
 mod observer;

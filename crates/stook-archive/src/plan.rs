@@ -60,6 +60,8 @@ pub(crate) struct Plan {
     link_names: HashMap<FileId, Vec<u8>>,
     pub(crate) members: u64,
     pub(crate) bytes: u64,
+    /// Something has changed since an interrupted run staged it.
+    pub(crate) supersedes_staged: bool,
 }
 
 /// The place of a member in the plan.
@@ -115,6 +117,7 @@ impl Plan {
             link_names: survey.link_names,
             members: 0,
             bytes: 0,
+            supersedes_staged: survey.supersedes_staged,
         };
         let (members, bytes) = plan.places().fold((0, 0), |(members, bytes), place| {
             (members + 1, bytes + content_len(&plan.metadata(place)))

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 use stook_index::{Index, Known, KnownRow, Mtime};
@@ -72,6 +72,8 @@ pub(crate) struct Survey {
     pub(crate) unseen: Vec<Vec<u8>>,
     pub(crate) entries: u64,
     pub(crate) unchanged: u64,
+    /// Something has changed since an interrupted run staged it: the newer row must come later.
+    pub(crate) supersedes_staged: bool,
 }
 
 struct Surveyor<'a> {
@@ -83,6 +85,7 @@ struct Surveyor<'a> {
     found: Mutex<Survey>,
     entries: AtomicU64,
     unchanged: AtomicU64,
+    supersedes_staged: AtomicBool,
 }
 
 /// Walks the source once. Files that the archive holds as they are drop out at once.
@@ -103,6 +106,7 @@ pub(crate) fn survey(
         found: Mutex::default(),
         entries: AtomicU64::new(0),
         unchanged: AtomicU64::new(0),
+        supersedes_staged: AtomicBool::new(false),
     };
     let walk_options = WalkOptions {
         jobs: options.jobs,
@@ -117,6 +121,7 @@ pub(crate) fn survey(
         .unwrap_or_else(PoisonError::into_inner);
     found.entries = surveyor.entries.into_inner();
     found.unchanged = surveyor.unchanged.into_inner();
+    found.supersedes_staged = surveyor.supersedes_staged.into_inner();
     let _scope = scope!("sort");
     found.groups.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     found
@@ -225,6 +230,9 @@ impl Surveyor<'_> {
         if !is_same(&row, metadata)
             || (self.options.compare_content && self.content_differs(held, path, &row, metadata))
         {
+            if row.id.is_none() {
+                self.supersedes_staged.store(true, Relaxed);
+            }
             return Comparison::Changed(row);
         }
         Comparison::Same

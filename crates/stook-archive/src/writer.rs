@@ -121,8 +121,13 @@ impl<'a> VolumeWriter<'a> {
         self.next = next;
     }
 
-    /// Goes on with a volume that an interrupted run left: in its own lane, or in the free one.
-    pub(crate) fn resume(&mut self, leftover: Leftover) -> Result<(), ArchiveError> {
+    /// Goes on with a volume that an interrupted run left, in its own lane or in the free one; or closes it, if
+    /// it gets nothing more, or is in another dialect.
+    pub(crate) fn resume(
+        &mut self,
+        leftover: Leftover,
+        is_complete: bool,
+    ) -> Result<(), ArchiveError> {
         let id = leftover.checkpoint.volume;
         let hasher = if self.options.takes_md5 {
             self.hashing.resume(&leftover.checkpoint.md5_state)
@@ -140,11 +145,11 @@ impl<'a> VolumeWriter<'a> {
             self.free = Some(id);
             self.next = self.next.max(VolumeId(id.0 + 1));
         }
-        if is_of_dialect(self.folder, id, self.options.cutter.dialect)? {
-            Ok(())
-        } else {
-            self.end(id)
+        let dialect = self.options.cutter.dialect;
+        if is_complete || !is_of_dialect(self.folder, id, dialect)? {
+            self.end(id)?;
         }
+        Ok(())
     }
 
     /// Takes the next part of a lane.

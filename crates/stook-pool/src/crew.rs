@@ -199,6 +199,11 @@ pub(crate) struct Worker<'a> {
 }
 
 impl Worker<'_> {
+    /// Returns how many workers there are now.
+    pub(crate) fn number(&self) -> usize {
+        self.shared.present.load(Ordering::Relaxed)
+    }
+
     /// Counts an item as done; returns true if the worker should leave.
     pub(crate) fn is_dismissed(&self) -> bool {
         advance(1);

@@ -51,6 +51,9 @@ struct State<T> {
     is_stopped: bool,
 }
 
+/// What is reserved and waits at most for each worker: several items of usual size.
+const BYTES_OF_A_WORKER: usize = 12 << 20;
+
 #[derive(Debug)]
 struct Slot<T> {
     parts: VecDeque<T>,
@@ -156,6 +159,7 @@ impl<T: Weight> Queue<T> {
     fn next<I: Weight>(
         &self,
         items: &Mutex<impl Iterator<Item = I>>,
+        workers: usize,
     ) -> Option<(I, Output<'_, T>)> {
         let _idle = idle();
         let mut items = lock(items);
@@ -163,17 +167,16 @@ impl<T: Weight> Queue<T> {
             self.set_exhausted();
             return None;
         };
-        let output = self.open_slot(item.weight())?;
+        let output = self.open_slot(item.weight(), workers)?;
         Some((item, output))
     }
 
     /// Opens the slot of the next item, once there is room for it; None once the pipeline is stopped.
-    fn open_slot(&self, weight: usize) -> Option<Output<'_, T>> {
+    fn open_slot(&self, weight: usize, workers: usize) -> Option<Output<'_, T>> {
+        // What a few workers could run ahead by would only take memory: they are never starved.
+        let budget = self.budget.min(workers.saturating_mul(BYTES_OF_A_WORKER));
         let mut state = lock(&self.state);
-        while !state.is_stopped
-            && !state.slots.is_empty()
-            && state.held_bytes + weight > self.budget
-        {
+        while !state.is_stopped && !state.slots.is_empty() && state.held_bytes + weight > budget {
             state = wait(&self.room, state);
         }
         if state.is_stopped {
@@ -251,7 +254,7 @@ impl Crew {
         let queue = Queue::new(budget);
         let items = Mutex::new(items);
         let body = |worker: &Worker<'_>| {
-            while let Some((item, mut output)) = queue.next(&items) {
+            while let Some((item, mut output)) = queue.next(&items, worker.number()) {
                 work(item, &mut output);
                 drop(output);
                 if worker.is_dismissed() {

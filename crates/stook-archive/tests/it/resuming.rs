@@ -11,6 +11,8 @@ use stook_archive::{
 };
 use stook_testkit::{Compare, Snapshot, TempDir, Tree, tree, without_privileges};
 
+use crate::scene::Scene;
+
 /// Asks to end once a number of entries are done.
 struct Stopper {
     after: u64,
@@ -111,4 +113,81 @@ fn an_interrupted_extraction_goes_on_in_directories_without_write_permission() {
             Vec::<String>::new()
         );
     });
+}
+
+/// Of two rows with one name the later one counts, so a newer version must not go into a volume before that
+/// of the older one, however its name sorts.
+#[test]
+fn what_changed_since_it_was_staged_comes_back_as_it_is_now() {
+    let mut tree = Tree::new();
+    for number in 0..400_usize {
+        let content = vec![b'a'; 2500 + number % 7 * 300];
+        tree.insert(format!("f{number:03}"), stook_testkit::file(content));
+    }
+    let options = WriteOptions {
+        volume_bytes: Some(40 << 10),
+        checkpoint_bytes: 1,
+        ..crate::scene::options()
+    };
+    for after in [10, 60, 130, 200, 390] {
+        let scene = Scene::new(&tree);
+        let stopped = create(
+            scene.source(),
+            &scene.archive(),
+            &options,
+            &Stopper::after(after),
+        );
+        assert!(matches!(stopped, Err(ArchiveError::Interrupted)), "{after}");
+        for number in (0..400).step_by(3) {
+            fs::write(
+                scene.path(&format!("f{number:03}")),
+                format!("new {number}"),
+            )
+            .unwrap();
+        }
+        create(scene.source(), &scene.archive(), &options, &Silent).unwrap();
+        scene.assert_clean();
+        scene.assert_extracts_to_source();
+    }
+}
+
+#[test]
+fn an_interrupted_run_of_several_volumes_ends_as_if_undisturbed() {
+    let mut tree = Tree::new();
+    for number in 0..300_usize {
+        let content = vec![b'a'; number * 977 % 6000];
+        tree.insert(
+            format!("d{}/f{number:03}", number / 50),
+            stook_testkit::file(content),
+        );
+    }
+    let options = WriteOptions {
+        volume_bytes: Some(60 << 10),
+        ..crate::scene::options()
+    };
+    let scene = Scene::new(&tree);
+    let run = |archive: &Path, observer: &dyn Observer| {
+        drop(create(scene.source(), archive, &options, observer));
+    };
+    let volumes = |archive: &Path| {
+        let mut names = names(archive);
+        names.retain(|name| name != "index.db");
+        let volumes = names
+            .into_iter()
+            .map(|name| (fs::read(archive.join(&name)).unwrap(), name));
+        volumes.collect::<Vec<_>>()
+    };
+    let undisturbed = scene.beside("undisturbed");
+    run(&undisturbed, &Silent);
+    assert!(volumes(&undisturbed).len() > 12);
+    for after in [1, 40, 90, 170, 299] {
+        let archive = scene.beside(&format!("after-{after}"));
+        for further in 0..4 {
+            run(&archive, &Stopper::after(after + further));
+        }
+        run(&archive, &Silent);
+        assert!(volumes(&archive) == volumes(&undisturbed), "after {after}");
+        let checked = check(&archive, &CheckOptions::default(), &Silent).unwrap();
+        assert_eq!(checked.damages, 0);
+    }
 }

@@ -1,0 +1,100 @@
+//! Where a run puts its members: which volumes it takes, and how it goes on with those that an interrupted
+//! run left.
+//!
+//! The row of a newer version must come after that of the older one, and rows come in the order of the
+//! volumes. So where a file has changed since it was staged, volumes that were left are closed as they
+//! are, and everything else goes behind them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use stook_index::{Index, VolumeId};
+use stook_sys::Owners;
+use stook_volume::Dialect;
+
+use crate::ArchiveError;
+use crate::folder::Folder;
+use crate::lanes::{Begun, Stretch, cut, in_sequence};
+use crate::plan::{Cutter, Plan};
+use crate::recovery::{Leftover, is_of_dialect, next_volume};
+
+pub(crate) struct Layout {
+    pub(crate) stretches: Vec<Stretch>,
+    /// Volumes with lanes of their own, or that were left, with their planned lengths.
+    pub(crate) volumes: BTreeMap<VolumeId, u64>,
+    /// Those among them that get nothing more.
+    pub(crate) complete: BTreeSet<VolumeId>,
+    /// The first number behind them.
+    pub(crate) next: VolumeId,
+}
+
+impl Layout {
+    /// Several volumes at a time are for stook's own dialect alone: where volumes are to be those of another
+    /// program, they end where its rule says, hard links and all.
+    pub(crate) fn new(
+        folder: &Folder,
+        index: &Index,
+        plan: &Plan,
+        cutter: Cutter,
+        owners: &Owners,
+        leftovers: &[Leftover],
+    ) -> Result<Self, ArchiveError> {
+        let next = next_volume(folder, index)?;
+        let is_sequence = cutter.dialect == Dialect::Zstash
+            || (leftovers.len() < 2 && !plan.may_exceed(cutter.limit));
+        if is_sequence {
+            return Ok(Self {
+                stretches: in_sequence(plan),
+                volumes: BTreeMap::new(),
+                complete: BTreeSet::new(),
+                next,
+            });
+        }
+        let left: BTreeMap<VolumeId, u64> = leftovers
+            .iter()
+            .map(|leftover| (leftover.checkpoint.volume, leftover.checkpoint.planned))
+            .collect();
+        let mut taken: BTreeSet<VolumeId> = folder.volumes()?.into_iter().collect();
+        let begun = begun(folder, cutter.dialect, plan, leftovers)?;
+        taken.extend(left.keys().filter(|id| !begun.contains_key(id)));
+        // After a kill, the same members as before go into each volume that was begun, or lost.
+        let first = match left.last_key_value() {
+            None => next,
+            Some(_) if !plan.supersedes_staged => index.next_volume()?,
+            Some((last, _)) => next.max(VolumeId(last.0 + 1)),
+        };
+        let ids = (first.0..).map(VolumeId).filter(|id| !taken.contains(id));
+        let stretches = cut(plan, cutter, owners, ids, &begun);
+        let planned = stretches.iter();
+        let planned = planned.filter_map(|stretch| Some((stretch.lane.volume()?, stretch.len)));
+        let planned: BTreeMap<VolumeId, u64> = planned.collect();
+        let complete = left.keys().filter(|id| !planned.contains_key(id));
+        let complete = complete.copied().collect();
+        let volumes: BTreeMap<VolumeId, u64> = left.into_iter().chain(planned).collect();
+        let last = volumes.last_key_value();
+        let behind = last.map_or(next, |(last, _)| VolumeId(last.0 + 1));
+        Ok(Self {
+            stretches,
+            volumes,
+            complete,
+            next: next.max(behind),
+        })
+    }
+}
+
+/// Returns the volumes that can be gone on with.
+fn begun(
+    folder: &Folder,
+    dialect: Dialect,
+    plan: &Plan,
+    leftovers: &[Leftover],
+) -> Result<Begun, ArchiveError> {
+    let mut begun = Begun::new();
+    for Leftover { checkpoint, .. } in leftovers {
+        let id = checkpoint.volume;
+        if !plan.supersedes_staged && is_of_dialect(folder, id, dialect)? {
+            let end = Some(checkpoint.planned_end).filter(|&end| end > 0);
+            begun.insert(id, (checkpoint.planned, end));
+        }
+    }
+    Ok(begun)
+}
