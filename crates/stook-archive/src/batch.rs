@@ -1,7 +1,7 @@
 //! Reading members: rows gathered into runs of one volume, read in one piece.
 //!
 //! Rows come from the index in the order they were archived, which is the order of the volumes, so a
-//! batch is one long read. Every reader goes through [`Window`] and [`Content`]: small members are
+//! batch is one long read. Every reader goes through [`Window`]: small members are
 //! slices of the window, large ones are read in pieces.
 
 use std::collections::HashMap;
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use stook_index::{Index, IndexError, Row, Selection, VolumeId};
 use stook_md5::{Md5, md5_many};
 use stook_pool::{Budget, Jobs};
-use stook_sys::{append_at, open_file, read_ahead};
+use stook_sys::{append_at, most_open_files, open_file, read_ahead};
 use stook_timers::scope;
 use stook_volume::{Decoded, HeaderCheck, Member, Segment, VolumeError, decode, decode_bytes};
 
@@ -154,10 +154,10 @@ pub(crate) struct Volumes<'a> {
     folder: &'a Folder,
     open: Mutex<HashMap<VolumeId, Arc<File>>>,
     /// What is read of them goes into these.
-    pub(crate) buffers: Buffers,
+    pub(crate) buffers: Arc<Buffers>,
 }
 
-/// Volumes kept open at a time; reads move through them in order.
+/// Volumes kept open at a time, where so many descriptors are to be had; reads move through them in order.
 const MOST_OPEN: usize = 64;
 
 impl<'a> Volumes<'a> {
@@ -165,7 +165,7 @@ impl<'a> Volumes<'a> {
         Self {
             folder,
             open: Mutex::default(),
-            buffers: Buffers::default(),
+            buffers: Arc::default(),
         }
     }
 
@@ -175,7 +175,7 @@ impl<'a> Volumes<'a> {
             return Ok(Arc::clone(file));
         }
         let file = Arc::new(open_file(&self.folder.volume(id))?);
-        if open.len() >= MOST_OPEN {
+        if open.len() >= MOST_OPEN.min(most_open_files() / 8) {
             open.clear();
         }
         open.insert(id, Arc::clone(&file));

@@ -5,6 +5,9 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::memory::budget_bytes;
 
+/// Buffers up to this length serve any smaller need.
+const SMALL: usize = 256 << 10;
+
 /// Buffers that wait for their next use.
 #[derive(Debug)]
 pub(crate) struct Buffers {
@@ -29,10 +32,15 @@ impl Default for Buffers {
 }
 
 impl Buffers {
-    /// Returns an empty buffer with room for `len` bytes.
+    /// Returns an empty buffer with room for `len` bytes, and not for many more: those would be held, and not
+    /// be counted.
     pub(crate) fn take(&self, len: usize) -> Vec<u8> {
         let mut free = self.lock();
-        let found = free.buffers.iter().rposition(|free| free.capacity() >= len);
+        let fitting = len..=2 * len.max(SMALL);
+        let found = free
+            .buffers
+            .iter()
+            .rposition(|free| fitting.contains(&free.capacity()));
         match found {
             Some(place) => {
                 let buffer = free.buffers.swap_remove(place);

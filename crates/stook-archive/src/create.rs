@@ -390,16 +390,18 @@ impl<'a> Session<'a> {
         let mut writer =
             VolumeWriter::new(&self.folder, index, run, options, &self.observer, &buffers);
         writer.expect(layout.volumes, layout.next);
-        for leftover in leftovers {
+        let resumed = leftovers.into_iter().try_for_each(|leftover| {
             let is_complete = layout.complete.contains(&leftover.checkpoint.volume);
-            writer.resume(leftover, is_complete)?;
-        }
-        let result = crew("pack", self.options.jobs).ordered(
-            budget_bytes(),
-            batches(plan, &layout.stretches),
-            |batch, output| packer.pack(&batch, output),
-            |directed| writer.take(directed.lane, directed.part),
-        );
+            writer.resume(leftover, is_complete)
+        });
+        let result = resumed.and_then(|()| {
+            crew("pack", self.options.jobs).ordered(
+                budget_bytes(),
+                batches(plan, &layout.stretches),
+                |batch, output| packer.pack(&batch, output),
+                |directed| writer.take(directed.lane, directed.part),
+            )
+        });
         match result.and_then(|()| writer.finish()) {
             Ok(()) => Ok(writer.written),
             Err(error) => {

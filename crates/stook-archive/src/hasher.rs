@@ -20,6 +20,7 @@ use stook_pool::Budget;
 use stook_timers::scope;
 
 use crate::buffers::Buffers;
+use crate::memory::budget_bytes;
 
 /// Bytes that may wait for the thread.
 const WAITING_BYTES: usize = 16 << 20;
@@ -63,7 +64,7 @@ enum Message {
 impl Hashing {
     pub(crate) fn start(buffers: &Arc<Buffers>) -> Self {
         let shared = Arc::new(Shared {
-            waiting: Budget::new(WAITING_BYTES),
+            waiting: Budget::new(WAITING_BYTES.min(budget_bytes() / 2)),
             buffers: Arc::clone(buffers),
         });
         let (sender, receiver) = channel();
@@ -128,11 +129,14 @@ impl VolumeHasher {
     }
 
     pub(crate) fn update(&self, bytes: Vec<u8>) {
-        if self.is_running() {
-            self.shared.waiting.take(bytes.len());
-            self.send(Message::Bytes(bytes));
-        } else {
-            self.shared.buffers.give(bytes);
+        let Some((stream, sender)) = &self.stream else {
+            return self.shared.buffers.give(bytes);
+        };
+        let len = bytes.len();
+        self.shared.waiting.take(len);
+        if sender.send((*stream, Message::Bytes(bytes))).is_err() {
+            // The thread has panicked; who asks for the MD5 will hear of it.
+            self.shared.waiting.give(len);
         }
     }
 
@@ -172,8 +176,12 @@ impl VolumeHasher {
 }
 
 /// Waits for an answer; None if no MD5 is taken.
+///
+/// # Panics
+/// If the thread has panicked: a volume must not lose its MD5 in silence.
 pub(crate) fn wait_for<T>(answer: Answer<T>) -> Option<T> {
-    answer?.recv().ok()
+    let answer = answer?.recv();
+    Some(answer.expect("the MD5 thread answers all that it is asked"))
 }
 
 /// The streams, as the thread sees them.

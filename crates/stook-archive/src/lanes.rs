@@ -20,6 +20,10 @@ use crate::plan::{Batch, Cutter, Place, Plan, content_len, header_of};
 /// Volumes built at a time: their MD5s fill the lanes of an AVX2 register.
 const MOST_ACTIVE: usize = 8;
 
+/// How far a volume may be ahead of the first one that is still being built: it is committed only after that
+/// one, and its rows wait until then.
+const MOST_AHEAD: usize = 16;
+
 /// Where members are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lane {
@@ -115,19 +119,22 @@ pub(crate) fn batches<'p>(
     plan: &'p Plan,
     stretches: &'p [Stretch],
 ) -> impl Iterator<Item = Batch> + Send + use<'p> {
-    let mut waiting = stretches.iter();
-    let mut active = VecDeque::new();
+    let mut waiting = stretches.iter().enumerate().peekable();
+    let mut active: VecDeque<(usize, Lane, _)> = VecDeque::new();
     std::iter::from_fn(move || {
-        while active.len() < MOST_ACTIVE
-            && let Some(stretch) = waiting.next()
-        {
+        while active.len() < MOST_ACTIVE {
+            let first = active.iter().map(|(number, ..)| *number).min();
+            let is_near = |number| first.is_none_or(|first| number < first + MOST_AHEAD);
+            let Some((number, stretch)) = waiting.next_if(|(number, _)| is_near(*number)) else {
+                break;
+            };
             let batches = plan.batches(stretch.start, stretch.members, stretch.lane);
-            active.push_back((stretch.lane, batches));
+            active.push_back((number, stretch.lane, batches));
         }
-        let (lane, mut batches) = active.pop_front()?;
+        let (number, lane, mut batches) = active.pop_front()?;
         match batches.next() {
             Some(batch) => {
-                active.push_back((lane, batches));
+                active.push_back((number, lane, batches));
                 Some(batch)
             }
             None => Some(Batch::end_of(lane)),

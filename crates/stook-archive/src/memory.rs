@@ -10,8 +10,9 @@ const BUDGET_BYTES: u64 = 64 << 20;
 /// Descriptors of a worker at most: a directory, a file, a volume, and one more on the way.
 const FILES_OF_A_WORKER: usize = 4;
 
-/// Descriptors for everything else.
-const OTHER_FILES: usize = 24;
+/// Descriptors for everything else: eight volumes being written and as many on their way to the disk, with
+/// their rows; the index, its journal, the lock.
+const OTHER_FILES: usize = 48;
 
 /// Returns the bytes that the buffers of a run may take: where memory is limited, an eighth of it.
 pub(crate) fn budget_bytes() -> usize {
@@ -27,6 +28,7 @@ pub(crate) fn cached_bytes() -> u64 {
 
 /// Returns a crew of not more workers than can open what they need.
 pub(crate) fn crew(name: &'static str, jobs: Jobs) -> Crew {
-    let files = most_open_files().saturating_sub(OTHER_FILES);
+    let files = most_open_files();
+    let files = files.saturating_sub(OTHER_FILES.min(files / 2));
     Crew::new(name, jobs).at_most(files / FILES_OF_A_WORKER)
 }

@@ -261,14 +261,16 @@ impl OpenVolume {
         mut self,
         folder: &Folder,
         is_read_only: bool,
+        stays_cached: bool,
     ) -> Result<ClosingVolume, ArchiveError> {
         let content = self.offset;
         let md5_state = self.hasher.state();
         let trailer = usize::try_from(trailer_len(content)).expect("a trailer is less than 12 KiB");
         self.append(folder, vec![0; trailer])?;
         let (path, file, hasher) = (folder.partial(self.id), self.file, self.hasher);
+        let len = self.offset;
         let spawner = stook_timers::spawner();
-        let synced = std::thread::spawn(move || {
+        let syncing = std::thread::Builder::new().spawn(move || {
             let _attached = spawner.attach();
             let _scope = scope!("sync");
             if is_read_only {
@@ -276,18 +278,23 @@ impl OpenVolume {
                 set_mode(&file, mode & !0o222).context("set the mode of", &path)?;
             }
             file.sync_all().context("sync", &path)?;
+            if !stays_cached {
+                drop_cached(&file, 0, len);
+            }
             Ok(wait_for(hasher.finish()))
         });
+        let syncing = syncing.context("begin a thread for", folder.partial(self.id))?;
         Ok(ClosingVolume {
             id: self.id,
             content,
             unstaged: content - self.staged_offset,
             planned: self.planned,
-            len: self.offset,
+            len,
             rows: self.rows,
             staging: self.staging,
             md5_state,
-            synced,
+            md5: None,
+            syncing: Some(syncing),
         })
     }
 
@@ -307,7 +314,10 @@ pub(crate) struct ClosingVolume {
     pub(crate) rows: Vec<PendingRow>,
     pub(crate) staging: Option<Staging>,
     md5_state: Answer<Vec<u8>>,
-    pub(crate) synced: JoinHandle<Result<Option<[u8; 16]>, SysError>>,
+    /// Of the whole volume, once it is durable, if one is taken.
+    md5: Option<[u8; 16]>,
+    /// None once it is durable.
+    syncing: Option<JoinHandle<Result<Option<[u8; 16]>, SysError>>>,
 }
 
 impl ClosingVolume {
@@ -317,31 +327,38 @@ impl ClosingVolume {
     }
 
     pub(crate) fn is_durable(&self) -> bool {
-        self.synced.is_finished()
+        self.syncing.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Keeps its rows beside it, for a later run to finish it.
-    pub(crate) fn stage(self, folder: &Folder, run: RunId) -> Result<(), ArchiveError> {
-        join(self.synced)?;
+    /// Waits until it is durable; returns its MD5 if one is taken.
+    pub(crate) fn wait_until_durable(&mut self) -> Result<Option<[u8; 16]>, SysError> {
+        if let Some(syncing) = self.syncing.take() {
+            let result = syncing.join();
+            self.md5 = result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        }
+        Ok(self.md5)
+    }
+
+    /// Keeps its rows beside it, for a later run to finish it: it waits for volumes before it.
+    pub(crate) fn checkpoint(&mut self, folder: &Folder, run: RunId) -> Result<(), ArchiveError> {
+        if self.rows.is_empty() {
+            return Ok(());
+        }
+        self.wait_until_durable()?;
+        sync_directory(folder.path())?;
         let checkpoint = Checkpoint {
             run,
             volume: self.id,
             offset: self.content,
             planned: self.planned,
             planned_end: self.planned,
-            md5_state: wait_for(self.md5_state).unwrap_or_default(),
+            md5_state: wait_for(self.md5_state.take()).unwrap_or_default(),
         };
-        let mut staging = self.staging;
-        record(folder, &mut staging, &checkpoint, &self.rows)
+        record(folder, &mut self.staging, &checkpoint, &self.rows)?;
+        self.rows.clear();
+        self.unstaged = 0;
+        Ok(())
     }
-}
-
-/// Waits until a volume is durable; returns its MD5 if one was taken.
-pub(crate) fn join(
-    synced: JoinHandle<Result<Option<[u8; 16]>, SysError>>,
-) -> Result<Option<[u8; 16]>, SysError> {
-    let result = synced.join();
-    result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 fn record(

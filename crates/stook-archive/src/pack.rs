@@ -14,7 +14,7 @@ use stook_md5::md5_many;
 use stook_pool::{Output, Weight, advance};
 use stook_sys::{
     Directory, FileId, FileKind, Links, Metadata, Owners, Xattr, append_at, data_segments,
-    get_xattrs, metadata,
+    get_xattrs, metadata, read_once,
 };
 use stook_timers::scope;
 use stook_volume::{
@@ -196,6 +196,7 @@ impl Packer<'_> {
         let mut header = header_of(member, self.owners, self.dialect);
         let mut packed = self.packed(member, &header);
         let file = self.open(member, opened)?;
+        read_once(&file);
         self.look_into(&file, member, &mut header)?;
         let mut bytes = Vec::new();
         self.encode(&header, &mut bytes)?;

@@ -10,13 +10,13 @@ use std::fs::File;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use stook_index::{
     Config, Index, IndexError, Mtime, NewRow, Rebuild, Row, RowId, Volume, VolumeId,
 };
-use stook_pool::Jobs;
-use stook_sys::{exists, open_file, read_up_to_at};
+use stook_pool::{Budget, Jobs};
+use stook_sys::{append_at, exists, open_file};
 use stook_timers::scope;
 use stook_volume::{BLOCK, Depth, Event, Member, Scanner};
 
@@ -25,7 +25,7 @@ use crate::batch::{ContentMd5, Window, is_stooks};
 use crate::buffers::Buffers;
 use crate::folder::Folder;
 use crate::hasher::{Hashing, VolumeHasher, wait_for};
-use crate::memory::crew;
+use crate::memory::{budget_bytes, crew};
 use crate::observer::{Damage, Observer, Tally};
 use crate::plan::{BATCH_BYTES, DEFAULT_VOLUME_BYTES};
 
@@ -74,7 +74,7 @@ pub fn reindex(
             folder: &folder,
             id,
             jobs,
-            buffers: Buffers::default(),
+            buffers: Arc::default(),
             observer: &observer,
         };
         let (volume, found) = reader.read(old.as_ref())?;
@@ -197,7 +197,7 @@ struct VolumeReader<'a> {
     folder: &'a Folder,
     id: VolumeId,
     jobs: Jobs,
-    buffers: Buffers,
+    buffers: Arc<Buffers>,
     observer: &'a Tally<'a>,
 }
 
@@ -277,14 +277,15 @@ impl VolumeReader<'_> {
     fn take_md5s(&self, file: &File, members: &[Member]) -> (Vec<Found>, Option<[u8; 16]>) {
         let _scope = scope!("md5s");
         let found = Mutex::new(Vec::with_capacity(members.len()));
-        let hashing = Hashing::start(&std::sync::Arc::default());
+        let hashing = Hashing::start(&self.buffers);
         let hasher = hashing.begin();
+        let budget = Budget::new(budget_bytes());
         let volume_md5 = std::thread::scope(|scope| {
-            let volume = scope.spawn(|| hash_volume(file, hasher, self.observer));
+            let volume = scope.spawn(|| self.hash_volume(file, hasher));
             crew("md5s", self.jobs).for_each(members.chunks(256), |members| {
                 let done: Vec<Found> = members
                     .iter()
-                    .filter_map(|member| self.found(file, member))
+                    .filter_map(|member| self.found(&budget, file, member))
                     .collect();
                 found
                     .lock()
@@ -300,9 +301,29 @@ impl VolumeReader<'_> {
         (found, volume_md5)
     }
 
-    fn found(&self, file: &File, member: &Member) -> Option<Found> {
+    /// None if the volume cannot be read to its end.
+    fn hash_volume(&self, file: &File, hasher: VolumeHasher) -> Option<[u8; 16]> {
+        let len = usize::try_from(BATCH_BYTES).ok()?;
+        let mut offset = 0;
+        loop {
+            let mut bytes = self.buffers.take(len);
+            let count = append_at(file, &mut bytes, len, offset).ok()?;
+            if self.observer.is_interrupted() {
+                return None;
+            }
+            if count == 0 {
+                return wait_for(hasher.finish());
+            }
+            offset += count as u64;
+            hasher.update(bytes);
+        }
+    }
+
+    fn found(&self, budget: &Budget, file: &File, member: &Member) -> Option<Found> {
         let header = &member.header;
         let md5 = if header.kind.has_content() {
+            let held = usize::try_from(member.data_len.min(BATCH_BYTES)).unwrap_or(0);
+            let _reserved = budget.reserve(2 * held);
             match content_md5(file, &self.buffers, member, self.observer) {
                 Ok(md5) => Some(md5),
                 Err(error) => {
@@ -406,22 +427,4 @@ fn content_md5(
         }
     })?;
     Ok(md5.finish(member.header.size))
-}
-
-/// None if the volume cannot be read to its end.
-fn hash_volume(file: &File, hasher: VolumeHasher, observer: &Tally<'_>) -> Option<[u8; 16]> {
-    let mut offset = 0;
-    loop {
-        let mut bytes = vec![0; usize::try_from(BATCH_BYTES).ok()?];
-        let count = read_up_to_at(file, &mut bytes, offset).ok()?;
-        if observer.is_interrupted() {
-            return None;
-        }
-        if count == 0 {
-            return wait_for(hasher.finish());
-        }
-        bytes.truncate(count);
-        offset += count as u64;
-        hasher.update(bytes);
-    }
 }

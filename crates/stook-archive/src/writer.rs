@@ -25,7 +25,7 @@ use crate::hasher::{Hashing, VolumeHasher};
 use crate::lanes::Lane;
 use crate::memory::cached_bytes;
 use crate::observer::Observer;
-use crate::open_volume::{ClosingVolume, OpenVolume, PendingRow, join};
+use crate::open_volume::{ClosingVolume, OpenVolume, PendingRow};
 use crate::pack::{Packed, Part};
 use crate::plan::Cutter;
 use crate::recovery::{Leftover, is_of_dialect, recover, remove_staging};
@@ -43,7 +43,7 @@ pub(crate) struct WriterOptions {
 /// Rows kept in memory before a checkpoint is made whatever the bytes: about 30 MB of names.
 const MOST_ROWS: usize = 250_000;
 
-/// Volumes that may be on their way to the disk.
+/// Volumes on their way to the disk, past which the first of them is waited for.
 const MOST_CLOSING: usize = 8;
 
 pub(crate) struct VolumeWriter<'a> {
@@ -52,7 +52,6 @@ pub(crate) struct VolumeWriter<'a> {
     run: RunId,
     options: WriterOptions,
     observer: &'a dyn Observer,
-    hashing: Hashing,
     /// The next number for the free lane.
     next: VolumeId,
     /// The volume of the free lane.
@@ -68,6 +67,8 @@ pub(crate) struct VolumeWriter<'a> {
     large: Option<Arriving>,
     checkpoint_at: Instant,
     pub(crate) written: Written,
+    /// The last one to go: its thread ends when no volume holds a stream any more.
+    hashing: Hashing,
 }
 
 /// What has been written.
@@ -352,15 +353,23 @@ impl<'a> VolumeWriter<'a> {
     fn checkpoint(&mut self) -> Result<(), ArchiveError> {
         let _scope = scope!("checkpoint");
         self.commit_ended(Wait::Yes)?;
-        let is_much = self.written.bytes > cached_bytes();
+        for closing in self.ended.values_mut().flatten() {
+            closing.checkpoint(self.folder, self.run)?;
+        }
+        let stays_cached = self.stays_cached();
         for volume in self.open.values_mut() {
             volume.checkpoint(self.folder, self.run)?;
-            if is_much {
+            if !stays_cached {
                 volume.drop_cached();
             }
         }
         self.checkpoint_at = Instant::now();
         Ok(())
+    }
+
+    /// A small archive can be read back at once; a large one must not drive out everything else.
+    fn stays_cached(&self) -> bool {
+        self.written.bytes <= cached_bytes()
     }
 
     /// Ends a volume; one without members vanishes.
@@ -380,7 +389,10 @@ impl<'a> VolumeWriter<'a> {
                 }
                 None
             }
-            Some(volume) => Some(volume.close(self.folder, self.options.read_only)?),
+            Some(volume) => {
+                let stays_cached = self.stays_cached();
+                Some(volume.close(self.folder, self.options.read_only, stays_cached)?)
+            }
             None => None,
         };
         self.ended.insert(id, closing);
@@ -431,19 +443,14 @@ impl<'a> VolumeWriter<'a> {
 
     /// Rows go into the transaction while the volume is still on its way to the disk; it ends when the
     /// volume has its name.
-    fn commit(&mut self, closing: ClosingVolume) -> Result<(), ArchiveError> {
+    fn commit(&mut self, mut closing: ClosingVolume) -> Result<(), ArchiveError> {
         let _scope = scope!("commit");
-        let ClosingVolume {
-            id,
-            len,
-            rows,
-            staging,
-            synced,
-            ..
-        } = closing;
+        let (id, len) = (closing.id, closing.len);
+        let rows = std::mem::take(&mut closing.rows);
+        let staging = closing.staging.take();
         let folder = self.folder;
         let make_durable = || -> Result<Volume, ArchiveError> {
-            let md5 = join(synced)?;
+            let md5 = closing.wait_until_durable()?;
             rename_to_new(&folder.partial(id), &folder.volume(id))?;
             sync_directory(folder.path())?;
             Ok(Volume { id, size: len, md5 })
@@ -465,8 +472,8 @@ impl<'a> VolumeWriter<'a> {
             let _ = self.keep();
         }
         self.open.clear();
-        for closing in std::mem::take(&mut self.ended).into_values().flatten() {
-            let _ = join(closing.synced);
+        for mut closing in std::mem::take(&mut self.ended).into_values().flatten() {
+            let _ = closing.wait_until_durable();
         }
         for leftover in recover(self.folder, self.index, Some(self.run)).unwrap_or_default() {
             // On a full disk, what is not durable need not take room.
@@ -479,10 +486,6 @@ impl<'a> VolumeWriter<'a> {
     /// Makes durable what is there.
     fn keep(&mut self) -> Result<(), ArchiveError> {
         self.abort_large()?;
-        self.commit_ended(Wait::Yes)?;
-        for closing in std::mem::take(&mut self.ended).into_values().flatten() {
-            closing.stage(self.folder, self.run)?;
-        }
         self.checkpoint()
     }
 }

@@ -98,7 +98,8 @@ pub(crate) fn select_md5_kernel() -> Result<(), CliError> {
         clippy::disallowed_methods,
         reason = "the program, not a library, reads the environment"
     )]
-    let Some(name) = std::env::var_os("STOOK_MD5_KERNEL") else {
+    let name = std::env::var_os("STOOK_MD5_KERNEL");
+    let Some(name) = name.filter(|name| !name.is_empty()) else {
         return Ok(());
     };
     let name = name.to_string_lossy();

@@ -174,6 +174,10 @@ impl Printer<'_> {
                 write(buffer)?;
             }
         }
+        // Directories without files add up, too.
+        if buffer.len() >= PIECE {
+            write(buffer)?;
+        }
         Ok(())
     }
 

@@ -105,12 +105,12 @@ impl Crew {
         thread::scope(|scope| {
             // Whatever happens here, the controller ends.
             let _over = Over(&shared);
-            for _ in 0..first {
-                hand.hire(scope);
-            }
+            let hired = (0..first).take_while(|_| hand.hire(scope)).count();
+            assert!(hired > 0, "the system gives no thread");
             if self.jobs == Jobs::Adaptive && self.most() > first {
                 let governor = Governor::new(first, self.most());
-                scope.spawn(move || {
+                // Without a thread for it, the crew stays as it is.
+                let _ = thread::Builder::new().spawn_scoped(scope, move || {
                     let _attached = hand.spawner.attach();
                     control(self.name, hand, scope, governor);
                 });
@@ -233,21 +233,28 @@ impl Drop for Worker<'_> {
 }
 
 impl<'env, B: Fn(&Worker<'_>) -> Ended + Sync> Hand<'env, B> {
-    fn hire<'scope>(self, scope: &'scope Scope<'scope, 'env>) {
+    /// Starts a worker; false where the system gives no thread, as under a limit on their number.
+    fn hire<'scope>(self, scope: &'scope Scope<'scope, 'env>) -> bool {
         let activity = Arc::new(Activity::default());
-        lock(&self.shared.activities).push(Arc::clone(&activity));
+        let own = Arc::clone(&activity);
         self.shared.present.fetch_add(1, Ordering::Relaxed);
-        scope.spawn(move || {
+        let spawned = thread::Builder::new().spawn_scoped(scope, move || {
             let worker = Worker {
                 shared: self.shared,
                 is_dismissed: Cell::new(false),
             };
-            let _present = activity.begin();
+            let _present = own.begin();
             let _attached = self.spawner.attach();
             if (self.body)(&worker) == Ended::Done {
                 self.shared.end();
             }
         });
+        if spawned.is_err() {
+            self.shared.present.fetch_sub(1, Ordering::Relaxed);
+            return false;
+        }
+        lock(&self.shared.activities).push(activity);
+        true
     }
 }
 
@@ -269,8 +276,10 @@ fn control<'scope, 'env, B: Fn(&Worker<'_>) -> Ended + Sync>(
             hand.shared
                 .target
                 .store(decision.workers, Ordering::Relaxed);
-            for _ in sample.workers..decision.workers {
-                hand.hire(scope);
+            let mut wanted = sample.workers..decision.workers;
+            if !wanted.all(|_| hand.hire(scope)) {
+                tracing::debug!(pool = name, "the system gives no more threads");
+                return;
             }
         }
         observed = Observed::begin(hand.shared);

@@ -7,7 +7,8 @@
 //! ```
 //! An item reserves its weight of the budget before a worker begins it, and its parts take the place of
 //! that as they come. What is reserved and what waits is at most `budget` bytes, and one item or part more:
-//! the one that the consumer needs next is always let in, so the pipeline cannot come to a stop.
+//! the one that the consumer needs next is always let in, so the pipeline cannot come to a stop. A part
+//! that a worker has in hand while it waits for room is not counted.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -163,7 +164,10 @@ impl<T: Weight> Queue<T> {
     ) -> Option<(I, Output<'_, T>)> {
         let _idle = idle();
         let mut items = lock(items);
-        let Some(item) = items.next() else {
+        let broken = StoppedByPanic(self);
+        let next = items.next();
+        drop(broken);
+        let Some(item) = next else {
             self.set_exhausted();
             return None;
         };
@@ -271,6 +275,17 @@ impl Crew {
             }
             Ok(())
         })
+    }
+}
+
+/// A panic of the iterator ends the pipeline as one of a worker does.
+struct StoppedByPanic<'a, T: Weight>(&'a Queue<T>);
+
+impl<T: Weight> Drop for StoppedByPanic<'_, T> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.stop();
+        }
     }
 }
 

@@ -17,6 +17,11 @@ pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
+/// Returns the user that new files of this process belong to.
+pub fn effective_user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
 /// Returns the current time.
 pub fn utc_now() -> Timestamp {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);

@@ -305,7 +305,7 @@ impl Checker<'_> {
         let expected = record
             .and_then(|record| record.md5)
             .filter(|_| options.whole_volumes || !reading.is_stooks);
-        let hashing = Hashing::start(&std::sync::Arc::default());
+        let hashing = Hashing::start(&self.volumes.buffers);
         let hasher = match expected {
             Some(_) => hashing.begin(),
             None => hashing.none(),
@@ -324,7 +324,7 @@ impl Checker<'_> {
             self.observer
                 .noted(&format!("{id} has no MD5 in the index"));
         }
-        Ok(expected.is_some())
+        Ok(found.is_some())
     }
 
     /// Of several rows for one volume, as zstash may leave them, any one may be right.

@@ -15,8 +15,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use stook_index::Mtime;
 use stook_pool::Crew;
 use stook_sys::{
-    Directory, FileKind, Links, Metadata, Owners, SysError, is_root, set_mode, set_mtime,
-    set_owner, set_xattr,
+    Directory, FileKind, Links, Metadata, Owners, SysError, effective_user, is_root, set_mode,
+    set_mtime, set_owner, set_xattr,
 };
 use stook_timers::scope;
 use stook_volume::{Header, Kind};
@@ -36,6 +36,7 @@ pub(super) struct Target {
     root: Directory,
     options: TargetOptions,
     is_root: bool,
+    user: u32,
     owners: Owners,
     /// Directories made for a file before their own member came.
     made: Mutex<HashSet<Vec<u8>>>,
@@ -54,6 +55,8 @@ pub(super) struct LastParent(Option<Parent>);
 struct Parent {
     path: Vec<u8>,
     directory: Directory,
+    /// Nobody else can change what new files in it are like.
+    is_ours: bool,
     new_files: NewFiles,
 }
 
@@ -89,6 +92,7 @@ impl Target {
             root: Directory::open(path)?,
             options,
             is_root: is_root(),
+            user: effective_user(),
             owners: Owners::default(),
             made: Mutex::default(),
             directories: Mutex::default(),
@@ -149,7 +153,7 @@ impl Target {
     /// Creates a file, with its mode at once if it belongs to its owner from the start.
     ///
     /// # Cost
-    /// One system call; a second one for the first two files of a directory, to see what they are like.
+    /// One system call; a second one where the mode is not that of the file before, to see what comes of it.
     fn create(
         &self,
         parent: &mut Parent,
@@ -160,7 +164,7 @@ impl Target {
         let seen = parent.new_files;
         let owner = self.owner_of(header);
         // Nobody else may read it before it belongs to its owner.
-        let has_owner = owner.is_none() || owner == seen.owner;
+        let has_owner = owner.is_none() || (parent.is_ours && owner == seen.owner);
         let is_plain = mode & !0o777 == 0 && header.xattrs.is_empty();
         if !has_owner || !is_plain {
             let file = parent.directory.create_file(name, 0o600)?;
@@ -467,6 +471,9 @@ impl Target {
                     .map_err(|error| Failure::io("open the directory of", &header.name, &error))?;
                 Parent {
                     path: parent.to_vec(),
+                    is_ours: directory
+                        .own_metadata()
+                        .is_ok_and(|own| own.uid == self.user),
                     directory,
                     new_files: NewFiles::default(),
                 }

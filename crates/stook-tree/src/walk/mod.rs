@@ -117,7 +117,7 @@ enum Task<'w> {
 /// that is not a directory, one more for what a symbolic link leads to, close. For a pruned one: one statx.
 /// With [`Detail::Kinds`] no statx where the file system tells the kind with the name.
 ///
-/// Memory for the names of one directory for each worker, and for a directory of many names 16 bytes a
+/// Memory for the names of one directory for each worker, and for a directory of many names 24 bytes a
 /// name and the [`Listing`] itself.
 pub fn walk(root: &Directory, options: &WalkOptions, visitor: &impl Visitor) {
     let _scope = scope!("walk");

@@ -62,6 +62,16 @@ pub(super) struct Ancestor {
     above: Option<Arc<Ancestor>>,
 }
 
+impl Drop for Ancestor {
+    /// One after the other: a chain may be longer than the stack is deep.
+    fn drop(&mut self) {
+        let mut next = self.above.take();
+        while let Some(mut ancestor) = next.and_then(Arc::into_inner) {
+            next = ancestor.above.take();
+        }
+    }
+}
+
 impl<'a> Openings<'a> {
     pub(super) fn new(root: &'a Directory, links: Links) -> Self {
         Self {
@@ -72,9 +82,9 @@ impl<'a> Openings<'a> {
         }
     }
 
-    /// Each worker has one directory open besides those that are kept.
+    /// Each worker has at most two directories open besides those that are kept.
     pub(super) fn most_workers(&self) -> usize {
-        self.most / 2
+        self.most / 4
     }
 
     pub(super) fn open(&self, task: &Unopened<'_>) -> io::Result<Directory> {

@@ -80,24 +80,21 @@ impl<V: Visitor> Walk<'_, V> {
             }
         };
         let mut found = Found::with_capacity(0);
-        let (bytes, all) = (std::mem::take(&mut names.bytes), &names.all);
-        self.look_at_all(
-            &parent.directory,
-            &path,
-            (&bytes, &all[..directories]),
-            &mut found,
-        );
+        let bytes = std::mem::take(&mut names.bytes);
+        let mut all = std::mem::take(&mut names.all);
+        let first: Vec<Name> = all.drain(..directories).collect();
+        self.look_at_all(&parent.directory, &path, (&bytes, &first), &mut found);
         let split = Arc::new(Split {
             parent,
             path,
             metadata,
             ancestors,
             bytes,
-            names: all[directories..].to_vec(),
             done: Mutex::new(Done {
-                entries: Vec::with_capacity(all.len() - directories),
+                entries: Vec::with_capacity(all.len()),
                 is_empty: found.is_empty,
             }),
+            names: all,
         });
         tasks.extend(split.below().tasks(&mut found.subdirectories, &split.bytes));
         // Above the subdirectories: done before them, so that few directories are split at a time.
