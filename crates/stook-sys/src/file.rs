@@ -226,7 +226,7 @@ pub fn append_at(file: &File, buffer: &mut Vec<u8>, len: usize, offset: u64) -> 
         let done = buffer.len() - start;
         let room = &mut buffer.spare_capacity_mut()[..len - done];
         match rustix::io::pread(file, room, offset + done as u64) {
-            Ok((filled, _)) if filled.is_empty() => break,
+            Ok(([], _)) => break,
             Ok((filled, _)) => {
                 let end = start + done + filled.len();
                 // SAFETY: the bytes up to there are those that were there, and those that `pread` has
