@@ -8,6 +8,10 @@ use crate::memory::budget_bytes;
 /// Buffers up to this length serve any smaller need.
 const SMALL: usize = 256 << 10;
 
+/// Where memory is short, as much as the budget is kept: what goes back to the allocator stays with the
+/// thread that had it, and there are many.
+const LEAST_KEPT: usize = 16 << 20;
+
 /// Buffers that wait for their next use.
 #[derive(Debug)]
 pub(crate) struct Buffers {
@@ -26,7 +30,7 @@ impl Default for Buffers {
     fn default() -> Self {
         Self {
             free: Mutex::default(),
-            limit: budget_bytes() / 2,
+            limit: (budget_bytes() / 2).max(budget_bytes().min(LEAST_KEPT)),
         }
     }
 }
@@ -47,7 +51,8 @@ impl Buffers {
                 free.bytes -= buffer.capacity();
                 buffer
             }
-            None => Vec::with_capacity(len),
+            // Rounded, so that it fits the next need, too.
+            None => Vec::with_capacity(len.next_multiple_of(SMALL)),
         }
     }
 

@@ -26,9 +26,14 @@ pub(crate) fn cached_bytes() -> u64 {
     memory_limit().map_or(u64::MAX, |limit| limit / 4)
 }
 
-/// Returns a crew of not more workers than can open what they need.
+/// Bytes of the budget for a worker: a batch of small files. With less, most would only wait.
+const BYTES_OF_A_WORKER: usize = 512 << 10;
+
+/// Returns a crew of not more workers than can open what they need, and find room for it.
 pub(crate) fn crew(name: &'static str, jobs: Jobs) -> Crew {
     let files = most_open_files();
     let files = files.saturating_sub(OTHER_FILES.min(files / 2));
-    Crew::new(name, jobs).at_most(files / FILES_OF_A_WORKER)
+    Crew::new(name, jobs)
+        .at_most(files / FILES_OF_A_WORKER)
+        .at_most(budget_bytes() / BYTES_OF_A_WORKER)
 }

@@ -119,7 +119,7 @@ fn a_control_group_smaller_than_the_buffers_is_enough() {
     }
     tree.insert("large", file(vec![7; 40 << 20]));
     let place = Place::with(&tree);
-    let Some(group) = MemoryGroup::new(48) else {
+    let Some(group) = MemoryGroup::new(60) else {
         return;
     };
     let limit = format!("echo $$ > {}/cgroup.procs", group.0.display());
