@@ -74,6 +74,7 @@ class Collection:
             if path := self.locate(rival):
                 libraries = self.libraries() if path.is_relative_to(self.cache / "debian") else ""
                 self.found[rival.name] = Found(path, version_of(path, rival, libraries), libraries)
+                self.missing.pop(rival.name, None)
             else:
                 self.missing.setdefault(rival.name, "is not installed")
 
