@@ -89,7 +89,10 @@ pub(crate) enum Command {
     /// Print every entry of a tree
     ///
     /// One line for each: the tree itself, directories, and all that is in them. The order is that in which they
-    /// are found, another one each time; names are printed as they are.
+    /// are found, another one each time; names are printed as they are. A tree that is named by a link is walked.
+    ///
+    /// In a format, {mtime} is in seconds since 1970 with nine decimals, {mode} is octal, {type} is one of f d l p s c b;
+    /// {{ and }} are braces.
     Walk(WalkArgs),
     /// Print shell completions
     Completions(CompletionsArgs),
