@@ -223,7 +223,7 @@ impl<'a> Session<'a> {
     fn dry_run(&self, index: Option<Index>) -> Result<WriteReport, ArchiveError> {
         let known = index
             .as_ref()
-            .map(|index| Known::load(index, None))
+            .map(|index| Known::load(index, None, self.options.jobs))
             .transpose()?;
         let index = index.map(Mutex::new);
         let found = self.survey(index.as_ref(), known.as_ref())?;
@@ -276,7 +276,7 @@ impl<'a> Session<'a> {
             let _scope = scope!("load index");
             index
                 .as_ref()
-                .map(|index| Known::load(index, stagings()))
+                .map(|index| Known::load(index, stagings(), self.options.jobs))
                 .transpose()?
         };
         let index = index.map(Mutex::new);

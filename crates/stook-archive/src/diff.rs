@@ -127,7 +127,7 @@ pub fn diff(
     let source = open_source(source)?;
     let folder = Folder::new(archive);
     let index = folder.open_index()?;
-    let known = Known::load(&index, None)?;
+    let known = Known::load(&index, None, options.jobs)?;
     let index = Mutex::new(index);
     observer.phase("compare", None, None);
     let survey_options = SurveyOptions {

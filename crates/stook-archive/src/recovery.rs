@@ -66,8 +66,12 @@ pub(crate) fn recover(
 ) -> Result<Vec<(Checkpoint, Staging)>, ArchiveError> {
     remove_file(&folder.unfinished_index())?;
     let mut usable = Vec::new();
+    let unfinished = folder.unfinished()?;
+    if unfinished.is_empty() {
+        return Ok(usable);
+    }
     let first_uncommitted = index.next_volume()?;
-    for id in folder.unfinished()? {
+    for id in unfinished {
         // Volumes are committed in order: one with rows, or before one with rows, is never touched.
         if id < first_uncommitted {
             remove_unfinished(folder, id)?;

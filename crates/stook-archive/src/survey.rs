@@ -76,6 +76,13 @@ pub(crate) struct Survey {
     pub(crate) supersedes_staged: bool,
 }
 
+/// Of one listing.
+#[derive(Debug, Default)]
+struct Counts {
+    entries: u64,
+    unchanged: u64,
+}
+
 struct Surveyor<'a> {
     source: &'a Directory,
     options: &'a SurveyOptions<'a>,
@@ -136,14 +143,15 @@ impl Visitor for Surveyor<'_> {
         let _scope = scope!("compare");
         let path = std::mem::take(&mut listing.path);
         let mut groups = Vec::new();
+        let mut counts = Counts::default();
         let own = self
-            .is_wanted_directory(&path, &listing)
+            .is_wanted_directory(&path, &listing, &mut counts)
             .then_some(listing.metadata);
         let mut full_path = path.clone();
         listing.retain(|name, entry| {
             set_name(&mut full_path, &path, name);
             let metadata = entry.metadata();
-            let is_kept = self.is_wanted(&full_path, &metadata);
+            let is_kept = self.is_wanted(&full_path, &metadata, &mut counts);
             if is_kept && entry.leads_to_directory() {
                 groups.push(Group {
                     path: full_path.clone(),
@@ -154,6 +162,7 @@ impl Visitor for Surveyor<'_> {
             }
             is_kept
         });
+        self.add(&counts);
         if own.is_some() || !listing.entries.is_empty() {
             let listing = (!listing.entries.is_empty()).then_some(listing);
             groups.push(Group { path, own, listing });
@@ -176,7 +185,7 @@ impl Visitor for Surveyor<'_> {
 
 impl Surveyor<'_> {
     /// Looked up even when it is not to be archived, so that it does not count as deleted.
-    fn is_wanted_directory(&self, path: &[u8], listing: &Listing) -> bool {
+    fn is_wanted_directory(&self, path: &[u8], listing: &Listing, counts: &mut Counts) -> bool {
         if path.is_empty() || !self.options.filter.selects(path) {
             return false;
         }
@@ -186,10 +195,10 @@ impl Surveyor<'_> {
         if !self.options.directories && !listing.is_empty && !is_outdated {
             return false;
         }
-        self.count(path, &listing.metadata, comparison)
+        self.note(path, &listing.metadata, comparison, counts)
     }
 
-    fn is_wanted(&self, path: &[u8], metadata: &Metadata) -> bool {
+    fn is_wanted(&self, path: &[u8], metadata: &Metadata, counts: &mut Counts) -> bool {
         if !self.options.filter.selects(path) {
             return false;
         }
@@ -204,20 +213,33 @@ impl Surveyor<'_> {
         {
             self.note_link(path, metadata, comparison);
         }
-        self.count(path, metadata, comparison)
+        self.note(path, metadata, comparison, counts)
     }
 
-    fn count(&self, path: &[u8], metadata: &Metadata, comparison: Comparison) -> bool {
-        self.entries.fetch_add(1, Relaxed);
-        self.observer.advanced(1, 0);
+    /// Returns whether the entry is to be archived.
+    fn note(
+        &self,
+        path: &[u8],
+        metadata: &Metadata,
+        comparison: Comparison,
+        counts: &mut Counts,
+    ) -> bool {
+        counts.entries += 1;
         if matches!(comparison, Comparison::Same) {
-            self.unchanged.fetch_add(1, Relaxed);
+            counts.unchanged += 1;
             return false;
         }
         if let Some(sink) = self.sink {
             sink.differs(path, metadata, comparison);
         }
         true
+    }
+
+    /// Once a listing: counters that every worker adds to for every entry cost more than the comparison.
+    fn add(&self, counts: &Counts) {
+        self.entries.fetch_add(counts.entries, Relaxed);
+        self.unchanged.fetch_add(counts.unchanged, Relaxed);
+        self.observer.advanced(counts.entries, 0);
     }
 
     fn compare(&self, path: &[u8], metadata: &Metadata) -> Comparison {

@@ -1,19 +1,23 @@
 //! What the archive holds now, in 40 bytes a name, to compare a tree with.
 //!
-//! One pass over the rows fills a table sorted by the hash of the name; names are not kept. Many
-//! threads look names up at once, and each lookup marks its record, so that what was never
-//! looked up is what the tree has lost.
+//! One pass over the rows fills a table sorted by the hash of the name; names are not kept. The hash
+//! begins with that of the directory: a walk looks up one directory after the other, and finds the
+//! names of each in neighbouring cache lines. Many threads look names up at once, and each lookup
+//! marks its record, so that what was never looked up is what the tree has lost.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use stook_pool::Jobs;
+
 use crate::error::{IndexError, READ};
 use crate::id_set::IdSet;
 use crate::index::Index;
+use crate::load::{Record, load_staged, load_stored};
 use crate::mtime::Mtime;
 use crate::name::{NameHash, NameHasher};
-use crate::newest::{DeletedNames, Version, expected_rows, keep_newest};
-use crate::rows::{BAD_MTIME, FIRST_STAGED_ID, RealNames, bytes, mtime_of, unsigned};
+use crate::newest::{DeletedNames, keep_newest};
+use crate::rows::{FIRST_STAGED_ID, RealNames, bytes};
 use crate::staging::Staging;
 use crate::types::RowId;
 
@@ -27,40 +31,8 @@ pub struct Known {
     last_row: i64,
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Record {
-    hash: NameHash,
-    id: i64,
-    /// The top bit says that there is an MD5: sizes in SQLite have 63 bits.
-    size_and_kind: u64,
-    mtime: Mtime,
-}
-
-const _: () = assert!(size_of::<Record>() == 40);
-
-const FILE_BIT: u64 = 1 << 63;
-
-impl Record {
-    fn size_and_kind(size: u64, is_file: bool) -> u64 {
-        size & !FILE_BIT | if is_file { FILE_BIT } else { 0 }
-    }
-
-    fn is_staged(&self) -> bool {
-        self.id >= FIRST_STAGED_ID
-    }
-}
-
-impl Version for Record {
-    fn hash(&self) -> NameHash {
-        self.hash
-    }
-    fn id(&self) -> i64 {
-        self.id
-    }
-}
-
 /// Records in order of their hash, cut into buckets by its first bits: a lookup reads one bucket,
-/// which is a few neighbouring cache lines. Costs a quarter of a byte a record.
+/// which is a few neighbouring directories. Costs a quarter of a byte a record.
 #[derive(Debug)]
 struct Table {
     /// Ascending by hash; one record a name.
@@ -124,14 +96,14 @@ impl Known {
     /// `BadRow` for a row that makes no sense, `Sqlite` if a file cannot be read.
     ///
     /// # Cost
-    /// One pass over the rows; 40 bytes for every row, superseded ones included, while it runs.
+    /// One pass over the rows, in parallel; 40 bytes for every row, superseded ones included, while it runs.
     pub fn load<'s>(
         index: &Index,
         stagings: impl IntoIterator<Item = &'s Staging>,
+        jobs: Jobs,
     ) -> Result<Self, IndexError> {
         let hasher = NameHasher::new();
-        let mut records = Vec::with_capacity(expected_rows(index)?);
-        load_stored(index, &hasher, &mut records)?;
+        let mut records = load_stored(index, &hasher, jobs)?;
         let last_row = index.last_row()?;
         let mut id = FIRST_STAGED_ID;
         for staging in stagings {
@@ -157,9 +129,9 @@ impl Known {
         let id = (!record.is_staged()).then_some(RowId(record.id));
         Some(KnownRow {
             id,
-            size: record.size_and_kind & !FILE_BIT,
+            size: record.size(),
             mtime: record.mtime,
-            is_file: record.size_and_kind & FILE_BIT != 0,
+            is_file: record.is_file(),
         })
     }
 
@@ -281,57 +253,6 @@ impl Index {
         }
         Ok(())
     }
-}
-
-fn load_stored(
-    index: &Index,
-    hasher: &NameHasher,
-    records: &mut Vec<Record>,
-) -> Result<(), IndexError> {
-    let mut names = RealNames::open(index)?;
-    let query = "SELECT id, name, size, mtime, md5 IS NOT NULL FROM files ORDER BY id";
-    let mut statement = index.connection.prepare(query).map_err(index.fault(READ))?;
-    let mut rows = statement.query([]).map_err(index.fault(READ))?;
-    while let Some(row) = rows.next().map_err(index.fault(READ))? {
-        let column = |number| row.get_ref(number).map_err(index.fault(READ));
-        let id: i64 = row.get(0).map_err(index.fault(READ))?;
-        let bad = |why| IndexError::bad_row(&index.path, "files", RowId(id), why);
-        if id >= FIRST_STAGED_ID {
-            return Err(bad("its id is out of range"));
-        }
-        let stored = bytes(column(1)?).ok_or_else(|| bad("it has no name"))?;
-        let size = unsigned(column(2)?).ok_or_else(|| bad("its size is not a number of bytes"))?;
-        let mtime = mtime_of(column(3)?).ok_or_else(|| bad(BAD_MTIME))?;
-        let hash = hasher.hash(names.of(RowId(id), stored)?);
-        let is_file: bool = row.get(4).map_err(index.fault(READ))?;
-        records.push(Record {
-            hash,
-            id,
-            size_and_kind: Record::size_and_kind(size, is_file),
-            mtime,
-        });
-    }
-    Ok(())
-}
-
-/// Returns the next free id.
-fn load_staged(
-    staging: &Staging,
-    hasher: &NameHasher,
-    mut id: i64,
-    records: &mut Vec<Record>,
-) -> Result<i64, IndexError> {
-    staging.rows(|row| {
-        records.push(Record {
-            hash: hasher.hash(row.name),
-            id,
-            size_and_kind: Record::size_and_kind(row.size, row.md5.is_some()),
-            mtime: row.mtime,
-        });
-        id += 1;
-        ControlFlow::Continue(())
-    })?;
-    Ok(id)
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ mod error;
 mod id_set;
 mod index;
 mod known;
+mod load;
 mod mtime;
 mod name;
 mod newest;

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::fmt::Write;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-use xxhash_rust::xxh3::xxh3_128_with_seed;
+use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_128_with_seed};
 
 /// Returns the text under which a name is stored: the name itself if it is valid UTF-8; else
 /// every byte outside valid UTF-8 as `%XX` and every `%` as `%25`.
@@ -31,7 +31,9 @@ pub fn escape_name(name: &[u8]) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// 128 bits that stand for a name.
+/// 128 bits that stand for a name: 32 of its directory's hash, 96 of its own.
+///
+/// In this order the names of a directory lie together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct NameHash(pub(crate) u64, pub(crate) u64);
 
@@ -50,11 +52,13 @@ impl NameHasher {
 
     #[expect(
         clippy::cast_possible_truncation,
-        reason = "the two halves are taken on purpose"
+        reason = "the upper and lower bits are taken on purpose"
     )]
     pub(crate) fn hash(&self, name: &[u8]) -> NameHash {
-        let hash = xxh3_128_with_seed(name, self.seed);
-        NameHash((hash >> 64) as u64, hash as u64)
+        let directory = name.iter().rposition(|&byte| byte == b'/').unwrap_or(0);
+        let directory = xxh3_64_with_seed(&name[..directory], self.seed);
+        let own = xxh3_128_with_seed(name, self.seed);
+        NameHash(directory & !0xffff_ffff | (own >> 96) as u64, own as u64)
     }
 }
 

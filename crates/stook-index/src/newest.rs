@@ -2,7 +2,7 @@
 //! hides it.
 //!
 //! Names are held as 128-bit hashes. Two names of one archive share a hash with a chance below
-//! 10^-20 at 10^8 names, and nobody can arrange it, as the seed is drawn anew each time.
+//! 10^-12 at 10^8 names, and nobody can arrange it, as the seed is drawn anew each time.
 
 use crate::error::{IndexError, READ};
 use crate::index::Index;

@@ -208,6 +208,13 @@ impl Index {
         Ok(())
     }
 
+    /// Returns a number that changes when another connection commits.
+    pub(crate) fn data_version(&self) -> Result<i64, IndexError> {
+        self.connection
+            .pragma_query_value(None, "data_version", |row| row.get(0))
+            .map_err(self.fault(READ))
+    }
+
     /// Returns the greatest row id, 0 if there is no row.
     pub(crate) fn last_row(&self) -> Result<i64, IndexError> {
         last_row(&self.connection, &self.path)

@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use stook_index::{AsOf, Checkpoint, Deleted, IndexError, Known, Mtime, RunId, Staging, VolumeId};
+use stook_pool::Jobs;
 
 use crate::samples::{Folder, all_rows, commit, row, state, volume};
 
@@ -115,7 +116,7 @@ fn staged_rows_are_known_on_top_of_stored_ones() {
             [row(b"a", 5), row(b"new", 6), row(b"lost", 7)],
         )
         .unwrap();
-    let known = Known::load(&index, Some(&staging)).unwrap();
+    let known = Known::load(&index, Some(&staging), Jobs::default()).unwrap();
     assert_eq!(known.len(), 4);
     let a = known.lookup(b"a").unwrap();
     assert_eq!((a.id, a.size), (None, 5));
@@ -144,7 +145,7 @@ fn only_staged_names_unseen_are_deleted_too() {
     staging
         .record(&checkpoint(4096), [row(b"kept", 1), row(b"lost", 2)])
         .unwrap();
-    let known = Known::load(&index, Some(&staging)).unwrap();
+    let known = Known::load(&index, Some(&staging), Jobs::default()).unwrap();
     known.lookup(b"kept");
     index
         .commit_volume(&volume(3), [row(b"more", 3)], Some(&staging))

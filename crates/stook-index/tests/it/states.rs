@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use stook_index::{
     AsOf, Deleted, Index, IndexError, Known, Mtime, RowId, RunId, Selection, VolumeId,
 };
+use stook_pool::Jobs;
 
 use crate::samples::{Folder, commit, row, selected, state, volume};
 
@@ -132,7 +133,7 @@ fn names_that_are_not_utf8_can_be_deleted_apart_from_their_twins() {
     index.finish_run(run, time(1), 0, [&b"\xff"[..]]).unwrap();
     assert_eq!(state(&index, AsOf::Now, Deleted::Hide), ["%FF=2"]);
     assert_eq!(index.find(b"\xff").unwrap(), None);
-    assert_eq!(Known::load(&index, None).unwrap().len(), 1);
+    assert_eq!(Known::load(&index, None, Jobs::default()).unwrap().len(), 1);
 }
 
 #[test]
@@ -208,7 +209,7 @@ fn a_hundred_thousand_rows_and_a_few_of_them() {
         found.iter().map(|row| row.id.0).collect::<Vec<_>>(),
         [5001, 99_001]
     );
-    let known = Known::load(&index, None).unwrap();
+    let known = Known::load(&index, None, Jobs::default()).unwrap();
     std::thread::scope(|scope| {
         for half in names[..99_990].chunks(50_000) {
             let known = &known;
@@ -236,7 +237,7 @@ fn known_names_are_the_newest_live_ones() {
     let mut index = folder.create();
     run(&mut index, 0, &["a", "b", "gone"], &[]);
     run(&mut index, 1, &["b"], &["gone"]);
-    let known = Known::load(&index, None).unwrap();
+    let known = Known::load(&index, None, Jobs::default()).unwrap();
     assert_eq!(known.len(), 2);
     assert_eq!(known.lookup(b"gone"), None);
     assert_eq!(known.lookup(b"never"), None);
@@ -253,7 +254,12 @@ fn known_names_are_the_newest_live_ones() {
         .unwrap();
     assert_eq!(count, 1);
     assert_eq!(state(&index, AsOf::Now, Deleted::Hide), ["b=2"]);
-    assert!(Known::load(&index, None).unwrap().lookup(b"a").is_none());
+    assert!(
+        Known::load(&index, None, Jobs::default())
+            .unwrap()
+            .lookup(b"a")
+            .is_none()
+    );
 }
 
 #[test]
@@ -261,7 +267,7 @@ fn unseen_names_that_are_kept_stay() {
     let folder = Folder::new();
     let mut index = folder.create();
     run(&mut index, 0, &["a", "b"], &[]);
-    let known = Known::load(&index, None).unwrap();
+    let known = Known::load(&index, None, Jobs::default()).unwrap();
     let second = index.begin_run("update", time(40)).unwrap();
     assert_eq!(
         index
@@ -303,7 +309,7 @@ proptest! {
             prop_assert_eq!(as_map(&index, AsOf::Run(id)), expected);
         }
         prop_assert_eq!(as_map(&index, AsOf::Now), model.clone());
-        let known = Known::load(&index, None).unwrap();
+        let known = Known::load(&index, None, Jobs::default()).unwrap();
         prop_assert_eq!(known.len(), model.len());
         for (name, size) in &model {
             prop_assert_eq!(known.lookup(name).map(|row| row.size), Some(*size));
