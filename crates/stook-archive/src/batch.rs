@@ -24,6 +24,7 @@ use crate::folder::Folder;
 use crate::hasher::update_zeros;
 use crate::memory::{budget_bytes, crew};
 use crate::plan::BATCH_BYTES;
+use crate::task::begin_in;
 
 /// Header blocks of a usual member: extended header, records, header block.
 const USUAL_HEADER: u64 = 3 * 512;
@@ -97,16 +98,18 @@ pub(crate) fn for_each_batch(
     let budget = Budget::new(budget_bytes());
     let (sender, receiver) = sync_channel(BATCHES_AHEAD);
     std::thread::scope(|scope| {
-        let producer = scope.spawn(move || send_batches(index, selection, volumes, &sender));
+        let producer = begin_in(scope, move || {
+            send_batches(index, selection, volumes, &sender)
+        })?;
         crew.for_each(receiver.into_iter(), |batch: RowBatch| {
             let _reserved = budget.reserve(batch.held_len());
             work(batch);
         });
-        producer
+        let sent = producer
             .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })?;
-    Ok(())
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        Ok(sent?)
+    })
 }
 
 fn send_batches(

@@ -388,7 +388,7 @@ impl<'a> Session<'a> {
         };
         let layout = Layout::new(&self.folder, index, plan, cutter, &owners, &leftovers)?;
         let mut writer =
-            VolumeWriter::new(&self.folder, index, run, options, &self.observer, &buffers);
+            VolumeWriter::new(&self.folder, index, run, options, &self.observer, &buffers)?;
         writer.expect(layout.volumes, layout.next);
         let resumed = leftovers.into_iter().try_for_each(|leftover| {
             let is_complete = layout.complete.contains(&leftover.checkpoint.volume);

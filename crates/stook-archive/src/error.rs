@@ -124,6 +124,9 @@ pub enum ArchiveError {
     /// The receiver of the output failed.
     #[error("cannot write the output: {}", stook_sys::cause(.0))]
     Output(#[source] std::io::Error),
+    /// The system gives no more threads.
+    #[error("cannot begin a thread: {}", stook_sys::cause(.0))]
+    NoThread(#[source] std::io::Error),
     /// The user ended the operation.
     #[error("interrupted")]
     Interrupted,
@@ -156,6 +159,7 @@ impl ArchiveError {
             Self::Sys(error) if error.is_no_space() => {
                 "the archive is valid; make room and run the same command again, it goes on from there".to_owned()
             }
+            Self::NoThread(_) => "raise the limit of processes, `ulimit -u`, or that of the control group, `pids.max`".to_owned(),
             _ => return None,
         })
     }

@@ -19,6 +19,7 @@ use stook_md5::{Feed, Md5, update_many};
 use stook_pool::Budget;
 use stook_timers::scope;
 
+use crate::ArchiveError;
 use crate::buffers::Buffers;
 use crate::memory::budget_bytes;
 
@@ -62,7 +63,9 @@ enum Message {
 }
 
 impl Hashing {
-    pub(crate) fn start(buffers: &Arc<Buffers>) -> Self {
+    /// # Errors
+    /// `NoThread`.
+    pub(crate) fn start(buffers: &Arc<Buffers>) -> Result<Self, ArchiveError> {
         let shared = Arc::new(Shared {
             waiting: Budget::new(WAITING_BYTES.min(budget_bytes() / 2)),
             buffers: Arc::clone(buffers),
@@ -70,16 +73,17 @@ impl Hashing {
         let (sender, receiver) = channel();
         let spawner = stook_timers::spawner();
         let for_thread = Arc::clone(&shared);
-        let thread = std::thread::spawn(move || {
+        let thread = std::thread::Builder::new().spawn(move || {
             let _attached = spawner.attach();
             Streams::default().run(&receiver, &for_thread);
         });
-        Self {
+        let thread = thread.map_err(ArchiveError::NoThread)?;
+        Ok(Self {
             shared,
             sender: Some(sender),
             thread: Some(thread),
             streams: std::cell::Cell::new(0),
-        }
+        })
     }
 
     /// Returns a hasher for a volume whose MD5 is not wanted.
@@ -323,7 +327,7 @@ mod tests {
 
     #[test]
     fn state_survives_a_restart() {
-        let hashing = Hashing::start(&Arc::default());
+        let hashing = Hashing::start(&Arc::default()).unwrap();
         let first = hashing.begin();
         first.update(vec![1; 512 * 3]);
         let state = wait_for(first.state()).unwrap();
@@ -337,7 +341,7 @@ mod tests {
 
     #[test]
     fn a_member_that_is_given_up_leaves_no_trace() {
-        let hashing = Hashing::start(&Arc::default());
+        let hashing = Hashing::start(&Arc::default()).unwrap();
         let hasher = hashing.begin();
         hasher.update(b"kept".to_vec());
         hasher.mark();
@@ -349,7 +353,7 @@ mod tests {
 
     #[test]
     fn streams_side_by_side_do_not_mix() {
-        let hashing = Hashing::start(&Arc::default());
+        let hashing = Hashing::start(&Arc::default()).unwrap();
         let streams: Vec<VolumeHasher> = (0..20).map(|_| hashing.begin()).collect();
         let mut whole = vec![Vec::new(); streams.len()];
         for round in 0..50_usize {

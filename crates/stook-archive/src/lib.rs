@@ -33,6 +33,7 @@ mod plan;
 mod recovery;
 mod reindex;
 mod survey;
+mod task;
 mod writer;
 
 pub use cat::cat;

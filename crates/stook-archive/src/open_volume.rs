@@ -6,7 +6,6 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::thread::JoinHandle;
 
 use stook_index::{Checkpoint, Mtime, NewRow, RunId, Staging, VolumeId};
 use stook_sys::{
@@ -22,6 +21,7 @@ use crate::hasher::{Answer, VolumeHasher, wait_for};
 use crate::pack::{Packed, SeveralNames};
 use crate::plan::Cutter;
 use crate::recovery::{Leftover, remove_staging, remove_unfinished};
+use crate::task::Task;
 
 /// Bytes after which the disk is told to begin writing.
 const WRITEBACK_BYTES: u64 = 32 << 20;
@@ -269,9 +269,7 @@ impl OpenVolume {
         self.append(folder, vec![0; trailer])?;
         let (path, file, hasher) = (folder.partial(self.id), self.file, self.hasher);
         let len = self.offset;
-        let spawner = stook_timers::spawner();
-        let syncing = std::thread::Builder::new().spawn(move || {
-            let _attached = spawner.attach();
+        let syncing = Task::begin(move || {
             let _scope = scope!("sync");
             if is_read_only {
                 let mode = metadata(&file).context("look at", &path)?.mode;
@@ -283,7 +281,6 @@ impl OpenVolume {
             }
             Ok(wait_for(hasher.finish()))
         });
-        let syncing = syncing.context("begin a thread for", folder.partial(self.id))?;
         Ok(ClosingVolume {
             id: self.id,
             content,
@@ -317,7 +314,7 @@ pub(crate) struct ClosingVolume {
     /// Of the whole volume, once it is durable, if one is taken.
     md5: Option<[u8; 16]>,
     /// None once it is durable.
-    syncing: Option<JoinHandle<Result<Option<[u8; 16]>, SysError>>>,
+    syncing: Option<Task<Result<Option<[u8; 16]>, SysError>>>,
 }
 
 impl ClosingVolume {
@@ -327,14 +324,13 @@ impl ClosingVolume {
     }
 
     pub(crate) fn is_durable(&self) -> bool {
-        self.syncing.as_ref().is_none_or(JoinHandle::is_finished)
+        self.syncing.as_ref().is_none_or(Task::is_finished)
     }
 
     /// Waits until it is durable; returns its MD5 if one is taken.
     pub(crate) fn wait_until_durable(&mut self) -> Result<Option<[u8; 16]>, SysError> {
         if let Some(syncing) = self.syncing.take() {
-            let result = syncing.join();
-            self.md5 = result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            self.md5 = syncing.join()?;
         }
         Ok(self.md5)
     }

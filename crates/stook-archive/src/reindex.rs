@@ -28,6 +28,7 @@ use crate::hasher::{Hashing, VolumeHasher, wait_for};
 use crate::memory::{budget_bytes, crew};
 use crate::observer::{Damage, Observer, Tally};
 use crate::plan::{BATCH_BYTES, DEFAULT_VOLUME_BYTES};
+use crate::task::begin_in;
 
 /// What a `reindex` did.
 #[derive(Debug, Clone, Default)]
@@ -206,7 +207,7 @@ impl VolumeReader<'_> {
         let path = self.folder.volume(self.id);
         let file = open_file(&path)?;
         let members = self.scan(&file)?;
-        let (mut found, md5) = self.take_md5s(&file, &members);
+        let (mut found, md5) = self.take_md5s(&file, &members)?;
         let size = exists(&path)?.map_or(0, |metadata| metadata.size);
         let mut volume = Volume {
             id: self.id,
@@ -274,14 +275,18 @@ impl VolumeReader<'_> {
     }
 
     /// Takes the MD5 of every file on the workers, and of the volume meanwhile.
-    fn take_md5s(&self, file: &File, members: &[Member]) -> (Vec<Found>, Option<[u8; 16]>) {
+    fn take_md5s(
+        &self,
+        file: &File,
+        members: &[Member],
+    ) -> Result<(Vec<Found>, Option<[u8; 16]>), ArchiveError> {
         let _scope = scope!("md5s");
         let found = Mutex::new(Vec::with_capacity(members.len()));
-        let hashing = Hashing::start(&self.buffers);
+        let hashing = Hashing::start(&self.buffers)?;
         let hasher = hashing.begin();
         let budget = Budget::new(budget_bytes());
         let volume_md5 = std::thread::scope(|scope| {
-            let volume = scope.spawn(|| self.hash_volume(file, hasher));
+            let volume = begin_in(scope, || self.hash_volume(file, hasher))?;
             crew("md5s", self.jobs).for_each(members.chunks(256), |members| {
                 let done: Vec<Found> = members
                     .iter()
@@ -292,13 +297,14 @@ impl VolumeReader<'_> {
                     .unwrap_or_else(PoisonError::into_inner)
                     .extend(done);
             });
-            volume
+            let md5 = volume
                 .join()
-                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        });
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            Ok::<_, ArchiveError>(md5)
+        })?;
         let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
         found.sort_unstable_by_key(|found| found.offset);
-        (found, volume_md5)
+        Ok((found, volume_md5))
     }
 
     /// None if the volume cannot be read to its end.

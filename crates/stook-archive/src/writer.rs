@@ -88,6 +88,9 @@ struct Arriving {
 
 impl<'a> VolumeWriter<'a> {
     /// Returns a writer without volumes; [`Self::expect`] says which there will be.
+    ///
+    /// # Errors
+    /// `NoThread`.
     pub(crate) fn new(
         folder: &'a Folder,
         index: &'a mut Index,
@@ -95,14 +98,14 @@ impl<'a> VolumeWriter<'a> {
         options: WriterOptions,
         observer: &'a dyn Observer,
         buffers: &Arc<Buffers>,
-    ) -> Self {
-        Self {
+    ) -> Result<Self, ArchiveError> {
+        Ok(Self {
             folder,
             index,
             run,
             options,
             observer,
-            hashing: Hashing::start(buffers),
+            hashing: Hashing::start(buffers)?,
             next: VolumeId(0),
             free: None,
             open: BTreeMap::new(),
@@ -112,7 +115,7 @@ impl<'a> VolumeWriter<'a> {
             large: None,
             checkpoint_at: Instant::now(),
             written: Written::default(),
-        }
+        })
     }
 
     /// Says which volumes have lanes of their own, with their planned lengths, and the first number behind.

@@ -84,11 +84,36 @@ impl Crew {
         }
     }
 
+    /// Runs `body` on every worker, or on this thread if the system gives no other; returns when all have
+    /// ended.
+    pub(crate) fn run(&self, body: impl Fn(&Worker<'_>) -> Ended + Sync) {
+        self.staff(&body, |hand, hired| {
+            if hired == 0 {
+                hand.work();
+            }
+        });
+    }
+
     /// Runs `body` on every worker, and `foreground` on this thread; returns when all have ended.
-    pub(crate) fn run<R>(
+    ///
+    /// # Panics
+    /// If the system gives no thread.
+    pub(crate) fn run_beside<R>(
         &self,
         body: impl Fn(&Worker<'_>) -> Ended + Sync,
         foreground: impl FnOnce() -> R,
+    ) -> R {
+        self.staff(&body, |_, hired| {
+            assert!(hired > 0, "the system gives no thread");
+            foreground()
+        })
+    }
+
+    /// Hires the workers and keeps their number right while `foreground` runs and until all is done.
+    fn staff<B: Fn(&Worker<'_>) -> Ended + Sync, R>(
+        &self,
+        body: &B,
+        foreground: impl FnOnce(Hand<'_, B>, usize) -> R,
     ) -> R {
         let first = match self.jobs {
             Jobs::Adaptive => available_cpus().min(self.most()),
@@ -99,15 +124,14 @@ impl Crew {
         let hand = Hand {
             shared: &shared,
             spawner: &spawner,
-            body: &body,
+            body,
         };
         gauge("workers", first as u64);
         thread::scope(|scope| {
             // Whatever happens here, the controller ends.
             let _over = Over(&shared);
             let hired = (0..first).take_while(|_| hand.hire(scope)).count();
-            assert!(hired > 0, "the system gives no thread");
-            if self.jobs == Jobs::Adaptive && self.most() > first {
+            if hired > 0 && self.jobs == Jobs::Adaptive && self.most() > first {
                 let governor = Governor::new(first, self.most());
                 // Without a thread for it, the crew stays as it is.
                 let _ = thread::Builder::new().spawn_scoped(scope, move || {
@@ -115,7 +139,7 @@ impl Crew {
                     control(self.name, hand, scope, governor);
                 });
             }
-            let result = foreground();
+            let result = foreground(hand, hired);
             shared.wait_until_over();
             result
         })
@@ -198,7 +222,14 @@ pub(crate) struct Worker<'a> {
     is_dismissed: Cell<bool>,
 }
 
-impl Worker<'_> {
+impl<'a> Worker<'a> {
+    fn new(shared: &'a Shared) -> Self {
+        Self {
+            shared,
+            is_dismissed: Cell::new(false),
+        }
+    }
+
     /// Returns how many workers there are now.
     pub(crate) fn number(&self) -> usize {
         self.shared.present.load(Ordering::Relaxed)
@@ -237,17 +268,12 @@ impl<'env, B: Fn(&Worker<'_>) -> Ended + Sync> Hand<'env, B> {
     fn hire<'scope>(self, scope: &'scope Scope<'scope, 'env>) -> bool {
         let activity = Arc::new(Activity::default());
         let own = Arc::clone(&activity);
+        // Counted before it runs: the last one to leave must know that it is the last.
         self.shared.present.fetch_add(1, Ordering::Relaxed);
         let spawned = thread::Builder::new().spawn_scoped(scope, move || {
-            let worker = Worker {
-                shared: self.shared,
-                is_dismissed: Cell::new(false),
-            };
             let _present = own.begin();
             let _attached = self.spawner.attach();
-            if (self.body)(&worker) == Ended::Done {
-                self.shared.end();
-            }
+            self.work_as(&Worker::new(self.shared));
         });
         if spawned.is_err() {
             self.shared.present.fetch_sub(1, Ordering::Relaxed);
@@ -255,6 +281,18 @@ impl<'env, B: Fn(&Worker<'_>) -> Ended + Sync> Hand<'env, B> {
         }
         lock(&self.shared.activities).push(activity);
         true
+    }
+
+    /// Works on this thread.
+    fn work(self) {
+        self.shared.present.fetch_add(1, Ordering::Relaxed);
+        self.work_as(&Worker::new(self.shared));
+    }
+
+    fn work_as(self, worker: &Worker<'_>) {
+        if (self.body)(worker) == Ended::Done {
+            self.shared.end();
+        }
     }
 }
 

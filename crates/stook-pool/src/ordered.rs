@@ -267,7 +267,7 @@ impl Crew {
             }
             Ended::Done
         };
-        self.run(body, || {
+        self.run_beside(body, || {
             // However this ends, also by a panic of `consume`: no worker waits for room any more.
             let _stopping = Stopping(&queue);
             while let Some(part) = queue.take() {

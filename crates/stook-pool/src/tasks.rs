@@ -19,18 +19,15 @@ impl Crew {
             let _idle = idle();
             lock(&items).next()
         };
-        self.run(
-            |worker| {
-                while let Some(item) = next() {
-                    work(item);
-                    if worker.is_dismissed() {
-                        return Ended::Dismissed;
-                    }
+        self.run(|worker| {
+            while let Some(item) = next() {
+                work(item);
+                if worker.is_dismissed() {
+                    return Ended::Dismissed;
                 }
-                Ended::Done
-            },
-            || (),
-        );
+            }
+            Ended::Done
+        });
     }
 
     /// Calls `work` with `first` and with every task that the calls add.
@@ -43,20 +40,17 @@ impl Crew {
             }),
             changed: Condvar::new(),
         };
-        self.run(
-            |worker| {
-                while let Some(task) = tasks.take() {
-                    let running = Running(&tasks);
-                    work(task, &tasks);
-                    drop(running);
-                    if worker.is_dismissed() {
-                        return Ended::Dismissed;
-                    }
+        self.run(|worker| {
+            while let Some(task) = tasks.take() {
+                let running = Running(&tasks);
+                work(task, &tasks);
+                drop(running);
+                if worker.is_dismissed() {
+                    return Ended::Dismissed;
                 }
-                Ended::Done
-            },
-            || (),
-        );
+            }
+            Ended::Done
+        });
     }
 }
 

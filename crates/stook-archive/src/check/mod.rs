@@ -305,7 +305,7 @@ impl Checker<'_> {
         let expected = record
             .and_then(|record| record.md5)
             .filter(|_| options.whole_volumes || !reading.is_stooks);
-        let hashing = Hashing::start(&self.volumes.buffers);
+        let hashing = Hashing::start(&self.volumes.buffers)?;
         let hasher = match expected {
             Some(_) => hashing.begin(),
             None => hashing.none(),

@@ -21,6 +21,7 @@ use crate::hasher::VolumeHasher;
 use crate::memory::{budget_bytes, crew};
 use crate::observer::Observer;
 use crate::plan::BATCH_BYTES;
+use crate::task::begin_in;
 
 /// Sections that the index is read ahead.
 const SECTIONS_AHEAD: usize = 16;
@@ -75,7 +76,7 @@ impl Reading<'_> {
         let crew = crew("check", jobs);
         let (sender, receiver) = sync_channel(SECTIONS_AHEAD);
         std::thread::scope(|scope| {
-            let producer = scope.spawn(move || send_sections(index, volume, len, &sender));
+            let producer = begin_in(scope, move || send_sections(index, volume, len, &sender))?;
             let work = |section: Section, output: &mut Output<'_, Checked>| {
                 let _scope = scope!("section");
                 self.check_section(&section, hasher.is_running().then_some(output));

@@ -1,6 +1,7 @@
 //! Little to work with: few descriptors, little memory, any number of workers.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use stook_sys::is_root;
 use stook_testkit::{Tree, file};
@@ -79,23 +80,30 @@ fn no_workers_at_all_are_refused_in_words() {
     }
 }
 
-/// A control group with little memory, removed in the end.
-struct MemoryGroup(PathBuf);
+/// Where the limits of control groups are, before and since their second version.
+const MEMORY: [(&str, &str); 2] = [
+    ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
+    ("/sys/fs/cgroup", "memory.max"),
+];
+const THREADS: [(&str, &str); 2] = [
+    ("/sys/fs/cgroup/pids", "pids.max"),
+    ("/sys/fs/cgroup", "pids.max"),
+];
 
-impl MemoryGroup {
+/// A control group with a limit, removed in the end.
+struct ControlGroup(PathBuf);
+
+impl ControlGroup {
     /// None, with the reason printed, where there can be none.
-    fn new(megabytes: u64) -> Option<Self> {
-        let bytes = (megabytes << 20).to_string();
-        let name = format!("stook-test-{}", std::process::id());
-        let kinds = [
-            ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
-            ("/sys/fs/cgroup", "memory.max"),
-        ];
-        for (base, limit) in kinds {
+    fn new(places: [(&str, &str); 2], limit: u64) -> Option<Self> {
+        static GROUPS: AtomicU32 = AtomicU32::new(0);
+        let number = GROUPS.fetch_add(1, Ordering::Relaxed);
+        let name = format!("stook-test-{}-{number}", std::process::id());
+        for (base, file) in places {
             let group = Path::new(base).join(&name);
             if is_root() && std::fs::create_dir(&group).is_ok() {
                 let group = Self(group);
-                if std::fs::write(group.0.join(limit), &bytes).is_ok() {
+                if std::fs::write(group.0.join(file), limit.to_string()).is_ok() {
                     return Some(group);
                 }
             }
@@ -103,9 +111,14 @@ impl MemoryGroup {
         println!("skipped: no control group can be made here");
         None
     }
+
+    /// A shell command that moves the shell into the group.
+    fn entered(&self) -> String {
+        format!("echo $$ > {}/cgroup.procs", self.0.display())
+    }
 }
 
-impl Drop for MemoryGroup {
+impl Drop for ControlGroup {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir(&self.0);
     }
@@ -119,10 +132,10 @@ fn a_control_group_smaller_than_the_buffers_is_enough() {
     }
     tree.insert("large", file(vec![7; 40 << 20]));
     let place = Place::with(&tree);
-    let Some(group) = MemoryGroup::new(60) else {
+    let Some(group) = ControlGroup::new(MEMORY, 60 << 20) else {
         return;
     };
-    let limit = format!("echo $$ > {}/cgroup.procs", group.0.display());
+    let limit = group.entered();
     let volumes = ["--volume-size", "32MiB"];
     succeeds_below(
         &place,
@@ -136,4 +149,47 @@ fn a_control_group_smaller_than_the_buffers_is_enough() {
         &["extract", "arc", "--into", "out", "--jobs", "64"],
     );
     place.assert_same_tree("src", "out");
+}
+
+#[test]
+fn where_threads_are_few_the_work_is_done_with_those() {
+    let mut tree = Tree::new();
+    for number in 0..30_u8 {
+        tree.insert(format!("d/f{number}"), file(vec![number; 300 << 10]));
+    }
+    let place = Place::with(&tree);
+    for threads in [6, 12] {
+        let Some(group) = ControlGroup::new(THREADS, threads) else {
+            return;
+        };
+        let limit = group.entered();
+        let (archive, out) = (format!("arc{threads}"), format!("out{threads}"));
+        let jobs = ["--jobs", "64"];
+        let volumes = ["--volume-size", "1MiB"];
+        for arguments in [
+            &["create", "src", &archive, volumes[0], volumes[1]][..],
+            &["update", "src", &archive],
+            &["check", &archive, "--volumes"],
+            &["extract", &archive, "--into", &out],
+        ] {
+            succeeds_below(&place, &limit, &[arguments, &jobs].concat());
+        }
+        place.assert_same_tree("src", &out);
+    }
+}
+
+#[test]
+fn where_there_are_no_threads_it_says_so() {
+    let place = Place::with(&Tree::torture().without_xattrs());
+    let Some(group) = ControlGroup::new(THREADS, 1) else {
+        return;
+    };
+    let ran = run_below(&place, &group.entered(), &["create", "src", "arc"]);
+    assert_eq!(ran.status, Some(1), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("cannot begin a thread: "),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(place.run(&["create", "src", "arc"]).status, Some(0));
 }
