@@ -299,7 +299,7 @@ impl<'a> Window<'a> {
     }
 
     /// Shows the bytes of the volume from `start` to `end`, piece by piece.
-    pub(crate) fn stretch(
+    pub(crate) fn slices(
         &self,
         start: u64,
         end: u64,

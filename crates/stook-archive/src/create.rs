@@ -20,7 +20,6 @@ use stook_volume::Dialect;
 
 use crate::ArchiveError;
 use crate::folder::Folder;
-use crate::lanes::batches;
 use crate::layout::Layout;
 use crate::memory::{budget_bytes, crew};
 use crate::observer::{Observer, Tally};
@@ -28,6 +27,7 @@ use crate::pack::Packer;
 use crate::plan::{Cutter, DEFAULT_VOLUME_BYTES, Plan, PlanSummary};
 use crate::recovery::{Leftover, next_volume, recover, remove_all_unfinished};
 use crate::survey::{Held, Survey, SurveyOptions, archive_order, open_source, survey};
+use crate::tracks::batches;
 use crate::writer::{VolumeWriter, WriterOptions, Written};
 
 /// How to create or update an archive.
@@ -399,7 +399,7 @@ impl<'a> Session<'a> {
                 budget_bytes(),
                 batches(plan, &layout.stretches),
                 |batch, output| packer.pack(&batch, output),
-                |directed| writer.take(directed.lane, directed.part),
+                |directed| writer.take(directed.track, directed.part),
             )
         });
         match result.and_then(|()| writer.finish()) {

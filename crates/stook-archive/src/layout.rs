@@ -13,13 +13,13 @@ use stook_volume::Dialect;
 
 use crate::ArchiveError;
 use crate::folder::Folder;
-use crate::lanes::{Begun, Stretch, cut, in_sequence};
 use crate::plan::{Cutter, Plan};
 use crate::recovery::{Leftover, is_of_dialect, next_volume};
+use crate::tracks::{Begun, Stretch, cut, in_sequence};
 
 pub(crate) struct Layout {
     pub(crate) stretches: Vec<Stretch>,
-    /// Volumes with lanes of their own, or that were left, with their planned lengths.
+    /// Volumes with tracks of their own, or that were left, with their planned lengths.
     pub(crate) volumes: BTreeMap<VolumeId, u64>,
     /// Those among them that get nothing more.
     pub(crate) complete: BTreeSet<VolumeId>,
@@ -65,7 +65,7 @@ impl Layout {
         let ids = (first.0..).map(VolumeId).filter(|id| !taken.contains(id));
         let stretches = cut(plan, cutter, owners, ids, &begun);
         let planned = stretches.iter();
-        let planned = planned.filter_map(|stretch| Some((stretch.lane.volume()?, stretch.len)));
+        let planned = planned.filter_map(|stretch| Some((stretch.track.volume()?, stretch.len)));
         let planned: BTreeMap<VolumeId, u64> = planned.collect();
         let complete = left.keys().filter(|id| !planned.contains_key(id));
         let complete = complete.copied().collect();

@@ -22,7 +22,6 @@ mod error;
 mod extract;
 mod folder;
 mod hasher;
-mod lanes;
 mod layout;
 mod list;
 mod memory;
@@ -34,6 +33,7 @@ mod recovery;
 mod reindex;
 mod survey;
 mod task;
+mod tracks;
 mod writer;
 
 pub use cat::cat;

@@ -23,9 +23,9 @@ use stook_volume::{
 
 use crate::batch::ContentMd5;
 use crate::buffers::Buffers;
-use crate::lanes::Lane;
 use crate::observer::{Failure, Observer};
 use crate::plan::{BATCH_BYTES, Batch, Plan, PlannedMember, content_len, header_of};
+use crate::tracks::Track;
 
 pub(crate) struct Packer<'a> {
     pub(crate) source: &'a Directory,
@@ -74,19 +74,19 @@ pub(crate) enum Part {
     End { bytes: Vec<u8>, md5: [u8; 16] },
     /// It failed: everything since `Begin` is void.
     Abort,
-    /// Nothing more comes in this lane.
-    EndOfLane,
+    /// Nothing more comes in this track.
+    EndOfTrack,
 }
 
 /// A part and where it goes.
 pub(crate) struct Directed {
-    pub(crate) lane: Lane,
+    pub(crate) track: Track,
     pub(crate) part: Part,
 }
 
 impl Part {
-    fn of(self, lane: Lane) -> Directed {
-        Directed { lane, part: self }
+    fn of(self, track: Track) -> Directed {
+        Directed { track, part: self }
     }
 }
 
@@ -97,7 +97,7 @@ impl Weight for Directed {
             | Part::Begin { bytes, .. }
             | Part::End { bytes, .. }
             | Part::Slice(bytes) => bytes.len(),
-            Part::Abort | Part::EndOfLane => 0,
+            Part::Abort | Part::EndOfTrack => 0,
         }
     }
 }
@@ -106,13 +106,13 @@ impl Packer<'_> {
     pub(crate) fn pack(&self, batch: &Batch, output: &mut Output<'_, Directed>) {
         let _scope = scope!("pack");
         let Some(&first) = batch.places.first() else {
-            output.send(Part::EndOfLane.of(batch.lane));
+            output.send(Part::EndOfTrack.of(batch.track));
             return;
         };
         let mut opened = OpenedDirectory::default();
         if batch.is_large {
             let member = self.plan.member(first);
-            let mut send = |part: Part| output.send(part.of(batch.lane));
+            let mut send = |part: Part| output.send(part.of(batch.track));
             if let Err(failure) = self.pack_large(&member, &mut opened, &mut send) {
                 self.observer.failed(&failure);
                 send(Part::Abort);
@@ -138,7 +138,7 @@ impl Packer<'_> {
             advance(1);
         }
         take_md5s(&bytes, &contents, &mut members);
-        output.send(Part::Members { bytes, members }.of(batch.lane));
+        output.send(Part::Members { bytes, members }.of(batch.track));
     }
 
     /// Appends a whole member. If it has content without holes, its MD5 is left to be taken together with

@@ -12,8 +12,8 @@ use stook_pool::Weight;
 use stook_sys::{FileId, FileKind, Metadata, Owners};
 use stook_volume::{Dialect, Header, Kind, padding, trailer_len};
 
-use crate::lanes::{self, Lane};
 use crate::survey::{Group, Survey, join};
+use crate::tracks::{self, Track};
 
 /// What a volume may hold unless the user says otherwise: 256 GiB, as with zstash.
 pub const DEFAULT_VOLUME_BYTES: u64 = 256 << 30;
@@ -85,8 +85,8 @@ pub(crate) struct PlannedMember<'a> {
 
 /// Consecutive members for one worker: either all small, or a single large one.
 pub(crate) struct Batch {
-    pub(crate) lane: Lane,
-    /// Nothing if the lane ends here.
+    pub(crate) track: Track,
+    /// Nothing if the track ends here.
     pub(crate) places: Vec<Place>,
     pub(crate) is_large: bool,
     /// About how many bytes the members take in a volume, or a slice of a large one.
@@ -94,9 +94,9 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    pub(crate) fn end_of(lane: Lane) -> Self {
+    pub(crate) fn end_of(track: Track) -> Self {
         Self {
-            lane,
+            track,
             places: Vec::new(),
             is_large: false,
             buffer_len: 0,
@@ -202,14 +202,14 @@ impl Plan {
         &self,
         start: Place,
         members: usize,
-        lane: Lane,
+        track: Track,
     ) -> impl Iterator<Item = Batch> + Send + use<'_> {
         let mut places = self.places_from(start).take(members).peekable();
         std::iter::from_fn(move || {
             let first = places.next()?;
             let is_large = content_len(&self.metadata(first)) > BATCH_BYTES;
             let mut batch = Batch {
-                lane,
+                track,
                 places: vec![first],
                 is_large,
                 buffer_len: 0,
@@ -242,7 +242,7 @@ impl Plan {
         deleted: u64,
     ) -> PlanSummary {
         let ids = (first.0..).map(VolumeId);
-        let stretches = lanes::cut(self, cutter, owners, ids.clone(), &BTreeMap::new());
+        let stretches = tracks::cut(self, cutter, owners, ids.clone(), &BTreeMap::new());
         let volumes = stretches
             .iter()
             .zip(ids)

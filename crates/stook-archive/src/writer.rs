@@ -7,8 +7,8 @@
 //!               │ every checkpoint: sync, then rows and offset into 000005.rows.partial
 //! ```
 //! Nothing is in the index before its bytes are durable under their final name. A part goes to the
-//! volume of its lane. A member that does not fit there, because its file has attributes that the plan did
-//! not know of, goes to the free lane: volumes behind the planned ones, begun and ended as needed.
+//! volume of its track. A member that does not fit there, because its file has attributes that the plan did
+//! not know of, goes to the free track: volumes behind the planned ones, begun and ended as needed.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -22,13 +22,13 @@ use crate::ArchiveError;
 use crate::buffers::Buffers;
 use crate::folder::Folder;
 use crate::hasher::{Hashing, VolumeHasher};
-use crate::lanes::Lane;
 use crate::memory::cached_bytes;
 use crate::observer::Observer;
 use crate::open_volume::{ClosingVolume, OpenVolume, PendingRow};
 use crate::pack::{Packed, Part};
 use crate::plan::Cutter;
 use crate::recovery::{Leftover, is_of_dialect, recover, remove_staging};
+use crate::tracks::Track;
 
 /// How volumes are written.
 #[derive(Debug, Clone, Copy)]
@@ -52,14 +52,14 @@ pub(crate) struct VolumeWriter<'a> {
     run: RunId,
     options: WriterOptions,
     observer: &'a dyn Observer,
-    /// The next number for the free lane.
+    /// The next number for the free track.
     next: VolumeId,
-    /// The volume of the free lane.
+    /// The volume of the free track.
     free: Option<VolumeId>,
     open: BTreeMap<VolumeId, OpenVolume>,
     /// Volumes that are complete; None if nothing came into one.
     ended: BTreeMap<VolumeId, Option<ClosingVolume>>,
-    /// The planned lengths of volumes with lanes of their own.
+    /// The planned lengths of volumes with tracks of their own.
     planned: BTreeMap<VolumeId, u64>,
     /// All volumes that are not committed yet, in order.
     order: VecDeque<VolumeId>,
@@ -118,14 +118,14 @@ impl<'a> VolumeWriter<'a> {
         })
     }
 
-    /// Says which volumes have lanes of their own, with their planned lengths, and the first number behind.
+    /// Says which volumes have tracks of their own, with their planned lengths, and the first number behind.
     pub(crate) fn expect(&mut self, planned: BTreeMap<VolumeId, u64>, next: VolumeId) {
         self.order.extend(planned.keys());
         self.planned = planned;
         self.next = next;
     }
 
-    /// Goes on with a volume that an interrupted run left, in its own lane or in the free one; or closes it, if
+    /// Goes on with a volume that an interrupted run left, in its own track or in the free one; or closes it, if
     /// it gets nothing more, or is in another dialect.
     pub(crate) fn resume(
         &mut self,
@@ -156,17 +156,17 @@ impl<'a> VolumeWriter<'a> {
         Ok(())
     }
 
-    /// Takes the next part of a lane.
-    pub(crate) fn take(&mut self, lane: Lane, part: Part) -> Result<(), ArchiveError> {
+    /// Takes the next part of a track.
+    pub(crate) fn take(&mut self, track: Track, part: Part) -> Result<(), ArchiveError> {
         let _scope = scope!("write");
         match part {
-            Part::Members { bytes, members } => self.take_members(lane, bytes, members)?,
-            Part::Begin { bytes, member } => self.begin_large(lane, bytes, member)?,
+            Part::Members { bytes, members } => self.take_members(track, bytes, members)?,
+            Part::Begin { bytes, member } => self.begin_large(track, bytes, member)?,
             Part::Slice(bytes) => self.take_slice(bytes)?,
             Part::End { bytes, md5 } => self.end_large(bytes, md5)?,
             Part::Abort => self.abort_large()?,
-            Part::EndOfLane => {
-                if let Lane::Volume(id) = lane {
+            Part::EndOfTrack => {
+                if let Track::Volume(id) = track {
                     self.end(id)?;
                 }
             }
@@ -183,13 +183,13 @@ impl<'a> VolumeWriter<'a> {
 
     fn take_members(
         &mut self,
-        lane: Lane,
+        track: Track,
         bytes: Vec<u8>,
         members: Vec<Packed>,
     ) -> Result<(), ArchiveError> {
         let mut run = Run::new(bytes);
         for packed in members {
-            let id = self.volume_for(lane, &packed, &mut run)?;
+            let id = self.volume_for(track, &packed, &mut run)?;
             run.volume = Some(id);
             let Some(volume) = self.open.get_mut(&id) else {
                 continue;
@@ -219,12 +219,12 @@ impl<'a> VolumeWriter<'a> {
     /// Returns the volume that a member goes to, begun if need be.
     fn volume_for(
         &mut self,
-        lane: Lane,
+        track: Track,
         packed: &Packed,
         run: &mut Run,
     ) -> Result<VolumeId, ArchiveError> {
         let cutter = self.options.cutter;
-        if let Lane::Volume(id) = lane {
+        if let Track::Volume(id) = track {
             match self.open.get_mut(&id) {
                 Some(volume) if !volume.fits(cutter, packed, run.ahead_of(id)) => {
                     volume.pass_over(packed);
@@ -287,11 +287,11 @@ impl<'a> VolumeWriter<'a> {
 
     fn begin_large(
         &mut self,
-        lane: Lane,
+        track: Track,
         bytes: Vec<u8>,
         member: Packed,
     ) -> Result<(), ArchiveError> {
-        let id = self.volume_for(lane, &member, &mut Run::new(Vec::new()))?;
+        let id = self.volume_for(track, &member, &mut Run::new(Vec::new()))?;
         self.large = Some(Arriving {
             volume: id,
             told: 0,

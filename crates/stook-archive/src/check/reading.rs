@@ -204,7 +204,7 @@ impl Reading<'_> {
             content.start += check.member.data_len;
             check.know(md5);
         }
-        let result = window.stretch(content.start, content.end, |offset, bytes| {
+        let result = window.slices(content.start, content.end, |offset, bytes| {
             check.take(offset, bytes);
         });
         match result {

@@ -26,15 +26,15 @@ const MOST_AHEAD: usize = 16;
 
 /// Where members are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Lane {
+pub(crate) enum Track {
     /// This volume.
     Volume(VolumeId),
     /// Whatever volume comes next: there is only one at a time, and its end is found while writing.
     Free,
 }
 
-impl Lane {
-    /// Returns the volume; None for the free lane.
+impl Track {
+    /// Returns the volume; None for the free track.
     pub(crate) fn volume(self) -> Option<VolumeId> {
         match self {
             Self::Volume(id) => Some(id),
@@ -43,10 +43,10 @@ impl Lane {
     }
 }
 
-/// Consecutive members for one lane.
+/// Consecutive members for one track.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stretch {
-    pub(crate) lane: Lane,
+    pub(crate) track: Track,
     start: Place,
     pub(crate) members: usize,
     /// Length of the volume without its trailer, as far as metadata tells it.
@@ -58,7 +58,7 @@ pub(crate) struct Stretch {
 /// Returns everything as one stretch.
 pub(crate) fn in_sequence(plan: &Plan) -> Vec<Stretch> {
     let stretch = plan.places().next().map(|start| Stretch {
-        lane: Lane::Free,
+        track: Track::Free,
         start,
         members: usize::try_from(plan.members).unwrap_or(usize::MAX),
         len: 0,
@@ -104,7 +104,7 @@ pub(crate) fn cut(
         });
         let Some((id, held, end)) = next else { break };
         stretches.push(Stretch {
-            lane: Lane::Volume(id),
+            track: Track::Volume(id),
             start,
             members: 1,
             len: held + len,
@@ -120,7 +120,7 @@ pub(crate) fn batches<'p>(
     stretches: &'p [Stretch],
 ) -> impl Iterator<Item = Batch> + Send + use<'p> {
     let mut waiting = stretches.iter().enumerate().peekable();
-    let mut active: VecDeque<(usize, Lane, _)> = VecDeque::new();
+    let mut active: VecDeque<(usize, Track, _)> = VecDeque::new();
     std::iter::from_fn(move || {
         while active.len() < MOST_ACTIVE {
             let first = active.iter().map(|(number, ..)| *number).min();
@@ -128,16 +128,16 @@ pub(crate) fn batches<'p>(
             let Some((number, stretch)) = waiting.next_if(|(number, _)| is_near(*number)) else {
                 break;
             };
-            let batches = plan.batches(stretch.start, stretch.members, stretch.lane);
-            active.push_back((number, stretch.lane, batches));
+            let batches = plan.batches(stretch.start, stretch.members, stretch.track);
+            active.push_back((number, stretch.track, batches));
         }
-        let (number, lane, mut batches) = active.pop_front()?;
+        let (number, track, mut batches) = active.pop_front()?;
         match batches.next() {
             Some(batch) => {
-                active.push_back((number, lane, batches));
+                active.push_back((number, track, batches));
                 Some(batch)
             }
-            None => Some(Batch::end_of(lane)),
+            None => Some(Batch::end_of(track)),
         }
     })
 }
