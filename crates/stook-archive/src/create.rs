@@ -473,7 +473,7 @@ pub(crate) fn count_deleted(
 ) -> Result<u64, ArchiveError> {
     let mut count = 0;
     if let Some(known) = known.filter(|known| known.unseen() > 0) {
-        index.unseen_names(known, None, |name| {
+        index.unseen_names(known, |name| {
             count += u64::from(unseen.is_deleted(name));
         })?;
     }

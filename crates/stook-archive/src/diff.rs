@@ -160,7 +160,7 @@ pub fn diff(
     let unseen = Unseen::new(&found, &options.filter);
     if known.unseen() > 0 {
         let index = index.into_inner().unwrap_or_else(PoisonError::into_inner);
-        index.unseen_names(&known, None, |name| {
+        index.unseen_names(&known, |name| {
             if unseen.is_deleted(name) {
                 let path = name.to_vec();
                 differences.push(Difference {

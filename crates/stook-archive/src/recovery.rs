@@ -46,14 +46,9 @@ pub(crate) fn remove_all_unfinished(folder: &Folder) -> Result<(), ArchiveError>
     Ok(())
 }
 
-/// Removes the staged rows of a volume, with the journal that a killed process may have left.
+/// Removes the staged rows of a volume.
 pub(crate) fn remove_staging(folder: &Folder, id: VolumeId) -> Result<(), ArchiveError> {
-    let path = folder.staging(id);
-    let mut journal = path.clone().into_os_string();
-    journal.push("-journal");
-    remove_file(journal.as_ref())?;
-    remove_file(&path)?;
-    Ok(())
+    Ok(Staging::discard(folder.staging(id))?)
 }
 
 /// Looks for what an interrupted run left, and cleans up what cannot be used.

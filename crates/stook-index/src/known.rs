@@ -176,8 +176,8 @@ impl Known {
 }
 
 impl Index {
-    /// Shows every known name that was never looked up to `visit`. Give the staging file that
-    /// `known` was made with; once its rows are committed, give `None`.
+    /// Shows every known name that was never looked up to `visit`. Names that were staged when `known` was
+    /// made are found once their rows are committed.
     ///
     /// # Errors
     /// As [`Known::load`].
@@ -187,27 +187,15 @@ impl Index {
     pub fn unseen_names(
         &self,
         known: &Known,
-        staging: Option<&Staging>,
         mut visit: impl FnMut(&[u8]),
     ) -> Result<(), IndexError> {
-        self.unseen_stored_names(known, &mut |name| {
+        self.visit_unseen(known, &mut |name| {
             visit(name);
-            ControlFlow::Continue(())
-        })?;
-        let Some(staging) = staging else {
-            return Ok(());
-        };
-        staging.rows(|row| {
-            if known.is_unseen_staged(row.name) {
-                visit(row.name);
-            }
             ControlFlow::Continue(())
         })
     }
 
-    /// As [`Index::unseen_names`] without staging; names that were staged when `known` was made
-    /// are found in the rows added since.
-    pub(crate) fn unseen_stored_names(
+    pub(crate) fn visit_unseen(
         &self,
         known: &Known,
         visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,

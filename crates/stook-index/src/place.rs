@@ -14,10 +14,10 @@ pub(crate) fn partial_path(path: &Path) -> PathBuf {
     with_suffix(path, ".partial")
 }
 
-/// Removes a database and the journals that belong to it.
+/// Removes a database that nobody needs, after the journals that belong to it: a kill in between leaves none.
 pub(crate) fn remove_database(path: &Path) -> Result<(), IndexError> {
-    stook_sys::remove_file(path)?;
-    remove_journals(path)
+    remove_journals(path)?;
+    Ok(stook_sys::remove_file(path)?)
 }
 
 /// Moves a closed, synced database to `path`, durably.

@@ -171,7 +171,7 @@ impl Index {
             .map_err(self.fault(WRITE))?;
         let mut count = 0;
         let mut outcome = Ok(());
-        self.unseen_stored_names(known, &mut |name| {
+        self.visit_unseen(known, &mut |name| {
             if is_deleted(name) {
                 outcome = insert_deletion(&mut insert, run, name);
                 count += 1;

@@ -248,16 +248,7 @@ impl Staging {
         Ok(())
     }
 
-    /// Closes and removes the file. Call it once the volume is committed.
-    ///
-    /// # Errors
-    /// `System` if it cannot be removed.
-    pub fn remove(self) -> Result<(), IndexError> {
-        drop(self.connection);
-        place::remove_database(&self.path)
-    }
-
-    /// Removes a staging file that need not be readable; one that is not there is fine.
+    /// Removes a staging file, which need not be readable; one that is not there is fine.
     ///
     /// # Errors
     /// `System` if it cannot be removed.

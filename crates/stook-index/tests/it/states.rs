@@ -224,7 +224,7 @@ fn a_hundred_thousand_rows_and_a_few_of_them() {
     assert_eq!((known.len(), known.unseen()), (100_000, 10));
     let mut unseen = Vec::new();
     index
-        .unseen_names(&known, None, |name| {
+        .unseen_names(&known, |name| {
             unseen.push(String::from_utf8(name.to_vec()).unwrap());
         })
         .unwrap();
