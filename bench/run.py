@@ -88,11 +88,11 @@ def measure(options: argparse.Namespace) -> int:
         return 2
     programs = find_programs(options.programs)
     rivals = Collection(cache_directory())
-    rivals.collect(install=not options.no_install)
     work = [(place, wanted) for place in map(Place, options.on or [default_place()])]
     if options.full and Mount.of(MEMORY).filesystem == "tmpfs":
         in_memory = pairs.chosen(pairs.IN_MEMORY, options.pairs or ["*"])
         work.append((Place(MEMORY / f"stook-bench-{os.geteuid()}"), in_memory))
+    rivals.collect(not options.no_install, {"tar"}.union(*(pair.names() for _, chosen in work for pair in chosen)))
     default_results = cache_directory().parent / "bench" / f"{timestamp().replace(':', '')}.jsonl"
     results = Results(options.results or default_results)
     record_machine(results, programs, rivals, [place for place, _ in work], options)

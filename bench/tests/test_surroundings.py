@@ -6,8 +6,9 @@ import os
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
-from stookbench import machine, pairs, place
+from stookbench import machine, pairs, place, rivals
 from stookbench.place import Mount, Place
 from stookbench.rivals import RIVALS, Collection, Rival, version_of
 
@@ -98,6 +99,55 @@ class Rivals(unittest.TestCase):
             rivals.collect(install=False)
             self.assertEqual(rivals.missing["rmz"], "is not installed")
             self.assertIn("find", rivals.found)
+
+
+class Installing(unittest.TestCase):
+    """Nothing is really installed."""
+
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.rivals = Collection(Path(folder.name))
+        self.addCleanup(mock.patch.stopall)
+        self.commands: list[list[str]] = []
+        self.answers: dict[str, list[str | None]] = {}
+        mock.patch.object(rivals, "attempt", side_effect=self.attempt).start()
+        mock.patch.object(rivals, "say").start()
+        mock.patch.object(rivals.shutil, "which", return_value="/usr/bin/it").start()
+        mock.patch.object(Collection, "locate", return_value=None).start()
+        mock.patch("os.geteuid", return_value=0).start()
+
+    def attempt(self, command: list[str], _folder: Path | None = None) -> str | None:
+        self.commands.append(command)
+        answers = self.answers.get(command[-1])
+        return answers.pop(0) if answers else None
+
+    def collect(self, *names: str) -> list[str]:
+        self.rivals.collect(True, names)
+        return [command[1] + " " + command[-1] for command in self.commands if command[0] == "apt-get"]
+
+    def test_only_what_is_asked_for_is_installed(self) -> None:
+        self.assertEqual(self.collect("bfs", "tree"), ["install bfs"])
+        self.assertEqual(len(self.commands), 1)
+        self.assertEqual(self.rivals.missing.keys(), {"bfs"})
+
+    def test_lists_of_packages_are_got_once_when_one_is_not_found(self) -> None:
+        gone = "E: Unable to locate package"
+        self.answers = {"bfs": [gone, None], "squashfuse": [gone, gone]}
+        done = self.collect("bfs", "squashfuse", "mksquashfs")
+        expected = ["install bfs", "update update", "install bfs", "install squashfs-tools", "install squashfuse"]
+        self.assertEqual(done, expected)
+        self.assertEqual(self.rivals.missing["squashfuse"], f"could not be installed from Debian: {gone}")
+
+    def test_another_failure_is_no_reason_to_get_lists(self) -> None:
+        self.answers = {"bfs": ["E: dpkg was interrupted"]}
+        self.assertEqual(self.collect("bfs"), ["install bfs"])
+
+    def test_without_root_lists_are_not_got(self) -> None:
+        mock.patch("os.geteuid", return_value=1000).start()
+        mock.patch("subprocess.run", return_value=mock.Mock(stdout="")).start()
+        self.answers = {"bfs": ["E: Unable to locate package bfs"] * 2}
+        self.assertEqual(self.collect("bfs"), ["download bfs"])
 
 
 if __name__ == "__main__":
