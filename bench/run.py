@@ -82,6 +82,8 @@ def positive(text: str) -> int:
 
 def measure(options: argparse.Namespace) -> int:
     """Measures, prints the table, keeps the results if wanted."""
+    if options.save:
+        save.check(options.save)
     wanted = pairs.chosen(pairs.FULL if options.full else pairs.SMALL, options.pairs or ["*"])
     if not wanted:
         say("error: no pair has such a name; `bench/run.py pairs --full` lists them")
@@ -130,7 +132,7 @@ def record_machine(
         time=timestamp(),
         **machine.facts(),
         places=[{"filesystem": place.mount.filesystem, "options": place.mount.options} for place in places],
-        stook=machine.stook_version(programs.stook),
+        stook=machine.stook_version(programs.stook, is_ours=options.programs is None),
         rivals=rivals.versions(),
         missing={name: places[0].scrub(reason) for name, reason in rivals.missing.items()},
         run="full" if options.full else "small",

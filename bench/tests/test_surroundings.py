@@ -76,6 +76,19 @@ class Machines(unittest.TestCase):
         ticks = os.sysconf("SC_CLK_TCK")
         self.assertEqual(machine.busy_seconds("cpu  1 2 3 400 500 6 7 8 0 0\ncpu0 9\n"), 27 / ticks)
 
+    def version(self, said: str, is_ours: bool) -> str:
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(machine, "git", return_value="abcdef012345"):
+            stook = Path(folder) / "stook"
+            stook.write_text(f"#!/bin/sh\necho '{said}'\n")
+            stook.chmod(0o755)
+            return machine.stook_version(stook, is_ours)
+
+    def test_the_commit_of_this_checkout_is_that_of_a_program_built_from_it_only(self) -> None:
+        self.assertEqual(self.version("stook 0.1.0", is_ours=True), "stook 0.1.0 (abcdef012345+)")
+        self.assertEqual(self.version("stook 0.1.0", is_ours=False), "stook 0.1.0 (commit unknown)")
+        for is_ours in (True, False):
+            self.assertEqual(self.version("stook 0.1.0 (1234567)", is_ours), "stook 0.1.0 (1234567)")
+
     def test_facts_hold_no_host_name(self) -> None:
         self.assertNotIn(os.uname().nodename, " ".join(map(str, machine.facts())))
 

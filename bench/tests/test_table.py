@@ -96,10 +96,11 @@ class Keeping(unittest.TestCase):
             folder = save.save(raw, "2026-11-21", runs)
             self.assertEqual((folder / "raw.jsonl").read_text(), raw.read_text())
             self.assertIn("| walk arc, hot |", (folder / "README.md").read_text())
-            with self.assertRaisesRegex(SystemExit, "kept already"):
-                save.save(raw, "2026-11-21", runs)
-            with self.assertRaisesRegex(SystemExit, "not a date"):
-                save.save(raw, "../elsewhere", runs)
+            for refuse in (save.check, lambda *arguments: save.save(raw, *arguments)):
+                with self.assertRaisesRegex(SystemExit, "kept already"):
+                    refuse("2026-11-21", runs)
+                with self.assertRaisesRegex(SystemExit, "not a date"):
+                    refuse("../elsewhere", runs)
 
 
 class Workers(unittest.TestCase):
