@@ -8,11 +8,13 @@ are looked at instead. What a run needs around it is in `stage`, the tables are 
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import subprocess
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from . import cache, filesets, slow
 from .evidence import difference
@@ -187,7 +189,7 @@ class Trial:
         )
 
     def run_in_state(self, side: Side, stage: Stage) -> tuple[Figures, dict[str, object], float]:
-        """Makes the state and runs; a hot walk that was not hot is tried once more."""
+        """Makes the state and runs; a run that turns out not to have been in it is made once more."""
         stdout = stage.outcome.stdout if self.pair.state == SLOW else Path(os.devnull)
         for _attempt in range(2):
             self.place.sync()
@@ -195,10 +197,12 @@ class Trial:
             before = ProcessorTime.now()
             figures = self.execute(side, stage, stdout)
             other = ProcessorTime.now().busy_s - before.busy_s - figures.user_s - figures.sys_s
-            doubt = self.not_hot_after_all(figures)
+            if self.pair.state == COLD and self.pair.writes != "tree":
+                proof["inodes_loaded"] = cache.inode_objects(self.place.mount.filesystem) - proof["inodes_after"]
+            doubt = self.not_in_state_after_all(figures, proof)
             if doubt is None:
                 return figures, proof, max(other, 0.0)
-            self.warm()
+            self.warm_unless_hot()
         raise Refused(f"{side.name}: {doubt}")
 
     def execute(self, side: Side, stage: Stage, stdout: Path) -> Figures:
@@ -226,13 +230,17 @@ class Trial:
         """Files that are hot or cold with the inputs."""
         return [self.case.volume] if self.pair.reads == "volume" else self.tree.sample
 
-    def make_state(self, side: Side) -> dict[str, object]:
+    @property
+    def inodes(self) -> int:
+        """How many inodes are hot or cold with the inputs; that of a volume is none to count."""
+        return 0 if self.pair.reads == "volume" else self.tree.properties.files
+
+    def make_state(self, side: Side) -> dict[str, Any]:
         """Makes the caches hot or cold and returns the proof."""
         if self.pair.state == SLOW:
             return {"mount": "new", "latency": slow.LATENCY}
         if self.pair.state == COLD:
-            inodes = 0 if self.pair.reads == "volume" else self.tree.properties.files
-            proof = cache.make_cold(self.sample(), inodes, self.place.mount.filesystem)
+            proof = cache.make_cold(self.sample(), self.inodes, self.place.mount.filesystem)
             self.load_programs(side)
             return proof
         if self.pair.reads == "names":
@@ -275,7 +283,12 @@ class Trial:
     def stray_bytes(self) -> int:
         return STRAY_BYTES + self.tree.properties.files * INODE_BYTES // 100
 
-    def not_hot_after_all(self, figures: Figures) -> str | None:
-        if self.pair.state == HOT and self.pair.reads == "names" and figures.read_bytes > self.stray_bytes():
+    def not_in_state_after_all(self, figures: Figures, proof: dict[str, Any]) -> str | None:
+        """What only the run itself can show."""
+        if self.pair.state == HOT and figures.read_bytes > proof.get("read_bytes_at_most", math.inf):
             return f"read {figures.read_bytes:,} bytes from the device although hot"
+        if self.pair.state == COLD:
+            left, loaded = proof["inodes_after"], proof.get("inodes_loaded")
+            filesystem = self.place.mount.filesystem
+            return cache.not_cold_after_all(self.inodes, left, loaded, figures.read_bytes, filesystem)
         return None
