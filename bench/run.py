@@ -19,10 +19,10 @@ import os
 import sys
 from pathlib import Path
 
-from stookbench import launcher, machine, pairs, save, table, workers
+from stookbench import launcher, machine, pairs, save, slow, table, workers
 from stookbench.measure import Bench, Programs
 from stookbench.pair import Pair
-from stookbench.place import Mount, Place
+from stookbench.place import Mount, Place, scrub
 from stookbench.records import Results, read, timestamp
 from stookbench.rivals import BY_NAME, Collection, cache_directory, say
 
@@ -111,12 +111,12 @@ def measure(options: argparse.Namespace) -> int:
 def measure_at(place: Place, chosen: list[Pair], bench: Bench) -> None:
     """All pairs at one place; leaves the file sets for the next time, but not in memory."""
     try:
-        bench.release()
+        bench.clear()
         for pair in chosen:
             bench.measure(pair)
     finally:
-        bench.release()
-        if place.mount.filesystem == "tmpfs":
+        bench.clear()
+        if place.in_memory:
             place.remove(place.path("sets"))
 
 
@@ -134,7 +134,7 @@ def record_machine(
         places=[{"filesystem": place.mount.filesystem, "options": place.mount.options} for place in places],
         stook=machine.stook_version(programs.stook, is_ours=options.programs is None),
         rivals=rivals.versions(),
-        missing={name: places[0].scrub(reason) for name, reason in rivals.missing.items()},
+        missing={name: scrub(reason, {}) for name, reason in rivals.missing.items()},
         run="full" if options.full else "small",
         seed=options.seed,
     )
@@ -195,6 +195,7 @@ def remove_sets(options: argparse.Namespace) -> int:
     for directory in options.on or [default_place()]:
         if directory.exists():
             place = Place(directory)
+            slow.detach(place.path("mount"))
             for name in ("sets", "archives", "out", "mount"):
                 place.remove(place.path(name))
     return 0

@@ -3,7 +3,10 @@
 First every side runs once, untimed, and its outcome is turned into facts. If those differ, the pair is refused: a
 program that did something else is not faster. Before every timed run the file system is synced and the state of the
 caches made and proved. On slowfs there is no untimed round, as runs take minutes; the outcomes of the first timed round
-are looked at instead. What a run needs around it is in `stage`, the tables are in `table`.
+are looked at instead.
+
+What goes wrong in a pair refuses that pair, and the others go on. What a run needs around it is in `stage`, what keeps
+a pair from being measured in `hindrance`; the tables are in `table`.
 """
 
 from __future__ import annotations
@@ -11,17 +14,18 @@ from __future__ import annotations
 import math
 import os
 import random
+import sqlite3
 import subprocess
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from . import cache, filesets, slow
+from . import cache, filesets, hindrance, slow
 from .evidence import difference
-from .launcher import Figures, Launcher
+from .launcher import PATIENCE_S, Figures, Launcher
 from .machine import ProcessorTime
 from .pair import COLD, HOT, SLOW, Case, Outcome, Pair, Refused, Side
-from .place import Place
+from .place import Place, scrub
 from .records import MEASURED, NOT_MEASURED, REFUSED, Results, pair_facts, timestamp
 from .rivals import BY_NAME, Collection, say
 from .stage import Stage
@@ -29,6 +33,8 @@ from .stage import Stage
 # What a hot walk may read from the device: stray blocks, and a hundredth of the inodes at 256 bytes.
 STRAY_BYTES = 1 << 20
 INODE_BYTES = 256
+# What refuses a pair: it could not be done, whoever is to blame. Mistakes of this program are not among them.
+FAILURES = (Refused, OSError, subprocess.SubprocessError, sqlite3.Error)
 
 
 @dataclass(frozen=True)
@@ -57,13 +63,16 @@ class Bench:
 
     def measure(self, pair: Pair) -> str:
         """Measures a pair and records it; returns its status."""
-        status, reason, facts = NOT_MEASURED, self.hindrance(pair), {}
-        if reason is None:
-            try:
+        status, reason, facts = NOT_MEASURED, None, {}
+        try:
+            reason = self.hindrance(pair)
+            if reason is None:
                 status, facts = MEASURED, Trial(self, pair).measure()
-            except Refused as why:
-                status, reason = REFUSED, self.place.scrub(str(why))
-            self.place.remove(self.place.path("out"))
+        except FAILURES as why:
+            if is_interruption(why):
+                raise KeyboardInterrupt from why
+            status, reason = REFUSED, self.scrub(in_words(why))
+        self.tidy(pair, status)
         if reason:
             say(f"{pair.name} on {self.place.name}: {status}: {reason}")
         self.results.add("pair", place=self.place.name, **pair_facts(pair), status=status, reason=reason, facts=facts)
@@ -71,19 +80,8 @@ class Bench:
 
     def hindrance(self, pair: Pair) -> str | None:
         """Why a pair cannot be measured here; that is no failure."""
-        missing = [f"{name} {why}" for name, why in sorted(self.rivals.missing.items()) if name in pair.names()]
-        if missing:
-            return "; ".join(missing)
-        if pair.state == COLD and self.place.mount.filesystem == "tmpfs":
-            return "nothing is ever cold on tmpfs"
-        if pair.state == COLD and not cache.may_drop():
-            return "needs root"
-        if pair.state == SLOW and self.programs.slowfs is None:
-            return "slowfs is not built"
-        if pair.state == SLOW and not os.access("/dev/fuse", os.R_OK | os.W_OK):
-            return "needs /dev/fuse"
-        there = filesets.files_there(self.place, pair.file_set)
-        return self.place.lacks_space_for(pair, filesets.COUNTS[pair.file_set], there)
+        found = hindrance.of_programs(pair, self.rivals.missing, self.programs.slowfs is not None)
+        return found or hindrance.of_place(pair, self.place, self.archive_path(pair.file_set))
 
     def file_set(self, name: str) -> filesets.FileSet:
         """The file set, made and recorded when it is first asked for."""
@@ -96,22 +94,52 @@ class Bench:
             self.results.add("set", place=self.place.name, set=name, seed=filesets.SEED, **asdict(made.properties))
         return self.sets[name]
 
+    def archive_path(self, file_set: str) -> Path:
+        return self.place.path("archives", file_set)
+
     def archive(self, file_set: str) -> Path:
         """An archive of the set by the program under test, made when it is first asked for."""
-        path = self.place.path("archives", file_set)
+        path = self.archive_path(file_set)
         if not path.exists():
+            tree = self.file_set(file_set).path
             self.release()
-            path.parent.mkdir(exist_ok=True)
-            command: list[str | Path] = [self.programs.stook, "create", self.file_set(file_set).path, path]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            # Under another name first, so that a part of one is never taken for it.
+            partial = path.with_name(path.name + filesets.PARTIAL)
+            partial.parent.mkdir()
+            command: list[str | Path] = [self.programs.stook, "create", tree, partial]
+            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
             if done.returncode != 0:
                 raise Refused(f"the archive of {file_set} could not be made: {done.stderr.strip()}")
+            partial.rename(path)
         return path
 
+    def tidy(self, pair: Pair, status: str) -> None:
+        """Removes the outcome, and an archive that may not be what it was. If that fails, the next pair will say so."""
+        doubtful = [self.archive_path(pair.file_set)] if status == REFUSED and pair.needs_archive() else []
+        try:
+            for path in (self.place.path("out"), *doubtful):
+                self.place.remove(path)
+        except FAILURES as why:
+            say(f"after {pair.name}: {self.scrub(in_words(why))}")
+
+    def clear(self) -> None:
+        """Releases all; where that fails, the next pair will say so."""
+        try:
+            self.release()
+        except FAILURES as why:
+            say(f"on {self.place.name}: {self.scrub(in_words(why))}")
+
     def release(self) -> None:
-        """Removes the archives and outcomes, also those of an earlier run."""
+        """Removes the archives and outcomes, and whatever an interrupted run left."""
+        slow.detach(self.place.path("mount"))
         for name in ("archives", "out"):
             self.place.remove(self.place.path(name))
+        filesets.remove_partial(self.place)
+
+    def scrub(self, text: str) -> str:
+        """The text without this machine's directories."""
+        programs = {self.programs.stook.parent: "{programs}"}
+        return scrub(text, programs | {self.place.directory: "{dir}"})
 
 
 class Trial:
@@ -133,14 +161,17 @@ class Trial:
             facts = {side.name: self.show(side) for side in self.pair.sides}
             self.agree(facts)
         for number in range(1, self.rounds + 1):
-            line = []
-            for order, side in enumerate(self.shuffled(number), 1):
-                kept = facts if self.pair.state == SLOW and number == 1 else None
-                record = self.timed_run(side, number, order, kept)
-                line.append(f"{side.name} {record['wall_s']:.3f} s")
-            say(f"{self.pair.name} on {self.place.name}, round {number} of {self.rounds}: {', '.join(line)}")
+            self.round(number, facts)
             self.agree(facts)
         return facts[self.pair.ours.name]
+
+    def round(self, number: int, facts: dict[str, dict[str, object]]) -> None:
+        """One run of every side; adds to the facts what outcomes show, unless that is known."""
+        line = []
+        for order, side in enumerate(self.shuffled(number), 1):
+            record = self.timed_run(side, number, order, facts)
+            line.append(f"{side.name} {record['wall_s']:.3f} s")
+        say(f"{self.pair.name} on {self.place.name}, round {number} of {self.rounds}: {', '.join(line)}")
 
     def shuffled(self, number: int) -> list[Side]:
         sides = list(self.pair.sides)
@@ -161,14 +192,19 @@ class Trial:
             self.bench.shown[known] = self.look_at(side, stage.outcome)
         return self.bench.shown[known]
 
-    def timed_run(
-        self, side: Side, number: int, order: int, facts: dict[str, dict[str, object]] | None
-    ) -> dict[str, object]:
-        """One run, recorded; its outcome is looked at if there is a place for the facts."""
-        with self.stage(side) as stage:
-            figures, proof, other = self.run_in_state(side, stage)
-        if facts is not None:
-            facts[side.name] = self.look_at(side, stage.outcome)
+    def timed_run(self, side: Side, number: int, order: int, facts: dict[str, dict[str, object]]) -> dict[str, object]:
+        """One run, recorded. One that turns out not to have been in the state is made once more, with all around it."""
+        for _attempt in range(2):
+            with self.stage(side) as stage:
+                figures, proof, other = self.run_in_state(side, stage)
+            if side.name not in facts:
+                facts[side.name] = self.look_at(side, stage.outcome)
+            doubt = self.not_in_state_after_all(figures, proof)
+            if doubt is None:
+                break
+            self.warm_unless_hot()
+        else:
+            raise Refused(f"{side.name}: {doubt}")
         return self.bench.results.add(
             "run",
             place=self.place.name,
@@ -189,26 +225,24 @@ class Trial:
         )
 
     def run_in_state(self, side: Side, stage: Stage) -> tuple[Figures, dict[str, object], float]:
-        """Makes the state and runs; a run that turns out not to have been in it is made once more."""
+        """Makes the state and runs; returns what is known of the state, too."""
         stdout = stage.outcome.stdout if self.pair.state == SLOW else Path(os.devnull)
-        for _attempt in range(2):
-            self.place.sync()
-            proof = self.make_state(side)
-            before = ProcessorTime.now()
-            figures = self.execute(side, stage, stdout)
-            other = ProcessorTime.now().busy_s - before.busy_s - figures.user_s - figures.sys_s
-            if self.pair.state == COLD and self.pair.writes != "tree":
-                proof["inodes_loaded"] = cache.inode_objects(self.place.mount.filesystem) - proof["inodes_after"]
-            doubt = self.not_in_state_after_all(figures, proof)
-            if doubt is None:
-                return figures, proof, max(other, 0.0)
-            self.warm_unless_hot()
-        raise Refused(f"{side.name}: {doubt}")
+        self.place.sync()
+        proof = self.make_state(side)
+        before = ProcessorTime.now()
+        figures = self.execute(side, stage, stdout)
+        other = ProcessorTime.now().busy_s - before.busy_s - figures.user_s - figures.sys_s
+        if self.pair.state == COLD and self.pair.writes != "tree":
+            proof["inodes_loaded"] = cache.inode_objects(self.place.mount.filesystem) - proof["inodes_after"]
+        return figures, proof, max(other, 0.0)
 
     def execute(self, side: Side, stage: Stage, stdout: Path) -> Figures:
         """Runs a side; Refused unless it says that it succeeded."""
         errors = self.place.path("out", "stderr")
-        figures = self.bench.launcher.run(stage.command, stdout, errors, stage.libraries)
+        try:
+            figures = self.bench.launcher.run(stage.command, stdout, errors, stage.libraries)
+        except Refused as why:
+            raise Refused(f"{side.name} {why}") from None
         if figures.exit_code != 0:
             said = errors.read_text(errors="replace").strip().splitlines()
             raise Refused(f"{side.name} ended with status {figures.exit_code}: {said[0] if said else 'no message'}")
@@ -278,7 +312,7 @@ class Trial:
             "volume": 'cat "$2" >/dev/null',
         }
         command: list[str | Path] = ["sh", "-c", commands[self.pair.reads], "sh", self.case.tree, self.case.volume]
-        subprocess.run(command, check=True, env={"LC_ALL": "C", "PATH": os.environ["PATH"]})
+        subprocess.run(command, check=True, env={"LC_ALL": "C", "PATH": os.environ["PATH"]}, timeout=PATIENCE_S)
 
     def stray_bytes(self) -> int:
         return STRAY_BYTES + self.tree.properties.files * INODE_BYTES // 100
@@ -292,3 +326,18 @@ class Trial:
             filesystem = self.place.mount.filesystem
             return cache.not_cold_after_all(self.inodes, left, loaded, figures.read_bytes, filesystem)
         return None
+
+
+def is_interruption(why: BaseException | None) -> bool:
+    """Whether it only went wrong on the way out."""
+    return why is not None and (isinstance(why, KeyboardInterrupt) or is_interruption(why.__context__))
+
+
+def in_words(why: BaseException) -> str:
+    """A failure, for the table."""
+    match why:
+        case subprocess.TimeoutExpired():
+            return f"`{Path(why.cmd[0]).name}` took longer than {why.timeout:.0f} s"
+        case subprocess.CalledProcessError():
+            return f"`{Path(why.cmd[0]).name}` ended with status {why.returncode}"
+    return str(why)

@@ -6,6 +6,7 @@ import shlex
 import subprocess
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 from .pair import PLACES, Case, Outcome, Pair, Refused, Side, template_names, words
 from .place import Place
@@ -45,8 +46,8 @@ class Stage:
             self.closing = closing.pop_all()
         return self
 
-    def __exit__(self, *reason: object) -> None:
-        self.closing.close()
+    def __exit__(self, *reason: Any) -> None:
+        self.closing.__exit__(*reason)
 
     def fill(self, tree: Path, target: Path) -> dict[str, str]:
         """What the names in templates stand for."""

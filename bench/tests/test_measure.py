@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
+import subprocess
 import tempfile
+import time
 import unittest
 from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
-from stookbench import cache, evidence, measure, table
+from stookbench import cache, evidence, filesets, measure, slow, stage, table
 from stookbench.doubts import Record
 from stookbench.filesets import FileSet, Properties
-from stookbench.launcher import Launcher, compiled
+from stookbench.launcher import Figures, Launcher, compiled
 from stookbench.measure import Bench, Programs
-from stookbench.pair import COLD, SLOW, Pair, Side
-from stookbench.place import Place
+from stookbench.pair import COLD, SLOW, Pair, Refused, Side
+from stookbench.place import Mount, Place
 from stookbench.records import Results, read
 from stookbench.rivals import Collection, Found
 
+DONE = Figures(1.0, 0.0, 0.0, 0, 0, 0, 0, 0)
 FIND = "{find} {tree} -printf '%s %T@ %p\\n'"
 PAIR = Pair(
     work="walk",
@@ -33,10 +37,12 @@ PAIR = Pair(
 
 class Scene(unittest.TestCase):
     def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory(dir="/var/tmp")
+        folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.root = Path(folder.name)
         self.place = Place(self.root / "bench")
+        # Whatever file system the tests run on.
+        self.place.mount = Mount("ext4", "rw")
         tree = self.place.path("sets", "arc2k")
         (tree / "d").mkdir(parents=True)
         files = [tree / name for name in ("a", "b", "d/c")]
@@ -52,6 +58,12 @@ class Scene(unittest.TestCase):
         self.bench = Bench(self.place, programs, rivals, launcher, results, seed=7, sets={"arc2k": made})
         self.addCleanup(mock.patch.stopall)
         mock.patch.object(measure, "say").start()
+
+    def script(self, name: str, text: str) -> Path:
+        path = self.root / name
+        path.write_text(f"#!/bin/sh\n{text}\n")
+        path.chmod(0o755)
+        return path
 
     def measure(self, pair: Pair) -> Record:
         """The record of the pair."""
@@ -129,10 +141,132 @@ class Refusing(Scene):
         with mock.patch.object(measure, "STRAY_BYTES", -1000):
             self.refused(pair, "read 0 bytes from the device although hot")
 
+    def test_what_goes_wrong_in_a_pair_refuses_that_pair(self) -> None:
+        failures = {
+            "No space left on device: '{dir}/out'": OSError(28, "No space left on device", str(self.place.path("out"))),
+            "`sh` ended with status 123": subprocess.CalledProcessError(123, ["/bin/sh", "-c", "x"]),
+            "`tar` took longer than 60 s": subprocess.TimeoutExpired([Path("/bin/tar")], 60.0),
+            "database is locked": sqlite3.OperationalError("database is locked"),
+        }
+        for number, (reason, failure) in enumerate(failures.items()):
+            with mock.patch.object(Place, "sync", side_effect=failure):
+                record = self.measure(replace(PAIR, work=f"walk{number}"))
+            self.assertEqual(record["status"], "refused")
+            self.assertIn(reason, record["reason"])
+        self.assertEqual(self.measure(PAIR)["status"], "measured")
+
+    def test_what_cannot_be_removed_afterwards_does_not_end_the_run(self) -> None:
+        with mock.patch.object(Place, "remove", side_effect=OSError("busy")):
+            self.refused(PAIR, "busy")
+            self.bench.clear()
+
+    def test_an_interruption_is_not_lost_in_what_fails_after(self) -> None:
+        side = Side("stook", FIND, after="false")
+        interrupted = mock.patch.object(measure.Trial, "execute", side_effect=KeyboardInterrupt)
+        with interrupted, self.assertRaises(KeyboardInterrupt):
+            self.measure(replace(PAIR, ours=side))
+        busy = mock.patch.object(stage.Stage, "__exit__", side_effect=OSError("busy"))
+        with interrupted, busy, self.assertRaises(KeyboardInterrupt):
+            self.measure(PAIR)
+
+    def test_a_command_that_takes_too_long_is_refused(self) -> None:
+        self.bench.launcher = Launcher(self.bench.launcher.program, patience_s=0.2)
+        self.refused(replace(PAIR, ours=Side("stook", "sleep 60")), "^stook took longer than 0 s")
+
+    def test_slowfs_that_dies_is_refused_and_its_mount_detached(self) -> None:
+        # A file in the place of the mount, which is left when the program ends.
+        left = self.root / "left"
+        dying = self.script("slowfs", f"touch {left}; echo '{slow.READY}'; exec sleep 0.1")
+        self.bench.programs = replace(self.bench.programs, slowfs=dying)
+        detached: list[object] = []
+
+        def detach(mountpoint: Path) -> None:
+            detached.append(mountpoint)
+            left.unlink(missing_ok=True)
+
+        outcomes = [DONE, Refused("tar ended with status 2: not connected")]
+
+        def execute(*_: object) -> Figures:
+            time.sleep(0.4)
+            if isinstance(outcome := outcomes.pop(0), Refused):
+                raise outcome
+            return outcome
+
+        mounts = mock.patch.multiple(slow, is_mount_point=lambda _: left.exists(), detach=detach)
+        access = mock.patch("os.access", return_value=True)
+        with mounts, access, mock.patch.object(measure.Trial, "execute", execute):
+            self.refused(replace(PAIR, state=SLOW), "^slowfs died during the run, with status 0$")
+            reason = self.measure(replace(PAIR, state=SLOW))["reason"]
+        self.assertEqual(reason, "slowfs died during the run, with status 0: tar ended with status 2: not connected")
+        self.assertEqual(detached, [self.place.path("mount")] * 4)
+        self.assertFalse(left.exists())
+
+    def test_a_dead_mount_is_detached_without_asking_it(self) -> None:
+        mounted, commands = [True, True, False, False], []
+        with (
+            mock.patch.object(slow, "is_mount_point", side_effect=lambda _: mounted.pop(0)),
+            mock.patch.object(slow.shutil, "which", return_value="/bin/it"),
+            mock.patch("subprocess.run", side_effect=lambda command, **_: commands.append(command)),
+        ):
+            slow.detach(Path("/m"))
+            self.assertEqual(commands, [["umount", "-l", Path("/m")], ["fusermount3", "-uz", Path("/m")]])
+            slow.detach(Path("/m"))
+        self.assertEqual(len(commands), 2)
+
     def test_slowfs_that_does_not_mount_is_refused(self) -> None:
         self.bench.programs = replace(self.bench.programs, slowfs=Path("/bin/echo"))
         with mock.patch("os.access", return_value=True):
             self.refused(replace(PAIR, state=SLOW), "slowfs did not mount")
+
+
+class Making(Scene):
+    """Sets and archives: a part of one is never taken for it."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        stook = self.script("stook", f"mkdir $3 && touch $3/index.db && test ! -e {self.root}/broken")
+        self.bench.programs = replace(self.bench.programs, stook=stook)
+        self.archived = replace(PAIR, ours=Side("stook", FIND + " -newermt 1970-01-02 -o -path {archive}"))
+
+    def test_an_archive_is_made_once(self) -> None:
+        self.assertEqual(self.measure(self.archived)["status"], "measured")
+        made = self.place.path("archives", "arc2k").stat()
+        self.assertEqual(self.measure(self.archived)["status"], "measured")
+        self.assertEqual(self.place.path("archives", "arc2k").stat(), made)
+
+    def test_a_part_of_an_archive_is_not_used(self) -> None:
+        (self.root / "broken").touch()
+        self.assertIn("the archive of arc2k could not be made", self.measure(self.archived)["reason"])
+        self.assertFalse(self.place.path("archives", "arc2k").exists())
+        (self.root / "broken").unlink()
+        self.assertEqual(self.measure(self.archived)["status"], "measured")
+
+    def test_an_archive_that_a_refused_pair_used_is_not_used_again(self) -> None:
+        self.measure(replace(self.archived, ours=Side("stook", "rm {archive}/index.db")))
+        self.assertFalse(self.place.path("archives", "arc2k").exists())
+
+    def test_a_part_of_a_set_is_not_used(self) -> None:
+        for path in self.place.directory.iterdir():
+            self.place.remove(path)
+        maker = self.script("maker", f"mkdir $1 && touch $1/a $1/b && test ! -e {self.root}/broken")
+        (self.root / "broken").touch()
+        with mock.patch.dict(filesets.COUNTS, arc2k=2):
+            with self.assertRaises(Refused):
+                filesets.ensure(self.place, "arc2k", maker)
+            self.assertEqual([path.name for path in self.place.path("sets").iterdir()], ["arc2k.partial"])
+            self.assertEqual(filesets.files_there(self.place, "arc2k"), 0)
+            (self.root / "broken").unlink()
+            made = filesets.ensure(self.place, "arc2k", maker)
+        self.assertEqual(made.properties.files, 2)
+        self.assertEqual(sorted(path.name for path in made.sample), ["a", "b"])
+        self.assertEqual({path.parent for path in made.sample}, {self.place.path("sets", "arc2k")})
+
+    def test_what_an_interrupted_run_left_is_removed(self) -> None:
+        for names in (("sets", "arc.partial", "d"), ("archives", "arc.partial"), ("out", "target")):
+            self.place.path(*names).mkdir(parents=True)
+        self.bench.release()
+        self.assertEqual([path.name for path in self.place.path("sets").iterdir()], ["arc2k"])
+        self.assertFalse(self.place.path("archives").exists() or self.place.path("out").exists())
 
 
 class NotMeasuring(Scene):
@@ -152,10 +286,19 @@ class NotMeasuring(Scene):
 
     def test_cold_is_nothing_on_tmpfs(self) -> None:
         self.place.mount = replace(self.place.mount, filesystem="tmpfs")
-        self.not_measured(replace(PAIR, state=COLD), "nothing is ever cold on tmpfs")
+        with mock.patch.object(cache, "may_drop", return_value=True):
+            self.not_measured(replace(PAIR, state=COLD), "tmpfs has no cold state")
 
     def test_slow_needs_slowfs(self) -> None:
         self.not_measured(replace(PAIR, state=SLOW), "slowfs is not built")
+
+    def test_slow_needs_a_way_to_mount(self) -> None:
+        self.bench.programs = replace(self.bench.programs, slowfs=Path("/bin/true"))
+        with mock.patch("os.access", return_value=False):
+            self.not_measured(replace(PAIR, state=SLOW), "needs /dev/fuse")
+        access, user = mock.patch("os.access", return_value=True), mock.patch("os.geteuid", return_value=1000)
+        with access, user, mock.patch("shutil.which", return_value=None):
+            self.not_measured(replace(PAIR, state=SLOW), "needs fusermount3, or root")
 
     def test_space_is_looked_at_first(self) -> None:
         with mock.patch.object(Place, "free_bytes", return_value=1_000_000):
