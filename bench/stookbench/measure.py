@@ -2,8 +2,8 @@
 
 First every side runs once, untimed, and its outcome is turned into facts. If those differ, the pair is refused: a
 program that did something else is not faster. Before every timed run the file system is synced and the state of the
-caches made and proved. On slowfs there is no untimed round, as runs take minutes; the outcomes of the first timed round
-are looked at instead.
+caches made and proved. On slowfs, and where trees are written, there is no untimed round, as runs take minutes; the
+outcomes of the first timed round are looked at instead.
 
 What goes wrong in a pair refuses that pair, and the others go on. What a run needs around it is in `stage`, what keeps
 a pair from being measured in `hindrance`; the tables are in `table`.
@@ -150,16 +150,20 @@ class Trial:
         self.tree = bench.file_set(pair.file_set)
         archive = bench.archive(pair.file_set) if pair.needs_archive() else self.place.path("no-archive")
         tar = bench.rivals.found["tar"].path
-        self.case = Case(self.tree.path, archive, archive / "000000.tar", tar, bench.programs.same_tree)
+        files = self.tree.properties.files
+        self.case = Case(self.tree.path, archive, archive / "000000.tar", tar, bench.programs.same_tree, files)
         self.rounds = bench.rounds or pair.rounds or 5
 
     def measure(self) -> dict[str, object]:
         """All rounds; returns the facts that all sides agree in."""
         self.warm_unless_hot()
         facts: dict[str, dict[str, object]] = {}
-        if self.pair.state != SLOW:
+        if self.pair.is_shown_first:
             facts = {side.name: self.show(side) for side in self.pair.sides}
             self.agree(facts)
+        else:
+            for side in self.pair.sides:
+                self.load_programs(side)
         for number in range(1, self.rounds + 1):
             self.round(number, facts)
             self.agree(facts)
@@ -184,7 +188,7 @@ class Trial:
 
     def show(self, side: Side) -> dict[str, object]:
         """What a side's outcome shows, from an untimed run; the same command need not be run again when cold."""
-        command = side.command.replace("{volume_size}", self.pair.volume_size)
+        command = f"{side.before}; {side.command}; {side.after}".replace("{volume_size}", self.pair.volume_size)
         known = (self.pair.file_set, f"{self.pair.evidence_of(side).__name__}: {command}")
         if known not in self.bench.shown:
             with self.stage(side) as stage:
@@ -226,9 +230,9 @@ class Trial:
 
     def run_in_state(self, side: Side, stage: Stage) -> tuple[Figures, dict[str, object], float]:
         """Makes the state and runs; returns what is known of the state, too."""
-        stdout = stage.outcome.stdout if self.pair.state == SLOW else Path(os.devnull)
+        stdout = Path(os.devnull) if self.pair.is_shown_first else stage.outcome.stdout
         self.place.sync()
-        proof = self.make_state(side)
+        proof = self.make_state(side, stage)
         before = ProcessorTime.now()
         figures = self.execute(side, stage, stdout)
         other = ProcessorTime.now().busy_s - before.busy_s - figures.user_s - figures.sys_s
@@ -269,15 +273,20 @@ class Trial:
         """How many inodes are hot or cold with the inputs; that of a volume is none to count."""
         return 0 if self.pair.reads == "volume" else self.tree.properties.files
 
-    def make_state(self, side: Side) -> dict[str, Any]:
+    def make_state(self, side: Side, stage: Stage) -> dict[str, Any]:
         """Makes the caches hot or cold and returns the proof."""
         if self.pair.state == SLOW:
             return {"mount": "new", "latency": slow.LATENCY}
         if self.pair.state == COLD:
-            proof = cache.make_cold(self.sample(), self.inodes, self.place.mount.filesystem)
+            sample = self.sample()
+            if self.pair.reads == "target":
+                sample = [stage.outcome.target / file.relative_to(self.tree.path) for file in sample]
+            proof = cache.make_cold(sample, self.inodes, self.place.mount.filesystem)
             self.load_programs(side)
             return proof
-        if self.pair.reads == "names":
+        if self.pair.reads == "target":
+            self.warm(stage.outcome.target)
+        if self.pair.reads in ("names", "target"):
             return {"read_bytes_at_most": self.stray_bytes()}
         share = self.warm_unless_hot()
         if doubt := cache.not_hot(share):
@@ -293,7 +302,7 @@ class Trial:
 
     def warm_unless_hot(self) -> float:
         """Reads the inputs if they are not in memory; returns what share of the sample is then."""
-        if self.pair.state == COLD:
+        if self.pair.state == COLD or self.pair.reads == "target":
             return 0.0
         if self.pair.reads == "names":
             self.warm()
@@ -304,14 +313,16 @@ class Trial:
             share = cache.share_of(self.sample())
         return share
 
-    def warm(self) -> None:
+    def warm(self, tree: Path | None = None) -> None:
         """Reads what the pair reads, once."""
         commands = {
             "names": "find \"$1\" -printf '%s' >/dev/null",
+            "target": "find \"$1\" -printf '%s' >/dev/null",
             "contents": 'find "$1" -type f -print0 | xargs -0 -n 1000 -P 2 cat >/dev/null',
             "volume": 'cat "$2" >/dev/null',
         }
-        command: list[str | Path] = ["sh", "-c", commands[self.pair.reads], "sh", self.case.tree, self.case.volume]
+        inputs = [tree or self.case.tree, self.case.volume]
+        command: list[str | Path] = ["sh", "-c", commands[self.pair.reads], "sh", *inputs]
         subprocess.run(command, check=True, env={"LC_ALL": "C", "PATH": os.environ["PATH"]}, timeout=PATIENCE_S)
 
     def stray_bytes(self) -> int:

@@ -8,6 +8,8 @@ import subprocess
 import tempfile
 import time
 import unittest
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from unittest import mock
@@ -22,6 +24,8 @@ from stookbench.place import Mount, Place
 from stookbench.records import Results, read
 from stookbench.rivals import Collection, Found
 
+# In the place of `stook-same-tree`: contents, and how many entries.
+SAME_TREE = 'diff -r "$1" "$2" && echo "equal: $(find "$2" | wc -l) entries"'
 DONE = Figures(1.0, 0.0, 0.0, 0, 0, 0, 0, 0)
 FIND = "{find} {tree} -printf '%s %T@ %p\\n'"
 PAIR = Pair(
@@ -51,7 +55,7 @@ class Scene(unittest.TestCase):
         made = FileSet("arc2k", tree, Properties.of([5000] * 3, 2), files)
         rivals = Collection(self.root / "cache")
         rivals.found = {name: Found(Path(shutil.which(name) or ""), "1.0") for name in ("find", "tar")}
-        programs = Programs(Path("/bin/true"), Path("/bin/false"), Path("/bin/false"), None)
+        programs = Programs(Path("/bin/true"), Path("/bin/false"), self.script("same-tree", SAME_TREE), None)
         results = Results(self.root / "results.jsonl")
         results.add("machine", time="now", cpu="c", cores=2, load_average=0.1, seed=7)
         launcher = Launcher(compiled(self.root / "cache"))
@@ -103,6 +107,93 @@ class Measuring(Scene):
         side = Side("stook", FIND, before=f"sh -c 'echo before >>{log}'", after=f"sh -c 'echo after >>{log}'")
         self.assertEqual(self.measure(replace(PAIR, ours=side))["status"], "measured")
         self.assertEqual(log.read_text(), "before\nafter\n" * 4)
+
+
+class Consuming(Scene):
+    """Pairs over a copy of the set that is made before every run, and pairs that copy it."""
+
+    COPY = "cp -a {tree} {target}"
+    REMOVE = Pair(
+        work="remove",
+        ours=Side("stook", "rm -rf {target}", before=COPY),
+        rivals=(Side("find", "{find} {target} -delete", before=COPY),),
+        evidence=evidence.gone,
+        reads="target",
+        writes="tree",
+        rounds=2,
+        file_set="arc2k",
+    )
+    COPYING = Pair(
+        work="copy",
+        ours=Side("stook", COPY),
+        rivals=(Side("cp", "cp -dR --preserve=all {tree} {target}"),),
+        evidence=evidence.copied,
+        reads="contents",
+        writes="tree",
+        rounds=2,
+        file_set="arc2k",
+    )
+
+    def test_a_tree_is_made_anew_for_every_run_and_is_gone_afterwards(self) -> None:
+        record = self.measure(self.REMOVE)
+        self.assertEqual((record["status"], record["facts"]), ("measured", {"left": 0, "kept": 3}), record["reason"])
+        self.assertEqual(len(self.runs()), 4)
+
+    def test_what_is_made_before_is_not_timed(self) -> None:
+        slow = f"sh -c 'sleep 0.3; {self.COPY}'"
+        self.measure(replace(self.REMOVE, ours=replace(self.REMOVE.ours, before=slow)))
+        self.assertLess(max(run["wall_s"] for run in self.runs()), 0.3)
+
+    def test_what_is_not_removed_is_refused(self) -> None:
+        record = self.measure(replace(self.REMOVE, ours=replace(self.REMOVE.ours, command="rm -rf {target}/d")))
+        self.assertEqual((record["status"], record["reason"]), ("refused", "the tree is still there"))
+
+    def test_removing_what_was_never_made_is_refused(self) -> None:
+        record = self.measure(replace(self.REMOVE, ours=replace(self.REMOVE.ours, before="true")))
+        self.assertEqual(record["reason"], "before stook nothing was made at `{target}`")
+
+    def test_a_run_that_was_not_hot_is_made_again_over_a_new_tree(self) -> None:
+        doubts = ["read too much", None, None, None, None]
+        with mock.patch.object(measure.Trial, "not_in_state_after_all", side_effect=lambda *_: doubts.pop(0)):
+            self.assertEqual(self.measure(self.REMOVE)["status"], "measured")
+        self.assertEqual((doubts, len(self.runs())), ([], 4))
+
+    def test_the_files_of_the_copy_are_those_that_are_to_be_cold(self) -> None:
+        asked: list[Path] = []
+
+        def make_cold(files: list[Path], inodes: int, _filesystem: str) -> dict[str, int | float]:
+            asked.extend(file for file in files if file.read_bytes())
+            self.assertEqual(inodes, 3)
+            return {"inodes_after": 0}
+
+        answers = {"make_cold": make_cold, "may_drop": lambda: True, "not_cold_after_all": lambda *_: None}
+        with mock.patch.multiple(cache, **answers):
+            self.assertEqual(self.measure(replace(self.REMOVE, state=COLD))["status"], "measured")
+        expected = {self.place.path("out", "target", name) for name in ("a", "b", "d/c")}
+        self.assertEqual((set(asked), len(asked)), (expected, 12))
+
+    def test_a_copy_is_compared_with_its_source(self) -> None:
+        record = self.measure(self.COPYING)
+        self.assertEqual((record["status"], record["facts"]), ("measured", {"entries": 5}), record["reason"])
+        without = replace(self.COPYING.ours, command="sh -c 'cp -a {tree} {target} && rm {target}/a'")
+        record = self.measure(replace(self.COPYING, ours=without))
+        self.assertRegex(str(record["reason"]), "the copy is not the source: ")
+
+    def test_on_slowfs_the_tree_is_made_outside_and_consumed_inside(self) -> None:
+        said: list[str] = []
+
+        @contextmanager
+        def mounted(_slowfs: Path, source: Path, mountpoint: Path) -> Iterator[Path]:
+            said.append("there" if (source / "target" / "a").exists() else "not there")
+            mountpoint.symlink_to(source)
+            yield mountpoint
+            mountpoint.unlink()
+
+        self.bench.programs = replace(self.bench.programs, slowfs=Path("/bin/true"))
+        pair = replace(self.REMOVE, state=SLOW, slow="target", rounds=1)
+        with mock.patch.object(stage, "mounted", mounted), mock.patch("os.access", return_value=True):
+            record = self.measure(pair)
+        self.assertEqual((record["status"], said), ("measured", ["there"] * 2), record["reason"])
 
 
 class Refusing(Scene):
@@ -159,6 +250,14 @@ class Refusing(Scene):
         with mock.patch.object(Place, "remove", side_effect=OSError("busy")):
             self.refused(PAIR, "busy")
             self.bench.clear()
+
+    def test_what_fails_before_is_told_and_not_what_fails_after(self) -> None:
+        side = Side("stook", FIND, before="sh -c 'echo first >&2; exit 1'", after="sh -c 'echo second >&2; exit 1'")
+        self.refused(replace(PAIR, ours=side), "`sh` around stook failed: first")
+
+    def test_what_fails_after_a_good_run_is_refused(self) -> None:
+        side = Side("stook", FIND, after="sh -c 'exit 1'")
+        self.refused(replace(PAIR, ours=side), "`sh` around stook failed: no message")
 
     def test_an_interruption_is_not_lost_in_what_fails_after(self) -> None:
         side = Side("stook", FIND, after="false")

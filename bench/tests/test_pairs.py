@@ -21,7 +21,7 @@ class Declarations(unittest.TestCase):
         for pair in ALL:
             self.assertIn(pair.file_set, COUNTS)
             self.assertIn(pair.state, (HOT, COLD, SLOW))
-            self.assertIn(pair.reads, ("names", "contents", "volume"))
+            self.assertIn(pair.reads, ("names", "contents", "volume", "target"))
             self.assertIn(pair.writes, ("nothing", "volume", "tree"))
             self.assertIn(pair.slow, ("tree", "target"))
 
