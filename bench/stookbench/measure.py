@@ -49,9 +49,10 @@ class Programs:
 
 @dataclass
 class Bench:
-    """A place, the programs, and what was made for them so far."""
+    """Where outputs and where sets are, the programs, and what was made for them so far."""
 
     place: Place
+    set_place: Place
     programs: Programs
     rivals: Collection
     launcher: Launcher
@@ -74,24 +75,29 @@ class Bench:
             status, reason = REFUSED, self.scrub(in_words(why))
         self.tidy(pair, status)
         if reason:
-            say(f"{pair.name} on {self.place.name}: {status}: {reason}")
-        self.results.add("pair", place=self.place.name, **pair_facts(pair), status=status, reason=reason, facts=facts)
+            say(f"{pair.name} on {self.where}: {status}: {reason}")
+        common = {"place": self.place.name, "set_place": self.set_place.name, **pair_facts(pair)}
+        self.results.add("pair", **common, status=status, reason=reason, facts=facts)
         return status
+
+    @property
+    def where(self) -> str:
+        return self.place.name if self.set_place is self.place else f"{self.set_place.name}, {self.place.name}"
 
     def hindrance(self, pair: Pair) -> str | None:
         """Why a pair cannot be measured here; that is no failure."""
         found = hindrance.of_programs(pair, self.rivals.missing, self.programs.slowfs is not None)
-        return found or hindrance.of_place(pair, self.place, self.archive_path(pair.file_set))
+        return found or hindrance.of_places(pair, self.place, self.set_place, self.archive_path(pair.file_set))
 
     def file_set(self, name: str) -> filesets.FileSet:
         """The file set, made and recorded when it is first asked for."""
         if name not in self.sets:
             self.release()
-            say(f"file set {name} on {self.place.name}")
-            made = filesets.ensure(self.place, name, self.programs.fileset)
+            say(f"file set {name} on {self.set_place.name}")
+            made = filesets.ensure(self.set_place, name, self.programs.fileset)
             say(f"  {made.properties}")
             self.sets[name] = made
-            self.results.add("set", place=self.place.name, set=name, seed=filesets.SEED, **asdict(made.properties))
+            self.results.add("set", place=self.set_place.name, set=name, seed=filesets.SEED, **asdict(made.properties))
         return self.sets[name]
 
     def archive_path(self, file_set: str) -> Path:
@@ -127,19 +133,19 @@ class Bench:
         try:
             self.release()
         except FAILURES as why:
-            say(f"on {self.place.name}: {self.scrub(in_words(why))}")
+            say(f"on {self.where}: {self.scrub(in_words(why))}")
 
     def release(self) -> None:
         """Removes the archives and outcomes, and whatever an interrupted run left."""
         slow.detach(self.place.path("mount"))
         for name in ("archives", "out"):
             self.place.remove(self.place.path(name))
-        filesets.remove_partial(self.place)
+        filesets.remove_partial(self.set_place)
 
     def scrub(self, text: str) -> str:
         """The text without this machine's directories."""
         programs = {self.programs.stook.parent: "{programs}"}
-        return scrub(text, programs | {self.place.directory: "{dir}"})
+        return scrub(text, programs | {self.set_place.directory: "{sets}", self.place.directory: "{dir}"})
 
 
 class Trial:
@@ -147,6 +153,7 @@ class Trial:
 
     def __init__(self, bench: Bench, pair: Pair) -> None:
         self.bench, self.pair, self.place = bench, pair, bench.place
+        self.source = hindrance.input_place(pair, bench.place, bench.set_place)
         self.tree = bench.file_set(pair.file_set)
         archive = bench.archive(pair.file_set) if pair.needs_archive() else self.place.path("no-archive")
         tar = bench.rivals.found["tar"].path
@@ -175,7 +182,7 @@ class Trial:
         for order, side in enumerate(self.shuffled(number), 1):
             record = self.timed_run(side, number, order, facts)
             line.append(f"{side.name} {record['wall_s']:.3f} s")
-        say(f"{self.pair.name} on {self.place.name}, round {number} of {self.rounds}: {', '.join(line)}")
+        say(f"{self.pair.name} on {self.bench.where}, round {number} of {self.rounds}: {', '.join(line)}")
 
     def shuffled(self, number: int) -> list[Side]:
         sides = list(self.pair.sides)
@@ -212,6 +219,7 @@ class Trial:
         return self.bench.results.add(
             "run",
             place=self.place.name,
+            set_place=self.bench.set_place.name,
             pair=self.pair.name,
             side=side.name,
             command=side.command,
@@ -231,13 +239,14 @@ class Trial:
     def run_in_state(self, side: Side, stage: Stage) -> tuple[Figures, dict[str, object], float]:
         """Makes the state and runs; returns what is known of the state, too."""
         stdout = Path(os.devnull) if self.pair.is_shown_first else stage.outcome.stdout
-        self.place.sync()
+        for place in {self.place, self.bench.set_place}:
+            place.sync()
         proof = self.make_state(side, stage)
         before = ProcessorTime.now()
         figures = self.execute(side, stage, stdout)
         other = ProcessorTime.now().busy_s - before.busy_s - figures.user_s - figures.sys_s
         if self.pair.state == COLD and self.pair.writes != "tree":
-            proof["inodes_loaded"] = cache.inode_objects(self.place.mount.filesystem) - proof["inodes_after"]
+            proof["inodes_loaded"] = cache.inode_objects(self.source.mount.filesystem) - proof["inodes_after"]
         return figures, proof, max(other, 0.0)
 
     def execute(self, side: Side, stage: Stage, stdout: Path) -> Figures:
@@ -281,7 +290,7 @@ class Trial:
             sample = self.sample()
             if self.pair.reads == "target":
                 sample = [stage.outcome.target / file.relative_to(self.tree.path) for file in sample]
-            proof = cache.make_cold(sample, self.inodes, self.place.mount.filesystem)
+            proof = cache.make_cold(sample, self.inodes, self.source.mount.filesystem)
             self.load_programs(side)
             return proof
         if self.pair.reads == "target":
@@ -334,7 +343,7 @@ class Trial:
             return f"read {figures.read_bytes:,} bytes from the device although hot"
         if self.pair.state == COLD:
             left, loaded = proof["inodes_after"], proof.get("inodes_loaded")
-            filesystem = self.place.mount.filesystem
+            filesystem = self.source.mount.filesystem
             return cache.not_cold_after_all(self.inodes, left, loaded, figures.read_bytes, filesystem)
         return None
 

@@ -100,6 +100,10 @@ class Place:
     def in_memory(self) -> bool:
         return self.mount.filesystem == "tmpfs"
 
+    @property
+    def device(self) -> int:
+        return self.directory.stat().st_dev
+
     def lack(self, files: int) -> str | None:
         """What is missing to write `files` more files or members."""
         return lack(self.free_bytes(), self.free_inodes(), files)

@@ -59,7 +59,7 @@ class Scene(unittest.TestCase):
         results = Results(self.root / "results.jsonl")
         results.add("machine", time="now", cpu="c", cores=2, load_average=0.1, seed=7)
         launcher = Launcher(compiled(self.root / "cache"))
-        self.bench = Bench(self.place, programs, rivals, launcher, results, seed=7, sets={"arc2k": made})
+        self.bench = Bench(self.place, self.place, programs, rivals, launcher, results, seed=7, sets={"arc2k": made})
         self.addCleanup(mock.patch.stopall)
         mock.patch.object(measure, "say").start()
 
@@ -107,6 +107,15 @@ class Measuring(Scene):
         side = Side("stook", FIND, before=f"sh -c 'echo before >>{log}'", after=f"sh -c 'echo after >>{log}'")
         self.assertEqual(self.measure(replace(PAIR, ours=side))["status"], "measured")
         self.assertEqual(log.read_text(), "before\nafter\n" * 4)
+
+    def test_sets_may_lie_elsewhere(self) -> None:
+        elsewhere = Place(self.root / "elsewhere")
+        elsewhere.mount = Mount("tmpfs", "rw")
+        self.bench.set_place = elsewhere
+        record = self.measure(PAIR)
+        self.assertEqual((record["status"], record["place"], record["set_place"]), ("measured", "ext4", "tmpfs"))
+        self.assertEqual({(run["place"], run["set_place"]) for run in self.runs()}, {("ext4", "tmpfs")})
+        self.assertEqual(table.verdicts(self.bench.results.records)[0].places, "tmpfs, ext4")
 
 
 class Consuming(Scene):

@@ -98,22 +98,27 @@ class Places(unittest.TestCase):
 
 
 class Hindrances(unittest.TestCase):
-    """Of places."""
+    """Of places. Sets and outputs are on one file system, unless a test says that they are on two."""
 
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
-        self.place = Place(Path(folder.name) / "bench")
-        self.place.mount = Mount("ext4", "")
+        self.place, self.sets = (Place(Path(folder.name) / name) for name in ("bench", "sets"))
+        self.place.mount = self.sets.mount = Mount("ext4", "")
         self.archive = self.place.path("archive")
         self.addCleanup(mock.patch.stopall)
         self.memory = mock.patch.object(hindrance, "available_memory", return_value=10**10).start()
+        self.free: dict[Path, int] = {}
         mock.patch.object(Place, "free_inodes", return_value=None).start()
-        self.free = mock.patch.object(Place, "free_bytes", return_value=0).start()
+        free = mock.patch.object(Place, "free_bytes", autospec=True).start()
+        free.side_effect = lambda place: self.free.get(place.directory, 0)
 
-    def of(self, pair: Pair) -> str:
-        found = hindrance.of_place(pair, self.place, self.archive)
+    def of(self, pair: Pair, sets: Place | None = None) -> str:
+        found = hindrance.of_places(pair, self.place, sets or self.place, self.archive)
         return (found or "none").split(",")[0]
+
+    def on_two(self) -> None:
+        mock.patch.object(Place, "device", property(lambda place: hash(place.directory))).start()
 
     def test_space_for_the_set_the_archive_and_the_outputs_counts_what_is_there(self) -> None:
         needs = [self.of(pair.on("arc100k")) for pair in (pairs.WALK, pairs.UPDATE, pairs.CREATE, pairs.EXTRACT)]
@@ -124,19 +129,31 @@ class Hindrances(unittest.TestCase):
         self.archive.mkdir()
         self.assertEqual(self.of(pairs.EXTRACT.on("arc100k")), "needs 1.0 GB")
 
+    def test_space_is_looked_at_on_each_file_system(self) -> None:
+        self.assertEqual(self.of(pairs.EXTRACT.on("arc100k"), self.sets), "needs 3.1 GB")
+        self.on_two()
+        self.assertEqual(self.of(pairs.EXTRACT.on("arc100k"), self.sets), "where the sets are: needs 1.0 GB")
+        self.free[self.sets.directory] = 2 * 10**9
+        self.assertEqual(self.of(pairs.EXTRACT.on("arc100k"), self.sets), "needs 2.1 GB")
+        self.assertEqual(self.of(pairs.WALK.on("arc100k"), self.sets), "none")
+
     def test_nothing_that_is_on_tmpfs_is_ever_cold(self) -> None:
-        self.free.return_value = 10**12
+        self.free = {self.sets.directory: 10**12, self.place.directory: 10**12}
+        self.sets.mount = Mount("tmpfs", "")
+        self.assertEqual(self.of(pairs.WALK.on("arc2k", COLD), self.sets), "tmpfs has no cold state")
         self.assertEqual(self.of(pairs.WALK.on("arc2k", COLD)), "none")
-        self.place.mount = Mount("tmpfs", "")
-        self.assertEqual(self.of(pairs.WALK.on("arc2k", COLD)), "tmpfs has no cold state")
+        self.assertEqual(self.of(pairs.EXTRACT.on("arc2k", COLD), self.sets), "none")
 
     def test_what_is_hot_must_fit_into_memory(self) -> None:
-        self.free.return_value = 10**12
+        self.free = {self.sets.directory: 10**12, self.place.directory: 10**12}
         for pair in (pairs.CREATE, pairs.CHECK):
             self.assertEqual(self.of(pair.on("arc")), "needs 12.3 GB of memory to be hot")
         self.assertEqual(self.of(pairs.WALK.on("arc")), "none")
+        self.sets.mount = Mount("tmpfs", "")
+        self.assertEqual(self.of(pairs.CREATE.on("arc"), self.sets), "none")
         self.memory.return_value = 20 * 10**9
         self.assertEqual(self.of(pairs.CHECK.on("arc")), "none")
+        self.assertEqual(self.of(pairs.CHECK.on("arc"), self.sets), "needs 12.3 GB of memory to be hot")
 
 
 class Machines(unittest.TestCase):

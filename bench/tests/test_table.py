@@ -79,6 +79,13 @@ class Tables(unittest.TestCase):
     def test_without_a_goal_nothing_is_judged(self) -> None:
         self.assertEqual(self.rows(None)[0][5:], ["", "", "70 MB"])
 
+    def test_sets_that_are_elsewhere_are_named(self) -> None:
+        sets = {"filesystem": "tmpfs", "options": "rw,size=1k"}
+        machine = MACHINE | {"places": [MACHINE["places"][0] | {"sets": sets}]}
+        text = table.report([machine, *(record | {"set_place": "tmpfs"} for record in records(0.6)[1:])])
+        self.assertIn("Linux 6.18, sets on tmpfs (rw,size=1k), outputs on ext4 (rw)\n", text)
+        self.assertIn("walk arc, hot    tmpfs, ext4  1.000 s", text)
+
     def test_plain_and_markdown_hold_the_same(self) -> None:
         for text in (table.report(records(0.6)), table.report(records(0.6), as_markdown=True)):
             for wanted in ("0.5 (0.45-0.55)", "refused: they differ", "A processor", "bfs 2.6", "met"):
