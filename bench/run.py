@@ -15,6 +15,7 @@ a result, not a failure.
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import sys
 from dataclasses import asdict, dataclass
@@ -63,11 +64,13 @@ def arguments() -> argparse.ArgumentParser:
 
 
 def measure_arguments(parser: argparse.ArgumentParser) -> None:
+    budgets = f"default {pairs.SMALL_BUDGET_S:.0f}, with --full {pairs.FULL_BUDGET_S:.0f}, with --rounds none"
     parser.add_argument("--full", action="store_true", help="`arc` as well, and in memory")
     parser.add_argument("--pairs", action="append", metavar="PATTERN", help="only these, such as 'walk*'; repeatable")
     parser.add_argument("--on", type=Path, action="append", metavar="DIR", help="where; default below /var/tmp")
     parser.add_argument("--sets", type=absolute, metavar="DIR", help="where file sets are kept; default as --on")
     parser.add_argument("--rounds", type=positive, help="runs of each side; default 5, less where they are long")
+    parser.add_argument("--budget", type=positive, metavar="SECONDS", help=f"for each pair; {budgets}")
     parser.add_argument("--seed", type=int, default=7, help="of the order of sides (default 7)")
     parser.add_argument("--programs", type=Path, metavar="DIR", help="where stook and the test kit's programs are")
     parser.add_argument("--results", type=Path, metavar="FILE", help="where raw results go; default in the cache")
@@ -105,7 +108,8 @@ def measure(options: argparse.Namespace) -> int:
     record_machine(results, programs, rivals, work, options)
     run = make_launcher()
     for one in work:
-        bench = Bench(one.place, one.set_place, programs, rivals, run, results, options.seed, options.rounds)
+        bench = Bench(one.place, one.set_place, programs, rivals, run, results, options.seed)
+        bench.rounds, bench.budget_s = options.rounds, budget(options)
         measure_at(bench, one, keep_sets=one.set_place.directory == options.sets)
     print(table.report(results.records, options.markdown))
     say(f"\nraw results: {results.path}")
@@ -137,6 +141,13 @@ def find_work(options: argparse.Namespace, wanted: list[Pair]) -> list[Work]:
         memory = Place(MEMORY / f"stook-bench-{os.geteuid()}")
         work.append(Work(memory, sets if sets and sets.in_memory else memory, in_memory))
     return work
+
+
+def budget(options: argparse.Namespace) -> float:
+    """Seconds for each pair; a number of rounds that is asked for is what counts, unless both are."""
+    if options.budget or options.rounds:
+        return float(options.budget or math.inf)
+    return pairs.FULL_BUDGET_S if options.full else pairs.SMALL_BUDGET_S
 
 
 def measure_at(bench: Bench, work: Work, keep_sets: bool) -> None:

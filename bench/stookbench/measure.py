@@ -3,7 +3,7 @@
 First every side runs once, untimed, and its outcome is turned into facts. If those differ, the pair is refused: a
 program that did something else is not faster. Before every timed run the file system is synced and the state of the
 caches made and proved. On slowfs, and where trees are written, there is no untimed round, as runs take minutes; the
-outcomes of the first timed round are looked at instead.
+outcomes of the first timed round are looked at instead. Rounds end when the pair's time is used up.
 
 What goes wrong in a pair refuses that pair, and the others go on. What a run needs around it is in `stage`, what keeps
 a pair from being measured in `hindrance`; the tables are in `table`.
@@ -16,6 +16,7 @@ import os
 import random
 import sqlite3
 import subprocess
+import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ from .stage import Stage
 # What a hot walk may read from the device: stray blocks, and a hundredth of the inodes at 256 bytes.
 STRAY_BYTES = 1 << 20
 INODE_BYTES = 256
+ROUNDS = 5
 # What refuses a pair: it could not be done, whoever is to blame. Mistakes of this program are not among them.
 FAILURES = (Refused, OSError, subprocess.SubprocessError, sqlite3.Error)
 
@@ -59,6 +61,9 @@ class Bench:
     results: Results
     seed: int
     rounds: int | None = None
+    """Instead of what the pair says."""
+    budget_s: float = math.inf
+    """For each pair."""
     sets: dict[str, filesets.FileSet] = field(default_factory=dict)
     shown: dict[tuple[str, str], dict[str, object]] = field(default_factory=dict)
 
@@ -77,12 +82,16 @@ class Bench:
         if reason:
             say(f"{pair.name} on {self.where}: {status}: {reason}")
         common = {"place": self.place.name, "set_place": self.set_place.name, **pair_facts(pair)}
-        self.results.add("pair", **common, status=status, reason=reason, facts=facts)
+        wanted = {"rounds": self.rounds_of(pair), "budget_s": self.budget_s if math.isfinite(self.budget_s) else None}
+        self.results.add("pair", **common, **wanted, status=status, reason=reason, facts=facts)
         return status
 
     @property
     def where(self) -> str:
         return self.place.name if self.set_place is self.place else f"{self.set_place.name}, {self.place.name}"
+
+    def rounds_of(self, pair: Pair) -> int:
+        return self.rounds or pair.rounds or ROUNDS
 
     def hindrance(self, pair: Pair) -> str | None:
         """Why a pair cannot be measured here; that is no failure."""
@@ -159,7 +168,8 @@ class Trial:
         tar = bench.rivals.found["tar"].path
         files = self.tree.properties.files
         self.case = Case(self.tree.path, archive, archive / "000000.tar", tar, bench.programs.same_tree, files)
-        self.rounds = bench.rounds or pair.rounds or 5
+        self.rounds = bench.rounds_of(pair)
+        self.started = time.monotonic()
 
     def measure(self) -> dict[str, object]:
         """All rounds; returns the facts that all sides agree in."""
@@ -171,10 +181,19 @@ class Trial:
         else:
             for side in self.pair.sides:
                 self.load_programs(side)
-        for number in range(1, self.rounds + 1):
+        number, took_s = 0, 0.0
+        while self.another_round(number, took_s):
+            number, started = number + 1, time.monotonic()
             self.round(number, facts)
+            took_s = time.monotonic() - started
             self.agree(facts)
         return facts[self.pair.ours.name]
+
+    def another_round(self, done: int, took_s: float) -> bool:
+        """Whether there is a next round: always a second one, except on slowfs, then while the time lasts."""
+        if done >= self.rounds or done < (1 if self.pair.state == SLOW else 2):
+            return done < self.rounds
+        return time.monotonic() - self.started + took_s <= self.bench.budget_s
 
     def round(self, number: int, facts: dict[str, dict[str, object]]) -> None:
         """One run of every side; adds to the facts what outcomes show, unless that is known."""

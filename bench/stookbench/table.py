@@ -15,7 +15,7 @@ from .records import MEASURED, REFUSED
 from .slow import LATENCY
 from .stats import Ratio, Spread, ratio_of_medians
 
-HEADINGS = ["work", "on", "stook", "rival", "ratio", "goal", "result", "peak memory"]
+HEADINGS = ["work", "on", "stook", "rival", "ratio", "goal", "result", "peak memory", "rounds"]
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,12 @@ class Verdict:
         """Where the sets are, if elsewhere, and the outputs. Older records have sets and outputs at one place."""
         place = str(self.pair["place"])
         return ", ".join(dict.fromkeys([str(self.pair.get("set_place", place)), place]))
+
+    @property
+    def rounds(self) -> str:
+        """How many there were, and how many there would have been with more time."""
+        count, wanted = len(self.runs[self.ours]), self.pair.get("rounds")
+        return f"{count} of {wanted}" if wanted and wanted > count else str(count)
 
     @property
     def measured(self) -> bool:
@@ -88,7 +94,7 @@ def rows(verdict: Verdict) -> list[list[str]]:
     for position, rival in enumerate(verdict.rivals()):
         ratio = verdict.ratio(rival)
         head = [work, verdict.places, timing(verdict.spread(verdict.ours))] if position == 0 else ["", "", ""]
-        judged = judge(verdict, ratio) if position == 0 else ["", "", ""]
+        judged = [*judge(verdict, ratio), verdict.rounds] if position == 0 else ["", "", "", ""]
         theirs = f"{rival} {timing(verdict.spread(rival))}"
         lines.append([*head, theirs, f"{ratio.value:.3g} ({ratio.low:.3g}-{ratio.high:.3g})", *judged])
     return lines

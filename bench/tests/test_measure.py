@@ -118,6 +118,37 @@ class Measuring(Scene):
         self.assertEqual(table.verdicts(self.bench.results.records)[0].places, "tmpfs, ext4")
 
 
+class Budgets(Scene):
+    def rounds(self, budget_s: float, pair: Pair = PAIR) -> int:
+        self.bench.budget_s = budget_s
+        self.assertEqual(self.measure(pair)["status"], "measured")
+        return len(self.runs()) // 2
+
+    def test_there_are_two_rounds_whatever_they_take(self) -> None:
+        self.assertEqual(self.rounds(0.0), 2)
+        record = self.bench.results.records[-1]
+        self.assertEqual((record["rounds"], record["budget_s"]), (3, 0.0))
+
+    def test_rounds_are_not_more_than_the_pair_wants(self) -> None:
+        self.assertEqual(self.rounds(3600.0), 3)
+
+    def test_a_single_round_may_be_asked_for(self) -> None:
+        self.bench.rounds = 1
+        self.assertEqual(self.rounds(3600.0), 1)
+
+    def test_a_round_that_would_take_too_long_is_not_begun(self) -> None:
+        trial = measure.Trial(self.bench, PAIR)
+        self.bench.budget_s = 100.0
+        self.assertTrue(trial.another_round(2, took_s=90.0))
+        self.assertFalse(trial.another_round(2, took_s=110.0))
+        self.assertFalse(trial.another_round(3, took_s=0.1))
+
+    def test_on_slowfs_one_round_is_enough(self) -> None:
+        trial = measure.Trial(self.bench, replace(PAIR, state=SLOW))
+        self.bench.budget_s = 0.0
+        self.assertEqual([trial.another_round(done, 9.0) for done in (0, 1)], [True, False])
+
+
 class Consuming(Scene):
     """Pairs over a copy of the set that is made before every run, and pairs that copy it."""
 

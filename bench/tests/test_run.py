@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import tempfile
 import unittest
 from pathlib import Path
@@ -67,6 +68,11 @@ class Measuring(Scene):
             sets.mkdir(exist_ok=True)
             run.measure_at(mock.Mock(spec=Bench), work, keep_sets)
             self.assertEqual(sets.exists(), keep_sets)
+
+    def test_rounds_that_are_asked_for_are_not_cut_short(self) -> None:
+        budgets = [run.budget(self.options("measure", *words.split())) for words in ("", "--full", "--rounds 3")]
+        self.assertEqual(budgets, [run.pairs.SMALL_BUDGET_S, run.pairs.FULL_BUDGET_S, math.inf])
+        self.assertEqual(run.budget(self.options("measure", "--rounds", "3", "--budget", "9")), 9.0)
 
     def test_a_date_is_looked_at_before_anything_runs(self) -> None:
         (self.root / "2026-11-21").mkdir()

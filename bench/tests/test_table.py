@@ -65,19 +65,25 @@ class Tables(unittest.TestCase):
     def test_the_goal_is_judged_by_the_fastest_rival_that_counts(self) -> None:
         bfs, find, beside, refused = self.rows(0.6)
         times = ["1.000 s (0.900-1.100)", "bfs 2.000 s (2.000-2.000)", "0.5 (0.45-0.55)"]
-        self.assertEqual(bfs[2:], [*times, "0.6", "met", "70 MB"])
+        self.assertEqual(bfs[2:], [*times, "0.6", "met", "70 MB", "3"])
         self.assertEqual([row[3].split()[0] for row in (find, beside)], ["find", "beside"])
         self.assertEqual(refused, ["create arc, hot", "ext4", "refused: they differ"])
 
     def test_a_goal_that_is_missed(self) -> None:
         self.assertEqual(self.rows(0.4)[0][6], "not met: time")
-        self.assertEqual(self.rows(0.6, 60_000_000)[0][6:], ["not met: memory", "70 MB of 60"])
+        self.assertEqual(self.rows(0.6, 60_000_000)[0][6:8], ["not met: memory", "70 MB of 60"])
 
     def test_a_goal_within_the_interval_is_unsure(self) -> None:
         self.assertEqual(self.rows(0.52)[0][6], "met, unsure")
 
     def test_without_a_goal_nothing_is_judged(self) -> None:
-        self.assertEqual(self.rows(None)[0][5:], ["", "", "70 MB"])
+        self.assertEqual(self.rows(None)[0][5:8], ["", "", "70 MB"])
+
+    def test_rounds_that_time_was_too_short_for_show(self) -> None:
+        made = records(None)
+        for wanted, shown in ((3, "3"), (5, "3 of 5")):
+            (verdict, _) = table.verdicts([record | {"rounds": wanted} for record in made])
+            self.assertEqual([row[-1] for row in table.rows(verdict)], [shown, "", ""])
 
     def test_sets_that_are_elsewhere_are_named(self) -> None:
         sets = {"filesystem": "tmpfs", "options": "rw,size=1k"}
