@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Measures stook against its rivals. `make bench` and `make bench-full` call `measure`; see `bench/README.md`.
 
-  run.py measure [--full] [--pairs PATTERN] [--on DIR] [--rounds N] [--save DATE]
+  run.py measure [--full] [--pairs PATTERN] [--on DIR] [--sets DIR] [--rounds N] [--save DATE]
   run.py table RESULTS.jsonl [--markdown]     the table again, from raw results
   run.py rivals                               installs the rivals and lists their versions
   run.py pairs [--full]                       lists the pairs and their commands
   run.py workers TIMINGS.json [--svg FILE]    workers over time, from `stook --timings=json`
-  run.py clean [--on DIR]                     removes the file sets
+  run.py clean [--on DIR] [--sets DIR]        removes the file sets
 
 Exit codes: 0 done, 1 a pair was refused or something failed, 2 wrong usage, 130 interrupted. A goal that is not met is
 a result, not a failure.
@@ -15,14 +15,16 @@ a result, not a failure.
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import sys
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from stookbench import launcher, machine, pairs, save, table, workers
+from stookbench import launcher, machine, pairs, save, slow, table, workers
 from stookbench.measure import Bench, Programs
 from stookbench.pair import Pair
-from stookbench.place import Mount, Place
+from stookbench.place import Mount, Place, scrub
 from stookbench.records import Results, read, timestamp
 from stookbench.rivals import BY_NAME, Collection, cache_directory, say
 
@@ -55,16 +57,20 @@ def arguments() -> argparse.ArgumentParser:
     gauge.add_argument("--svg", type=Path, metavar="FILE")
     gauge.set_defaults(command=draw_workers)
     clean = commands.add_parser("clean", help="remove the file sets")
-    clean.add_argument("--on", type=Path, action="append", metavar="DIR")
+    clean.add_argument("--on", type=Path, action="append", default=[], metavar="DIR")
+    clean.add_argument("--sets", type=Path, action="append", default=[], metavar="DIR")
     clean.set_defaults(command=remove_sets)
     return parser
 
 
 def measure_arguments(parser: argparse.ArgumentParser) -> None:
+    budgets = f"default {pairs.SMALL_BUDGET_S:.0f}, with --full {pairs.FULL_BUDGET_S:.0f}, with --rounds none"
     parser.add_argument("--full", action="store_true", help="`arc` as well, and in memory")
     parser.add_argument("--pairs", action="append", metavar="PATTERN", help="only these, such as 'walk*'; repeatable")
     parser.add_argument("--on", type=Path, action="append", metavar="DIR", help="where; default below /var/tmp")
+    parser.add_argument("--sets", type=absolute, metavar="DIR", help="where file sets are kept; default as --on")
     parser.add_argument("--rounds", type=positive, help="runs of each side; default 5, less where they are long")
+    parser.add_argument("--budget", type=positive, metavar="SECONDS", help=f"for each pair; {budgets}")
     parser.add_argument("--seed", type=int, default=7, help="of the order of sides (default 7)")
     parser.add_argument("--programs", type=Path, metavar="DIR", help="where stook and the test kit's programs are")
     parser.add_argument("--results", type=Path, metavar="FILE", help="where raw results go; default in the cache")
@@ -72,6 +78,10 @@ def measure_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--markdown", action="store_true")
     parser.add_argument("--no-install", action="store_true", help="install no rivals")
     parser.set_defaults(command=measure)
+
+
+def absolute(text: str) -> Path:
+    return Path(text).absolute()
 
 
 def positive(text: str) -> int:
@@ -82,23 +92,25 @@ def positive(text: str) -> int:
 
 def measure(options: argparse.Namespace) -> int:
     """Measures, prints the table, keeps the results if wanted."""
+    if options.save:
+        save.check(options.save)
     wanted = pairs.chosen(pairs.FULL if options.full else pairs.SMALL, options.pairs or ["*"])
     if not wanted:
         say("error: no pair has such a name; `bench/run.py pairs --full` lists them")
         return 2
     programs = find_programs(options.programs)
     rivals = Collection(cache_directory())
-    rivals.collect(install=not options.no_install)
-    work = [(place, wanted) for place in map(Place, options.on or [default_place()])]
-    if options.full and Mount.of(MEMORY).filesystem == "tmpfs":
-        in_memory = pairs.chosen(pairs.IN_MEMORY, options.pairs or ["*"])
-        work.append((Place(MEMORY / f"stook-bench-{os.geteuid()}"), in_memory))
+    work = find_work(options, wanted)
+    names = {"tar"}.union(*(pair.names() for one in work for pair in one.pairs))
+    rivals.collect(not options.no_install, names)
     default_results = cache_directory().parent / "bench" / f"{timestamp().replace(':', '')}.jsonl"
     results = Results(options.results or default_results)
-    record_machine(results, programs, rivals, [place for place, _ in work], options)
+    record_machine(results, programs, rivals, work, options)
     run = make_launcher()
-    for place, chosen in work:
-        measure_at(place, chosen, Bench(place, programs, rivals, run, results, options.seed, options.rounds))
+    for one in work:
+        bench = Bench(one.place, one.set_place, programs, rivals, run, results, options.seed)
+        bench.rounds, bench.budget_s = options.rounds, budget(options)
+        measure_at(bench, one, keep_sets=one.set_place.directory == options.sets)
     print(table.report(results.records, options.markdown))
     say(f"\nraw results: {results.path}")
     if options.save:
@@ -106,16 +118,48 @@ def measure(options: argparse.Namespace) -> int:
     return 1 if table.refusals(results.records) else 0
 
 
-def measure_at(place: Place, chosen: list[Pair], bench: Bench) -> None:
-    """All pairs at one place; leaves the file sets for the next time, but not in memory."""
+@dataclass(frozen=True)
+class Work:
+    """Pairs, where their outputs go, and where their sets are."""
+
+    place: Place
+    set_place: Place
+    pairs: list[Pair]
+
+    @property
+    def is_apart(self) -> bool:
+        return self.set_place is not self.place
+
+
+def find_work(options: argparse.Namespace, wanted: list[Pair]) -> list[Work]:
+    """Each place, and with --full memory, for which sets that are in memory already will do."""
+    places = [Place(directory) for directory in options.on or [default_place()]]
+    sets = next((place for place in places if place.directory == options.sets), options.sets and Place(options.sets))
+    work = [Work(place, sets or place, wanted) for place in places]
+    in_memory = pairs.chosen(pairs.IN_MEMORY, options.pairs or ["*"]) if options.full else []
+    if in_memory and Mount.of(MEMORY).filesystem == "tmpfs":
+        memory = Place(MEMORY / f"stook-bench-{os.geteuid()}")
+        work.append(Work(memory, sets if sets and sets.in_memory else memory, in_memory))
+    return work
+
+
+def budget(options: argparse.Namespace) -> float:
+    """Seconds for each pair; a number of rounds that is asked for is what counts, unless both are."""
+    if options.budget or options.rounds:
+        return float(options.budget or math.inf)
+    return pairs.FULL_BUDGET_S if options.full else pairs.SMALL_BUDGET_S
+
+
+def measure_at(bench: Bench, work: Work, keep_sets: bool) -> None:
+    """All pairs at one place; leaves the file sets for the next time, but in memory only where that was asked for."""
     try:
-        bench.release()
-        for pair in chosen:
+        bench.clear()
+        for pair in work.pairs:
             bench.measure(pair)
     finally:
-        bench.release()
-        if place.mount.filesystem == "tmpfs":
-            place.remove(place.path("sets"))
+        bench.clear()
+        if work.set_place.in_memory and not keep_sets:
+            work.set_place.remove(work.set_place.path("sets"))
 
 
 def make_launcher() -> launcher.Launcher:
@@ -123,19 +167,25 @@ def make_launcher() -> launcher.Launcher:
 
 
 def record_machine(
-    results: Results, programs: Programs, rivals: Collection, places: list[Place], options: argparse.Namespace
+    results: Results, programs: Programs, rivals: Collection, work: list[Work], options: argparse.Namespace
 ) -> None:
     results.add(
         "machine",
         time=timestamp(),
         **machine.facts(),
-        places=[{"filesystem": place.mount.filesystem, "options": place.mount.options} for place in places],
-        stook=machine.stook_version(programs.stook),
+        places=[place_facts(one) for one in work],
+        stook=machine.stook_version(programs.stook, is_ours=options.programs is None),
         rivals=rivals.versions(),
-        missing={name: places[0].scrub(reason) for name, reason in rivals.missing.items()},
+        missing={name: scrub(reason, {}) for name, reason in rivals.missing.items()},
         run="full" if options.full else "small",
         seed=options.seed,
     )
+
+
+def place_facts(work: Work) -> dict[str, object]:
+    """The file system of outputs, and that of sets if they are elsewhere."""
+    facts: dict[str, object] = asdict(work.place.mount)
+    return facts | {"sets": asdict(work.set_place.mount)} if work.is_apart else facts
 
 
 def default_place() -> Path:
@@ -190,11 +240,13 @@ def draw_workers(options: argparse.Namespace) -> int:
 
 
 def remove_sets(options: argparse.Namespace) -> int:
-    for directory in options.on or [default_place()]:
-        if directory.exists():
-            place = Place(directory)
-            for name in ("sets", "archives", "out", "mount"):
-                place.remove(place.path(name))
+    """What is below the places; of those of --sets only the sets."""
+    everything = options.on or ([] if options.sets else [default_place()])
+    for directory in filter(Path.exists, [*everything, *options.sets]):
+        place = Place(directory)
+        slow.detach(place.path("mount"))
+        for name in ("sets", "archives", "out", "mount") if directory in everything else ("sets",):
+            place.remove(place.path(name))
     return 0
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import sqlite3
 import subprocess
@@ -15,8 +16,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from .filesets import files_below
+from .launcher import PATIENCE_S
 from .pair import Case, Outcome, Refused
 
+# Of `stook-same-tree`: 292 years.
+ANY_TIME = 2**63 - 1
 ENVIRONMENT = {"LC_ALL": "C", "PATH": "/usr/bin:/bin"}
 
 
@@ -76,8 +81,33 @@ def packed(case: Case, outcome: Outcome) -> dict[str, object]:
 
 def unpacked(case: Case, outcome: Outcome) -> dict[str, object]:
     """That the tree at `target` is the source: bytes, modes, owners, times, links."""
-    said = run([case.same_tree, case.tree, outcome.target], "the extracted tree is not the source")
-    return {"entries": int(said.removeprefix(b"equal: ").split()[0])}
+    return {"entries": same_entries(case, outcome, "the extracted tree is not the source")}
+
+
+def copied(case: Case, outcome: Outcome) -> dict[str, object]:
+    """The same of a copy."""
+    return {"entries": same_entries(case, outcome, "the copy is not the source")}
+
+
+def copied_without_times(case: Case, outcome: Outcome) -> dict[str, object]:
+    """The same for a program that does not keep times, which does less than the others."""
+    options = ["--mtime-tolerance-ns", ANY_TIME]
+    return {"entries": same_entries(case, outcome, "the copy is not the source", *options)}
+
+
+def same_entries(case: Case, outcome: Outcome, complaint: str, *options: object) -> int:
+    said = run([case.same_tree, case.tree, outcome.target, *options], complaint)
+    return int(said.removeprefix(b"equal: ").split()[0])
+
+
+def gone(case: Case, outcome: Outcome) -> dict[str, object]:
+    """That nothing is left at `target`, and that the set, from which it was copied, still has all its files."""
+    if os.path.lexists(outcome.target):
+        raise Refused("the tree is still there")
+    kept = sum(1 for _ in files_below(case.tree))
+    if kept != case.files:
+        raise Refused(f"of the file set {kept:,} files are left, of {case.files:,}")
+    return {"left": 0, "kept": kept}
 
 
 def checked(case: Case, outcome: Outcome) -> dict[str, object]:
@@ -126,7 +156,8 @@ def json_summary(path: Path) -> dict[str, Any]:
 
 def run(command: list[object], complaint: str) -> bytes:
     """The output of a judge; Refused with the complaint when it fails."""
-    done = subprocess.run([str(word) for word in command], capture_output=True, env=ENVIRONMENT, check=False)
+    words = [str(word) for word in command]
+    done = subprocess.run(words, capture_output=True, env=ENVIRONMENT, check=False, timeout=PATIENCE_S)
     if done.returncode != 0:
         lines = (done.stdout + done.stderr).decode(errors="replace").splitlines()
         raise Refused(f"{complaint}: {lines[0] if lines else f'status {done.returncode}'}")

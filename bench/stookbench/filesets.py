@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from .launcher import PATIENCE_S
 from .pair import Refused
 from .place import Place
 
@@ -25,6 +26,7 @@ LAW = "arc, log-normal, version 1"
 SEED = 7
 COUNTS = {"arc2k": 2_000, "arc20k": 20_000, "arc100k": 100_000, "arc": 1_290_284}
 SAMPLE = 200
+PARTIAL = ".partial"
 Marker = dict[str, Any]
 # What a set of 100,000 files or more must keep to: the median and mean of the law within a tenth, the moments of the
 # scratch comparison (mean 7,165, deviation 26,623) as near as the law comes.
@@ -100,19 +102,29 @@ def ensure(place: Place, name: str, maker: Path) -> FileSet:
     path, marker = place.path("sets", name), place.path("sets", f"{name}.json")
     known = read_marker(marker)
     if known is None or known.get("law") != LAW or known.get("seed") != SEED or not holds(path, name, known):
-        place.remove(path)
         place.remove(marker)
-        known = make(path, name, maker)
-        marker.write_text(json.dumps(known))
+        place.remove(path)
+        known = make_whole(place, name, maker)
     properties = Properties(**known["properties"])
     return FileSet(name, path, properties, [path / relative for relative in known["sample"]])
+
+
+def make_whole(place: Place, name: str, maker: Path) -> Marker:
+    """Makes the set and its marker, each under another name first, so that a part of one is never taken for it."""
+    partial, partial_marker = place.path("sets", name + PARTIAL), place.path("sets", f"{name}.json{PARTIAL}")
+    place.remove(partial)
+    known = make(partial, name, maker)
+    partial_marker.write_text(json.dumps(known))
+    partial.rename(place.path("sets", name))
+    partial_marker.rename(place.path("sets", f"{name}.json"))
+    return known
 
 
 def make(path: Path, name: str, maker: Path) -> Marker:
     """Makes the set and returns its marker."""
     path.parent.mkdir(exist_ok=True)
     command = [str(maker), str(path), str(COUNTS[name]), str(SEED)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
     if done.returncode != 0:
         raise Refused(f"the file set {name} could not be made: {done.stderr.strip()}")
     found = [(entry.path, entry.stat(follow_symlinks=False).st_size) for entry in files_below(path)]
@@ -137,6 +149,12 @@ def read_marker(path: Path) -> Marker | None:
         return marker
     except (FileNotFoundError, json.JSONDecodeError):
         return None
+
+
+def remove_partial(place: Place) -> None:
+    """Removes what an interrupted run left."""
+    for path in place.path("sets").glob("*" + PARTIAL):
+        place.remove(path)
 
 
 def files_there(place: Place, name: str) -> int:

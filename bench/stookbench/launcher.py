@@ -11,6 +11,7 @@ import json
 import os
 import signal
 import subprocess
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -79,7 +80,7 @@ class Launcher:
             wait(process, self.patience_s)
             said = report.read()
         if not said:
-            raise Refused(f"{command[0]} could not be measured: the launcher said nothing")
+            raise Refused("could not be measured: the launcher said nothing")
         return Figures(**json.loads(said))
 
 
@@ -88,7 +89,8 @@ def wait(process: subprocess.Popen[bytes], patience_s: float) -> None:
     try:
         process.wait(patience_s)
     except BaseException as why:
-        os.killpg(process.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         if isinstance(why, subprocess.TimeoutExpired):
             raise Refused(f"took longer than {patience_s:.0f} s") from None

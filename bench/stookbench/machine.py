@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,9 +36,17 @@ def cpu_model(cpuinfo: str) -> str:
     return known.get("model name") or known.get("Hardware") or platform.machine()
 
 
-def stook_version(stook: Path) -> str:
-    """Version and commit; `+` marks changes that are not committed."""
+def stook_version(stook: Path, is_ours: bool) -> str:
+    """Version and commit; `+` marks changes that are not committed.
+
+    A program that was not built from this checkout just before is asked for its commit, as that of the checkout may be
+    another one.
+    """
     said = subprocess.run([stook, "--version"], capture_output=True, text=True, check=False).stdout.strip()
+    if re.search(r"\b[0-9a-f]{7,40}\b", said):
+        return said
+    if not is_ours:
+        return f"{said or 'stook, version unknown'} (commit unknown)"
     commit = git("rev-parse", "--short=12", "HEAD")
     changed = "+" if commit and git("--no-optional-locks", "status", "--porcelain") else ""
     return f"{said or 'stook, version unknown'} ({commit or 'commit unknown'}{changed})"

@@ -41,6 +41,8 @@ class Case:
     volume: Path
     tar: Path
     same_tree: Path
+    files: int
+    """How many files the set has."""
 
 
 @dataclass(frozen=True)
@@ -75,9 +77,9 @@ class Side:
     evidence: Evidence | None = None
     """Instead of the pair's, where sides show the same facts in different ways."""
     before: str = ""
-    """Run before every run, untimed: makes what the command consumes, or mounts."""
+    """Run before every run, untimed: makes what the command consumes, or mounts. It sees `target` without slowfs."""
     after: str = ""
-    """Run after every run, untimed."""
+    """Run after every run, untimed, also after one that failed; without slowfs like `before`."""
     counts: bool = True
     """Whether it is a rival for the goal; otherwise it is only reported."""
 
@@ -91,9 +93,10 @@ class Pair:
     rivals: tuple[Side, ...]
     evidence: Evidence
     reads: str
-    """What is hot or cold: `names` (directories and inodes), `contents` (files too), or `volume`."""
+    """What is hot or cold: `names` (directories and inodes), `contents` (files too), `volume`, or `target` (directories
+    and inodes of a copy of the set that `before` makes there)."""
     writes: str = "nothing"
-    """What a run leaves: `nothing`, `volume` or `tree`; for the space that must be free."""
+    """What `before` and a run leave: `nothing`, `volume` or `tree`; for the space that must be free."""
     slow: str = "tree"
     """What lies on slowfs in the state `slow`: `tree` or `target`."""
     volume_size: str = ""
@@ -123,6 +126,11 @@ class Pair:
         """All names that its templates need."""
         texts = [text for side in self.sides for text in (side.command, side.before, side.after)]
         return {name for text in texts for name in template_names(text)}
+
+    @property
+    def is_shown_first(self) -> bool:
+        """Whether outcomes are looked at before the first timed round, or after it, as where runs take long."""
+        return self.state != SLOW and self.writes != "tree"
 
     def needs_archive(self) -> bool:
         return bool({"archive", "volume"} & self.names())

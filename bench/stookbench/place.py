@@ -1,22 +1,26 @@
 """A directory to measure in: what file system it is on, whether things fit, and how they are removed.
 
-The directory is ours: it carries a marker, and one with other contents is refused, so nothing else is ever removed.
-Names of directories never get into results; `Place.scrub` writes them as `{dir}`.
+The directory is ours: it carries a marker; one with other contents, of another user, or behind a symbolic link is
+refused, so nothing else is ever removed.
 """
 
 from __future__ import annotations
 
 import os
+import re
+import stat
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from .pair import Pair, Refused
+from .pair import Refused
 
 MARKER = "made-by-stook-bench"
 # Of one file of the set, with headers or rounding to blocks: 8.7 kB in a volume, 8.9 kB on ext4, measured on arc100k.
 BYTES_PER_FILE = 9_500
 SPARE = 0.10
+# Of the memory, what a set on tmpfs leaves for programs, and for the volumes and trees that they write elsewhere.
+MEMORY_LEFT_BYTES = 4_000_000_000
 
 
 @dataclass(frozen=True)
@@ -28,21 +32,36 @@ class Mount:
 
     @staticmethod
     def of(path: Path) -> Mount:
-        with open("/proc/self/mountinfo") as lines:
-            return mount_of(path.stat().st_dev, lines.read())
+        return mount_of(path.resolve(), mountinfo())
 
 
-def mount_of(device: int, mountinfo: str) -> Mount:
-    """The last mount of a device. Values of options that are paths are left out."""
-    wanted = f"{os.major(device)}:{os.minor(device)}"
-    found = Mount("unknown", "")
-    for line in mountinfo.splitlines():
+def mountinfo() -> str:
+    return Path("/proc/self/mountinfo").read_text(errors="surrogateescape")
+
+
+def mount_of(path: Path, mounts: str) -> Mount:
+    """The last mount nearest above a path, not by device, as btrfs has several. Options that are paths are left out."""
+    found, depth = Mount("unknown", ""), 0
+    for line in mounts.splitlines():
         before, _, after = line.partition(" - ")
         fields, (filesystem, _, options) = before.split(), after.split(maxsplit=2)
-        if fields[2] == wanted:
+        point = mount_point(line)
+        if path.is_relative_to(point) and len(point.parts) >= depth:
             shown = dict.fromkeys(fields[5].split(",") + options.split(","))
             found = Mount(filesystem, ",".join(option for option in shown if "/" not in option))
+            depth = len(point.parts)
     return found
+
+
+def mount_point(line: str) -> Path:
+    """Of a line of mountinfo, where blanks and backslashes are octal."""
+    return Path(re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), line.split()[4]))
+
+
+def is_mount_point(path: Path) -> bool:
+    """By the kernel's list: a directory whose FUSE program has died cannot be asked any more."""
+    real = path.parent.resolve() / path.name
+    return any(mount_point(line) == real for line in mountinfo().splitlines())
 
 
 class Place:
@@ -54,8 +73,16 @@ class Place:
         self.mount = Mount.of(self.directory)
 
     def claim(self) -> None:
-        """Makes the directory, or sees that it is ours."""
-        self.directory.mkdir(parents=True, exist_ok=True)
+        """Makes the directory, or sees that it is ours: below /var/tmp anyone may have been first."""
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+        except FileExistsError:
+            raise SystemExit(f"error: `{self.directory}` is no directory") from None
+        facts = self.directory.lstat()
+        if not stat.S_ISDIR(facts.st_mode):
+            raise SystemExit(f"error: `{self.directory}` is a symbolic link, and all below it would be removed")
+        if facts.st_uid != os.geteuid():
+            raise SystemExit(f"error: `{self.directory}` belongs to another user")
         marker = self.directory / MARKER
         if not marker.exists():
             if any(self.directory.iterdir()):
@@ -69,20 +96,23 @@ class Place:
     def path(self, *names: str) -> Path:
         return self.directory.joinpath(*names)
 
-    def scrub(self, text: str) -> str:
-        """The text without this machine's directories."""
-        return text.replace(str(self.directory), "{dir}").replace(str(Path.home()), "{home}")
+    @property
+    def in_memory(self) -> bool:
+        return self.mount.filesystem == "tmpfs"
 
-    def lacks_space_for(self, pair: Pair, files: int, files_there: int) -> str | None:
-        """What is missing to run a pair over `files` files, of which `files_there` are on the disk already."""
-        files = files - files_there + files * (pair.needs_archive() + (pair.writes != "nothing"))
+    @property
+    def device(self) -> int:
+        return self.directory.stat().st_dev
+
+    def lack(self, files: int) -> str | None:
+        """What is missing to write `files` more files or members."""
         return lack(self.free_bytes(), self.free_inodes(), files)
 
     def free_bytes(self) -> int:
-        """What can be written; in memory at most half of what is available, the rest is for programs."""
+        """What can be written."""
         facts = os.statvfs(self.directory)
         free = facts.f_bavail * facts.f_frsize
-        return min(free, available_memory() // 2) if self.mount.filesystem == "tmpfs" else free
+        return min(free, max(available_memory() - MEMORY_LEFT_BYTES, 0)) if self.in_memory else free
 
     def free_inodes(self) -> int | None:
         """None where there is no limit."""
@@ -111,6 +141,14 @@ class Place:
         """Leaves nothing to be written during the next run."""
         if subprocess.run(["sync", "-f", str(self.directory)], check=False).returncode != 0:
             raise Refused("the file system could not be synced")
+
+
+def scrub(text: str, known: dict[Path, str]) -> str:
+    """The text without these directories and that of the user, the longest first as one may lie in another."""
+    known = {Path.home(): "{home}"} | known
+    for directory in sorted(known, key=lambda path: len(path.parts), reverse=True):
+        text = text.replace(str(directory), known[directory]) if len(directory.parts) > 1 else text
+    return text
 
 
 def lack(free_bytes: int, free_inodes: int | None, files: int) -> str | None:

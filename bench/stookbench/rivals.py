@@ -1,8 +1,8 @@
 """The rivals: where they come from, how they get here, and which version is measured.
 
-Crates and Python packages go into the user's cache, in fixed versions. Debian packages are installed when root runs
-this; other users get them unpacked in the cache. A rival that cannot be had is missing, and the pairs that need it are
-listed as not measured; nothing else fails.
+Only those that are asked for. Crates and Python packages go into the user's cache, in fixed versions. Debian packages
+are installed when root runs this; other users get them unpacked in the cache. A rival that cannot be had is missing,
+and the pairs that need it are listed as not measured; nothing else fails.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Collection as Names
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,6 +46,8 @@ RIVALS = (
     Rival("fusermount3", "fusermount3", debian="fuse3"),
     Rival("ratarmount", "ratarmount", python="ratarmount==1.3.0"),
 )
+# What apt-get says, in its last line, when its lists of packages are empty or old.
+NOT_FOUND = re.compile("Unable to locate package|has no installation candidate|Unable to fetch|Failed to fetch")
 BY_NAME = {rival.name: rival for rival in RIVALS}
 
 
@@ -65,12 +68,14 @@ class Collection:
         self.cache = cache
         self.found: dict[str, Found] = {}
         self.missing: dict[str, str] = {}
+        self.is_updated = False
 
-    def collect(self, install: bool) -> None:
-        """Finds all rivals, installing what is missing if that is wanted."""
+    def collect(self, install: bool, names: Names[str] = BY_NAME) -> None:
+        """Finds the rivals of these names, installing what is missing if that is wanted; other names do not count."""
+        wanted = [rival for rival in RIVALS if rival.name in names]
         if install:
-            self.install([rival for rival in RIVALS if self.locate(rival) is None])
-        for rival in RIVALS:
+            self.install([rival for rival in wanted if self.locate(rival) is None])
+        for rival in wanted:
             if path := self.locate(rival):
                 libraries = self.libraries() if path.is_relative_to(self.cache / "debian") else ""
                 self.found[rival.name] = Found(path, version_of(path, rival, libraries), libraries)
@@ -91,38 +96,49 @@ class Collection:
         return next((path for path in candidates if os.access(path, os.X_OK) and path.is_file()), None)
 
     def install(self, wanted: list[Rival]) -> None:
-        self.install_debian([rival for rival in wanted if rival.debian])
         for rival in wanted:
-            if rival.crate:
+            if rival.debian:
+                self.install_debian(rival)
+            elif rival.crate:
                 self.install_crate(rival)
-            elif rival.python:
+            else:
                 self.install_python(rival)
 
-    def install_debian(self, wanted: list[Rival]) -> None:
-        packages = sorted({rival.debian for rival in wanted})
-        if packages and shutil.which("apt-get") is None:
-            self.note(wanted, "is not installed, and apt-get is not here to do it")
-        elif packages and (failed := self.get_packages(packages)):
-            self.note(wanted, f"could not be installed from Debian: {failed}")
+    def install_debian(self, rival: Rival) -> None:
+        if shutil.which("apt-get") is None:
+            self.note(rival, "is not installed, and apt-get is not here to do it")
+            return
+        say(f"getting {rival.debian} from Debian")
+        failed = self.get_package(rival.debian)
+        if failed and NOT_FOUND.search(failed) and self.update():
+            failed = self.get_package(rival.debian)
+        if failed:
+            self.note(rival, f"could not be installed from Debian: {failed}")
 
-    def get_packages(self, packages: list[str]) -> str | None:
+    def update(self) -> bool:
+        """Gets the lists of packages, once; whether that is new. Without root there is only what others got."""
+        if self.is_updated or os.geteuid() != 0:
+            return False
+        self.is_updated = True
+        return attempt(["apt-get", "update"]) is None
+
+    def get_package(self, package: str) -> str | None:
         """Installs as root, unpacks as anyone else; says what failed."""
-        say(f"getting {', '.join(packages)} from Debian")
         if os.geteuid() == 0:
-            return attempt(["apt-get", "install", "--yes", "--no-install-recommends", *packages])
-        return self.unpack(packages)
+            return attempt(["apt-get", "install", "--yes", "--no-install-recommends", package])
+        return self.unpack(package)
 
-    def unpack(self, packages: list[str]) -> str | None:
-        """Downloads packages, and what they need and is missing, into the cache; says what failed."""
+    def unpack(self, package: str) -> str | None:
+        """Downloads a package, and what it needs and is missing, into the cache; says what failed."""
         folder = self.cache / "debian"
         folder.mkdir(parents=True, exist_ok=True)
         plan = subprocess.run(
-            ["apt-get", "install", "--simulate", "--no-install-recommends", *packages],
+            ["apt-get", "install", "--simulate", "--no-install-recommends", package],
             capture_output=True,
             text=True,
             check=False,
         )
-        names = re.findall(r"^Inst (\S+)", plan.stdout, re.MULTILINE) or packages
+        names = re.findall(r"^Inst (\S+)", plan.stdout, re.MULTILINE) or [package]
         if failed := attempt(["apt-get", "download", *names], folder):
             return failed
         for file in sorted(folder.glob("*.deb")):
@@ -133,13 +149,13 @@ class Collection:
 
     def install_crate(self, rival: Rival) -> None:
         if shutil.which("cargo") is None:
-            self.note([rival], "is not installed, and cargo is not here to do it")
+            self.note(rival, "is not installed, and cargo is not here to do it")
             return
         say(f"building {rival.crate} from crates.io")
         root = self.cache / "crates" / rival.crate
         failed = attempt(["cargo", "install", "--quiet", "--locked", "--root", str(root), rival.crate])
         if failed:
-            self.note([rival], f"could not be built: {failed}")
+            self.note(rival, f"could not be built: {failed}")
 
     def install_python(self, rival: Rival) -> None:
         say(f"getting {rival.python} from PyPI")
@@ -147,15 +163,14 @@ class Collection:
         pip = [str(root / "bin/python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         failed = attempt([sys.executable, "-m", "venv", str(root)]) or attempt([*pip, rival.python])
         if failed:
-            self.note([rival], f"could not be installed: {failed}")
+            self.note(rival, f"could not be installed: {failed}")
 
     def libraries(self) -> str:
         folders = sorted({path.parent for path in (self.cache / "debian").rglob("*.so.*")})
         return ":".join(map(str, folders))
 
-    def note(self, rivals: list[Rival], reason: str) -> None:
-        for rival in rivals:
-            self.missing[rival.name] = reason
+    def note(self, rival: Rival, reason: str) -> None:
+        self.missing[rival.name] = reason
 
     def versions(self) -> dict[str, str]:
         return {name: found.version for name, found in sorted(self.found.items())}

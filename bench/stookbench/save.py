@@ -12,16 +12,20 @@ from .records import read
 RUNS = Path(__file__).parent.parent / "runs"
 
 
-def save(raw: Path, date: str, runs: Path = RUNS) -> Path:
-    """Copies the raw results and writes their README; a date is used once."""
+def check(date: str, runs: Path = RUNS) -> Path:
+    """Where a run of that date is to be kept; a date is used once."""
     if not re.fullmatch(r"\d{4}-\d{2}-\d{2}[a-z]?", date):
         raise SystemExit(f"error: `{date}` is not a date like 2026-11-21")
-    folder = runs / date
+    if (runs / date).exists():
+        raise SystemExit(f"error: the run {date} is kept already")
+    return runs / date
+
+
+def save(raw: Path, date: str, runs: Path = RUNS) -> Path:
+    """Copies the raw results and writes their README."""
+    folder = check(date, runs)
     records = read(raw)
-    try:
-        folder.mkdir(parents=True)
-    except FileExistsError:
-        raise SystemExit(f"error: the run {date} is kept already") from None
+    folder.mkdir(parents=True)
     shutil.copyfile(raw, folder / "raw.jsonl")
     (folder / "README.md").write_text(readme(records, date))
     return folder

@@ -1,12 +1,19 @@
-"""What a run needs around it: an empty `out`, slowfs if the pair wants it, `before` done; taken down afterwards."""
+"""What a run needs around it: an empty `out`, `before` done, slowfs if the pair wants it; taken down afterwards.
+
+`before` and `after` lie outside slowfs: what they do is not measured, so it need not be slow, and slowfs knows nothing
+of the tree yet when the run starts.
+"""
 
 from __future__ import annotations
 
-import shlex
 import subprocess
 from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+from .launcher import PATIENCE_S
 from .pair import PLACES, Case, Outcome, Pair, Refused, Side, template_names, words
 from .place import Place
 from .rivals import Found
@@ -33,20 +40,22 @@ class Stage:
     def __enter__(self) -> Stage:
         out = self.place.fresh("out")
         (out / "files").mkdir()
+        tree, target = self.case.tree, out / "target"
+        self.outcome = Outcome(tree, out / "files", target, out / "stdout")
+        self.values = self.fill(tree, target)
         with ExitStack() as closing:
-            tree, target, real_target = self.case.tree, out / "target", out / "target"
+            self.prepare(closing)
             if self.slowfs:
-                source = self.case.tree if self.pair.slow == "tree" else out
+                source = tree if self.pair.slow == "tree" else out
                 seen = closing.enter_context(mounted(self.slowfs, source, self.place.path("mount")))
                 tree, target = (seen, target) if self.pair.slow == "tree" else (tree, seen / "target")
-            self.outcome = Outcome(tree, out / "files", real_target, out / "stdout")
-            self.values = self.fill(tree, target)
-            self.prepare(closing)
+                self.outcome = replace(self.outcome, tree=tree)
+                self.values = self.fill(tree, target)
             self.closing = closing.pop_all()
         return self
 
-    def __exit__(self, *reason: object) -> None:
-        self.closing.close()
+    def __exit__(self, *reason: Any) -> None:
+        self.closing.__exit__(*reason)
 
     def fill(self, tree: Path, target: Path) -> dict[str, str]:
         """What the names in templates stand for."""
@@ -66,15 +75,25 @@ class Stage:
 
     def prepare(self, closing: ExitStack) -> None:
         if self.side.after:
-            closing.callback(self.untimed, self.side.after)
+            closing.push(partial(self.tidy, words(self.side.after, self.values)))
         if self.side.before:
-            self.untimed(self.side.before)
+            self.untimed(words(self.side.before, self.values))
+        if self.pair.reads == "target" and not self.outcome.target.is_dir():
+            raise Refused(f"before {self.side.name} nothing was made at `{{target}}`")
 
-    def untimed(self, template: str) -> None:
-        done = subprocess.run(words(template, self.values), capture_output=True, text=True, check=False)
+    def tidy(self, command: list[str], kind: type[BaseException] | None, *_: object) -> None:
+        """Runs `after`. If the run has failed already, that is what is told."""
+        try:
+            self.untimed(command)
+        except (Refused, OSError, subprocess.SubprocessError):
+            if kind is None:
+                raise
+
+    def untimed(self, command: list[str]) -> None:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
         if done.returncode != 0:
-            said = done.stderr.strip().splitlines()
-            raise Refused(f"`{shlex.split(template)[0]}` around {self.side.name} failed: {said[0] if said else ''}")
+            said = done.stderr.strip().splitlines() or ["no message"]
+            raise Refused(f"`{Path(command[0]).name}` around {self.side.name} failed: {said[0]}")
 
     @property
     def command(self) -> list[str]:

@@ -15,7 +15,7 @@ from .records import MEASURED, REFUSED
 from .slow import LATENCY
 from .stats import Ratio, Spread, ratio_of_medians
 
-HEADINGS = ["work", "on", "stook", "rival", "ratio", "goal", "result", "peak memory"]
+HEADINGS = ["work", "on", "stook", "rival", "ratio", "goal", "result", "peak memory", "rounds"]
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,19 @@ class Verdict:
 
     @property
     def key(self) -> str:
-        return f"{self.pair['pair']} on {self.pair['place']}"
+        return f"{self.pair['pair']} on {self.places}"
+
+    @property
+    def places(self) -> str:
+        """Where the sets are, if elsewhere, and the outputs. Older records have sets and outputs at one place."""
+        place = str(self.pair["place"])
+        return ", ".join(dict.fromkeys([str(self.pair.get("set_place", place)), place]))
+
+    @property
+    def rounds(self) -> str:
+        """How many there were, and how many there would have been with more time."""
+        count, wanted = len(self.runs[self.ours]), self.pair.get("rounds")
+        return f"{count} of {wanted}" if wanted and wanted > count else str(count)
 
     @property
     def measured(self) -> bool:
@@ -77,12 +89,12 @@ def rows(verdict: Verdict) -> list[list[str]]:
     state = f"slowfs {LATENCY}" if pair["state"] == SLOW else pair["state"]
     work = f"{pair['work']} {pair['set']}, {state}"
     if not verdict.measured:
-        return [[work, str(pair["place"]), f"{pair['status']}: {pair['reason']}"]]
+        return [[work, verdict.places, f"{pair['status']}: {pair['reason']}"]]
     lines = []
     for position, rival in enumerate(verdict.rivals()):
         ratio = verdict.ratio(rival)
-        head = [work, str(pair["place"]), timing(verdict.spread(verdict.ours))] if position == 0 else ["", "", ""]
-        judged = judge(verdict, ratio) if position == 0 else ["", "", ""]
+        head = [work, verdict.places, timing(verdict.spread(verdict.ours))] if position == 0 else ["", "", ""]
+        judged = [*judge(verdict, ratio), verdict.rounds] if position == 0 else ["", "", "", ""]
         theirs = f"{rival} {timing(verdict.spread(rival))}"
         lines.append([*head, theirs, f"{ratio.value:.3g} ({ratio.low:.3g}-{ratio.high:.3g})", *judged])
     return lines
@@ -151,14 +163,20 @@ def report(records: list[Record], as_markdown: bool = False) -> str:
 
 
 def heading(machine: Record) -> list[str]:
-    places: list[dict[str, str]] = machine["places"]
-    filesystems = "; ".join(f"{place['filesystem']} ({place['options']})" for place in places)
+    filesystems = "; ".join(map(in_words, machine["places"]))
     return [
         f"{machine['cpu']}, {machine['cores']} cores, {int(machine['memory_bytes']) / 1e9:.1f} GB, "
         f"{machine['system']}, {machine['kernel']}, {filesystems}",
         f"{machine['stook']}, {machine['time']}, seed {machine['seed']}",
         "; ".join(dict.fromkeys(machine["rivals"].values())),
     ]
+
+
+def in_words(place: Record) -> str:
+    """A place of the machine, with that of its sets if they are elsewhere."""
+    said = f"{place['filesystem']} ({place['options']})"
+    sets = place.get("sets")
+    return f"sets on {sets['filesystem']} ({sets['options']}), outputs on {said}" if sets else said
 
 
 def refusals(records: list[Record]) -> list[str]:

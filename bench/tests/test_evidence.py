@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import tempfile
 import unittest
+from dataclasses import replace
 from pathlib import Path
 
 from stookbench import evidence
@@ -27,7 +29,7 @@ class Scene(unittest.TestCase):
         for name in ("a", "d/b"):
             (self.tree / name).write_bytes(name.encode())
             os.utime(self.tree / name, ns=(1_700_000_000_123_456_789,) * 2)
-        self.case = Case(self.tree, self.root, self.root / "000000.tar", TAR, Path("/bin/false"))
+        self.case = Case(self.tree, self.root, self.root / "000000.tar", TAR, Path("/bin/false"), files=2)
         self.outcome = Outcome(self.tree, self.out, self.root / "target", self.root / "stdout")
 
     def said(self, text: str) -> Outcome:
@@ -92,6 +94,40 @@ class Volumes(Scene):
     def test_no_volume_is_refused(self) -> None:
         with self.assertRaisesRegex(Refused, "no volume"):
             evidence.packed(self.case, self.outcome)
+
+
+class Trees(Scene):
+    def judge(self, script: str) -> None:
+        """Another program in the place of `stook-same-tree`."""
+        judge = self.root / "judge"
+        judge.write_text(f"#!/bin/sh\n{script}\n")
+        judge.chmod(0o755)
+        self.case = replace(self.case, same_tree=judge)
+
+    def test_a_copy_has_as_many_entries_as_the_judge_says(self) -> None:
+        self.judge('diff -r "$1" "$2" && test $# = 2 && echo equal: 3 entries')
+        shutil.copytree(self.tree, self.outcome.target)
+        self.assertEqual(evidence.copied(self.case, self.outcome), {"entries": 3})
+
+    def test_a_copy_that_differs_is_refused(self) -> None:
+        self.judge("echo '`a`: contents differ'; exit 1")
+        with self.assertRaisesRegex(Refused, "the copy is not the source: `a`: contents differ"):
+            evidence.copied(self.case, self.outcome)
+
+    def test_a_copy_may_be_judged_without_its_times(self) -> None:
+        self.judge('test "$3 $4" = "--mtime-tolerance-ns 9223372036854775807" && echo equal: 3 entries')
+        self.assertEqual(evidence.copied_without_times(self.case, self.outcome), {"entries": 3})
+
+    def test_a_tree_is_gone_when_nothing_has_its_name(self) -> None:
+        self.assertEqual(evidence.gone(self.case, self.outcome), {"left": 0, "kept": 2})
+        self.outcome.target.symlink_to("nowhere")
+        with self.assertRaisesRegex(Refused, "the tree is still there"):
+            evidence.gone(self.case, self.outcome)
+
+    def test_a_removal_that_reached_the_set_is_refused(self) -> None:
+        (self.tree / "a").unlink()
+        with self.assertRaisesRegex(Refused, "of the file set 1 files are left, of 2"):
+            evidence.gone(self.case, self.outcome)
 
 
 class Others(Scene):

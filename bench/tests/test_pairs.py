@@ -21,7 +21,7 @@ class Declarations(unittest.TestCase):
         for pair in ALL:
             self.assertIn(pair.file_set, COUNTS)
             self.assertIn(pair.state, (HOT, COLD, SLOW))
-            self.assertIn(pair.reads, ("names", "contents", "volume"))
+            self.assertIn(pair.reads, ("names", "contents", "volume", "target"))
             self.assertIn(pair.writes, ("nothing", "volume", "tree"))
             self.assertIn(pair.slow, ("tree", "target"))
 
@@ -53,6 +53,13 @@ class Declarations(unittest.TestCase):
         self.assertEqual({name: goals[name].ratio for name in wanted}, wanted)
         self.assertEqual(goals["update-arc-hot"].peak_bytes, 80_000_000)
         self.assertEqual(goals["create-arc-hot"].peak_bytes, 300_000_000)
+
+    def test_what_is_cold_comes_after_all_that_is_hot_with_the_same_set(self) -> None:
+        for listed in (pairs.SMALL, pairs.FULL):
+            for position, pair in enumerate(listed):
+                if pair.state == COLD:
+                    later = [other.name for other in listed[position:] if other.file_set == pair.file_set]
+                    self.assertEqual(later, [pair.name])
 
     def test_tar_never_writes_to_dev_null(self) -> None:
         for side in (side for pair in ALL for side in pair.sides):

@@ -65,19 +65,32 @@ class Tables(unittest.TestCase):
     def test_the_goal_is_judged_by_the_fastest_rival_that_counts(self) -> None:
         bfs, find, beside, refused = self.rows(0.6)
         times = ["1.000 s (0.900-1.100)", "bfs 2.000 s (2.000-2.000)", "0.5 (0.45-0.55)"]
-        self.assertEqual(bfs[2:], [*times, "0.6", "met", "70 MB"])
+        self.assertEqual(bfs[2:], [*times, "0.6", "met", "70 MB", "3"])
         self.assertEqual([row[3].split()[0] for row in (find, beside)], ["find", "beside"])
         self.assertEqual(refused, ["create arc, hot", "ext4", "refused: they differ"])
 
     def test_a_goal_that_is_missed(self) -> None:
         self.assertEqual(self.rows(0.4)[0][6], "not met: time")
-        self.assertEqual(self.rows(0.6, 60_000_000)[0][6:], ["not met: memory", "70 MB of 60"])
+        self.assertEqual(self.rows(0.6, 60_000_000)[0][6:8], ["not met: memory", "70 MB of 60"])
 
     def test_a_goal_within_the_interval_is_unsure(self) -> None:
         self.assertEqual(self.rows(0.52)[0][6], "met, unsure")
 
     def test_without_a_goal_nothing_is_judged(self) -> None:
-        self.assertEqual(self.rows(None)[0][5:], ["", "", "70 MB"])
+        self.assertEqual(self.rows(None)[0][5:8], ["", "", "70 MB"])
+
+    def test_rounds_that_time_was_too_short_for_show(self) -> None:
+        made = records(None)
+        for wanted, shown in ((3, "3"), (5, "3 of 5")):
+            (verdict, _) = table.verdicts([record | {"rounds": wanted} for record in made])
+            self.assertEqual([row[-1] for row in table.rows(verdict)], [shown, "", ""])
+
+    def test_sets_that_are_elsewhere_are_named(self) -> None:
+        sets = {"filesystem": "tmpfs", "options": "rw,size=1k"}
+        machine = MACHINE | {"places": [MACHINE["places"][0] | {"sets": sets}]}
+        text = table.report([machine, *(record | {"set_place": "tmpfs"} for record in records(0.6)[1:])])
+        self.assertIn("Linux 6.18, sets on tmpfs (rw,size=1k), outputs on ext4 (rw)\n", text)
+        self.assertIn("walk arc, hot    tmpfs, ext4  1.000 s", text)
 
     def test_plain_and_markdown_hold_the_same(self) -> None:
         for text in (table.report(records(0.6)), table.report(records(0.6), as_markdown=True)):
@@ -96,10 +109,11 @@ class Keeping(unittest.TestCase):
             folder = save.save(raw, "2026-11-21", runs)
             self.assertEqual((folder / "raw.jsonl").read_text(), raw.read_text())
             self.assertIn("| walk arc, hot |", (folder / "README.md").read_text())
-            with self.assertRaisesRegex(SystemExit, "kept already"):
-                save.save(raw, "2026-11-21", runs)
-            with self.assertRaisesRegex(SystemExit, "not a date"):
-                save.save(raw, "../elsewhere", runs)
+            for refuse in (save.check, lambda *arguments: save.save(raw, *arguments)):
+                with self.assertRaisesRegex(SystemExit, "kept already"):
+                    refuse("2026-11-21", runs)
+                with self.assertRaisesRegex(SystemExit, "not a date"):
+                    refuse("../elsewhere", runs)
 
 
 class Workers(unittest.TestCase):
