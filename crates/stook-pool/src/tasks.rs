@@ -30,11 +30,15 @@ impl Crew {
         });
     }
 
-    /// Calls `work` with `first` and with every task that the calls add.
-    pub fn recursive<T: Send>(&self, first: T, work: impl Fn(T, &Tasks<T>) + Sync) {
+    /// Calls `work` with the first tasks, the last of them first, and with every task that the calls add.
+    pub fn recursive<T: Send>(
+        &self,
+        first: impl IntoIterator<Item = T>,
+        work: impl Fn(T, &Tasks<T>) + Sync,
+    ) {
         let tasks = Tasks {
             state: Mutex::new(State {
-                waiting: vec![first],
+                waiting: first.into_iter().collect(),
                 running: 0,
                 asleep: 0,
             }),
@@ -172,7 +176,7 @@ mod tests {
     fn tasks_may_add_tasks() {
         for jobs in [1, 3] {
             let count = AtomicU64::new(0);
-            crew(jobs).recursive(12_u32, |depth, tasks| {
+            crew(jobs).recursive([12_u32], |depth, tasks| {
                 count.fetch_add(1, Ordering::Relaxed);
                 if depth > 0 {
                     tasks.extend([depth - 1, depth - 1]);
@@ -185,7 +189,7 @@ mod tests {
     #[test]
     fn a_panic_reaches_the_caller() {
         let caught = std::panic::catch_unwind(|| {
-            crew(2).recursive(3_u32, |depth, tasks| {
+            crew(2).recursive([3_u32], |depth, tasks| {
                 assert!(depth > 0, "the bottom");
                 tasks.extend([depth - 1]);
             });

@@ -13,10 +13,12 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{
-    self, AtFlags, CWD, Gid, Mode, OFlags, RawDir, ResolveFlags, Timespec, Timestamps, Uid,
+    AtFlags, CWD, FileType, Gid, Mode, OFlags, RawDir, ResolveFlags, StatxAttributes, Timespec,
+    Timestamps, UTIME_OMIT, Uid, makedev,
 };
 use rustix::io::Errno;
 
+use crate::calls as fs;
 use crate::{Context, FileKind, Metadata, SysError, Timestamp};
 
 /// What to do with a symbolic link in the last place.
@@ -31,7 +33,16 @@ pub enum Links {
 /// An open directory.
 #[derive(Debug)]
 pub struct Directory {
-    fd: OwnedFd,
+    /// None only while it is dropped.
+    fd: Option<OwnedFd>,
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        if let Some(fd) = self.fd.take() {
+            fs::close(fd);
+        }
+    }
 }
 
 /// A name found in a directory.
@@ -64,6 +75,10 @@ const DIRECTORY_FLAGS: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::CLOEXEC);
 
+const BENEATH: ResolveFlags = ResolveFlags::BENEATH
+    .union(ResolveFlags::NO_SYMLINKS)
+    .union(ResolveFlags::NO_MAGICLINKS);
+
 /// Cleared when the kernel (before 5.6) or a seccomp filter refuses `openat2`.
 static HAS_OPENAT2: AtomicBool = AtomicBool::new(true);
 
@@ -74,7 +89,17 @@ impl Directory {
     /// The operation "open" with the path.
     pub fn open(path: &Path) -> Result<Self, SysError> {
         let fd = fs::openat(CWD, path, DIRECTORY_FLAGS, Mode::empty()).context("open", path)?;
-        Ok(Self { fd })
+        Ok(Self { fd: Some(fd) })
+    }
+
+    /// As [`Directory::open`], for a way to what is in it: it need not be readable, and its names cannot be listed.
+    ///
+    /// # Errors
+    /// The operation "open" with the path.
+    pub fn open_handle(path: &Path) -> Result<Self, SysError> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let fd = fs::openat(CWD, path, flags, Mode::empty()).context("open", path)?;
+        Ok(Self { fd: Some(fd) })
     }
 
     /// Opens the directory `path` below this one, an empty path meaning this one again.
@@ -85,6 +110,33 @@ impl Directory {
     /// One system call, or one for each component where `openat2` is missing.
     pub fn open_beneath(&self, path: &[u8]) -> io::Result<Self> {
         self.open_pieces(path, Self::open_piece_beneath)
+    }
+
+    /// As [`Directory::open_beneath`], but a mount point on the way or at the end is an error: see [`is_mount_point`].
+    ///
+    /// # Cost
+    /// One system call; where `openat2` is missing, one for each component and two more.
+    pub fn open_on_same_mount(&self, path: &[u8]) -> io::Result<Self> {
+        if HAS_OPENAT2.load(Ordering::Relaxed) {
+            let opened = self.open_pieces(path, |base, piece| {
+                fs::openat2(
+                    base,
+                    piece,
+                    DIRECTORY_FLAGS,
+                    Mode::empty(),
+                    BENEATH.union(ResolveFlags::NO_XDEV),
+                )
+            });
+            match opened {
+                Err(error) if is_missing(&error) => HAS_OPENAT2.store(false, Ordering::Relaxed),
+                other => return other,
+            }
+        }
+        let opened = self.open_pieces(path, Self::open_components)?;
+        if is_mounted(&opened, c"", AtFlags::EMPTY_PATH, self)? {
+            return Err(Errno::XDEV.into());
+        }
+        Ok(opened)
     }
 
     /// Opens the directory `path` below this one, following symbolic links.
@@ -103,21 +155,19 @@ impl Directory {
         let mut opened: Option<OwnedFd> = None;
         while !rest.is_empty() {
             let (piece, tail) = split_piece(rest);
-            let base = opened.as_ref().map_or(self.fd.as_fd(), AsFd::as_fd);
+            let base = opened.as_ref().map_or(self.as_fd(), AsFd::as_fd);
             opened = Some(open(base, piece)?);
             rest = tail;
         }
         Ok(Self {
-            fd: opened.ok_or(Errno::NOENT)?,
+            fd: Some(opened.ok_or(Errno::NOENT)?),
         })
     }
 
     fn open_piece_beneath(base: BorrowedFd<'_>, piece: &[u8]) -> Result<OwnedFd, Errno> {
         // A single name leads nowhere but down; so it takes no `openat2`, which is the slower call.
         if piece.contains(&b'/') && HAS_OPENAT2.load(Ordering::Relaxed) {
-            let resolve =
-                ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-            match fs::openat2(base, piece, DIRECTORY_FLAGS, Mode::empty(), resolve) {
+            match fs::openat2(base, piece, DIRECTORY_FLAGS, Mode::empty(), BENEATH) {
                 Err(Errno::NOSYS | Errno::PERM) => HAS_OPENAT2.store(false, Ordering::Relaxed),
                 other => return other,
             }
@@ -154,27 +204,47 @@ impl Directory {
         if links == Links::Refuse {
             flags |= OFlags::NOFOLLOW;
         }
-        Ok(fs::openat(&self.fd, name, flags, Mode::empty())?.into())
+        Ok(fs::openat(self, name, flags, Mode::empty())?.into())
     }
 
     /// Creates a file that must not exist.
     pub fn create_file(&self, name: &[u8], mode: u32) -> io::Result<File> {
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        Ok(fs::openat(&self.fd, name, flags, Mode::from_raw_mode(mode))?.into())
+        Ok(fs::openat(self, name, flags, Mode::from_raw_mode(mode))?.into())
     }
 
     /// Calls `visit` with every name but `.` and `..`, in the file system's order.
     pub fn names(
         &self,
         buffer: &mut NameBuffer,
-        mut visit: impl FnMut(FoundName<'_>),
+        visit: impl FnMut(FoundName<'_>),
     ) -> io::Result<()> {
-        let mut entries = RawDir::new(&self.fd, &mut buffer.0);
-        while let Some(entry) = entries.next() {
+        self.names_up_to(buffer, usize::MAX, visit).map(drop)
+    }
+
+    /// As [`Directory::names`], but stops after about so many; the next call goes on there. Returns true if there
+    /// may be more.
+    pub fn names_up_to(
+        &self,
+        buffer: &mut NameBuffer,
+        most: usize,
+        mut visit: impl FnMut(FoundName<'_>),
+    ) -> io::Result<bool> {
+        let mut entries = RawDir::new(self, &mut buffer.0);
+        let mut visited = 0;
+        loop {
+            // What the system handed over is used up: nothing gets lost here.
+            if visited >= most && entries.is_buffer_empty() {
+                return Ok(true);
+            }
+            let Some(entry) = fs::next_name(&mut entries) else {
+                return Ok(false);
+            };
             let entry = entry?;
             let name = entry.file_name().to_bytes();
             if name != b"." && name != b".." {
+                visited += 1;
                 visit(FoundName {
                     name,
                     kind: FileKind::of(entry.file_type()),
@@ -182,7 +252,6 @@ impl Directory {
                 });
             }
         }
-        Ok(())
     }
 
     /// Returns the facts about an entry.
@@ -191,41 +260,46 @@ impl Directory {
             Links::Follow => AtFlags::empty(),
             Links::Refuse => AtFlags::SYMLINK_NOFOLLOW,
         };
-        let stat = fs::statx(&self.fd, name, flags, Metadata::WANTED)?;
+        let stat = fs::statx(self, name, flags, Metadata::WANTED)?;
         Ok(Metadata::of(&stat))
+    }
+
+    /// Returns true if an entry is the root of a mount; before Linux 5.8, only if that is on another device.
+    pub fn is_mount_root(&self, name: &[u8]) -> io::Result<bool> {
+        is_mounted(self, name, AtFlags::SYMLINK_NOFOLLOW, self)
     }
 
     /// Returns the facts about the directory itself.
     pub fn own_metadata(&self) -> io::Result<Metadata> {
-        metadata_of(&self.fd)
+        metadata_of(self)
     }
 
     /// Returns the target of a symbolic link.
     pub fn read_link(&self, name: &[u8]) -> io::Result<Vec<u8>> {
-        Ok(fs::readlinkat(&self.fd, name, Vec::new())?.into_bytes())
+        Ok(fs::readlinkat(self, name, Vec::new())?.into_bytes())
     }
 
     /// Makes a directory.
     pub fn create_directory(&self, name: &[u8], mode: u32) -> io::Result<()> {
-        Ok(fs::mkdirat(&self.fd, name, Mode::from_raw_mode(mode))?)
+        Ok(fs::mkdirat(self, name, Mode::from_raw_mode(mode))?)
     }
 
     /// Makes a symbolic link.
     pub fn create_symlink(&self, name: &[u8], target: &[u8]) -> io::Result<()> {
-        Ok(fs::symlinkat(target, &self.fd, name)?)
+        Ok(fs::symlinkat(target, self, name)?)
     }
 
     /// Makes a fifo, or a device with the given major and minor number.
     pub fn create_node(&self, name: &[u8], kind: FileKind, device: (u32, u32)) -> io::Result<()> {
         let kind = match kind {
-            FileKind::Fifo => fs::FileType::Fifo,
-            FileKind::CharDevice => fs::FileType::CharacterDevice,
-            FileKind::BlockDevice => fs::FileType::BlockDevice,
+            FileKind::Fifo => FileType::Fifo,
+            FileKind::CharDevice => FileType::CharacterDevice,
+            FileKind::BlockDevice => FileType::BlockDevice,
             _ => return Err(Errno::INVAL.into()),
         };
-        let device = fs::makedev(device.0, device.1);
+        let device = makedev(device.0, device.1);
         Ok(fs::mknodat(
-            &self.fd,
+            self,
             name,
             kind,
             Mode::from_raw_mode(0o600),
@@ -235,29 +309,28 @@ impl Directory {
 
     /// Gives the file `name` of this directory a further name in another one.
     pub fn hard_link(&self, name: &[u8], into: &Self, new_name: &[u8]) -> io::Result<()> {
-        Ok(fs::linkat(
-            &self.fd,
-            name,
-            &into.fd,
-            new_name,
-            AtFlags::empty(),
-        )?)
+        Ok(fs::linkat(self, name, into, new_name, AtFlags::empty())?)
     }
 
     /// Renames an entry within this directory, replacing what had the new name.
     pub fn rename(&self, from: &[u8], to: &[u8]) -> io::Result<()> {
-        Ok(fs::renameat(&self.fd, from, &self.fd, to)?)
+        Ok(fs::renameat(self, from, self, to)?)
     }
 
     /// Removes a name that is not a directory.
     pub fn remove(&self, name: &[u8]) -> io::Result<()> {
-        Ok(fs::unlinkat(&self.fd, name, AtFlags::empty())?)
+        Ok(fs::unlinkat(self, name, AtFlags::empty())?)
+    }
+
+    /// Removes an empty directory.
+    pub fn remove_directory(&self, name: &[u8]) -> io::Result<()> {
+        Ok(fs::unlinkat(self, name, AtFlags::REMOVEDIR)?)
     }
 
     /// Sets the modification time of an entry, not following a link.
     pub fn set_mtime(&self, name: &[u8], mtime: Timestamp) -> io::Result<()> {
         Ok(fs::utimensat(
-            &self.fd,
+            self,
             name,
             &times(mtime),
             AtFlags::SYMLINK_NOFOLLOW,
@@ -268,7 +341,7 @@ impl Directory {
     pub fn set_owner(&self, name: &[u8], uid: u32, gid: u32) -> io::Result<()> {
         let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
         Ok(fs::chownat(
-            &self.fd,
+            self,
             name,
             Some(uid),
             Some(gid),
@@ -280,7 +353,7 @@ impl Directory {
     pub fn set_mode(&self, name: &[u8], mode: u32) -> io::Result<()> {
         // chmod has no way not to follow a link that took the entry's place; a handle on the entry has.
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let entry = fs::openat(&self.fd, name, flags, Mode::empty())?;
+        let entry = fs::openat(self, name, flags, Mode::empty())?;
         if metadata_of(&entry)?.kind == FileKind::Symlink {
             return Err(Errno::LOOP.into());
         }
@@ -290,18 +363,18 @@ impl Directory {
 
     /// Sets the directory's own permission bits.
     pub fn set_own_mode(&self, mode: u32) -> io::Result<()> {
-        Ok(fs::fchmod(&self.fd, Mode::from_raw_mode(mode))?)
+        Ok(fs::fchmod(self, Mode::from_raw_mode(mode))?)
     }
 
     /// Sets the directory's own modification time.
     pub fn set_own_mtime(&self, mtime: Timestamp) -> io::Result<()> {
-        Ok(fs::futimens(&self.fd, &times(mtime))?)
+        Ok(fs::futimens(self, &times(mtime))?)
     }
 
     /// Sets the directory's own owner.
     pub fn set_own_owner(&self, uid: u32, gid: u32) -> io::Result<()> {
         Ok(fs::fchown(
-            &self.fd,
+            self,
             Some(Uid::from_raw(uid)),
             Some(Gid::from_raw(gid)),
         )?)
@@ -310,15 +383,38 @@ impl Directory {
     /// Returns a second handle on the same open directory.
     pub fn try_clone(&self) -> io::Result<Self> {
         Ok(Self {
-            fd: self.fd.try_clone()?,
+            fd: Some(self.as_fd().try_clone_to_owned()?),
         })
     }
 }
 
 impl AsFd for Directory {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
+        self.fd.as_ref().expect("it is open").as_fd()
     }
+}
+
+/// Returns true if something is mounted there; `above` is the directory that holds it.
+fn is_mounted(
+    at: &Directory,
+    name: impl rustix::path::Arg,
+    flags: AtFlags,
+    above: &Directory,
+) -> io::Result<bool> {
+    let stat = fs::statx(at, name, flags, Metadata::WANTED)?;
+    let (known, attributes) = (stat.stx_attributes_mask, stat.stx_attributes);
+    if known.contains(StatxAttributes::MOUNT_ROOT) {
+        return Ok(attributes.contains(StatxAttributes::MOUNT_ROOT));
+    }
+    Ok(Metadata::of(&stat).filesystem != above.own_metadata()?.filesystem)
+}
+
+/// Before Linux 5.6, and below filters that do not know the call.
+fn is_missing(error: &io::Error) -> bool {
+    let number = error.raw_os_error();
+    [Errno::NOSYS, Errno::PERM]
+        .map(|errno| Some(errno.raw_os_error()))
+        .contains(&number)
 }
 
 pub(crate) fn metadata_of(fd: impl AsFd) -> io::Result<Metadata> {
@@ -331,14 +427,17 @@ pub(crate) fn metadata_of(fd: impl AsFd) -> io::Result<Metadata> {
     )?))
 }
 
+/// The time of the last access stays as it is: nobody has told another one.
 pub(crate) fn times(mtime: Timestamp) -> Timestamps {
-    let stamp = Timespec {
-        tv_sec: mtime.seconds,
-        tv_nsec: mtime.nanoseconds.into(),
-    };
     Timestamps {
-        last_access: stamp,
-        last_modification: stamp,
+        last_access: Timespec {
+            tv_sec: 0,
+            tv_nsec: UTIME_OMIT,
+        },
+        last_modification: Timespec {
+            tv_sec: mtime.seconds,
+            tv_nsec: mtime.nanoseconds.into(),
+        },
     }
 }
 

@@ -1,5 +1,6 @@
 //! Errors of system calls: which operation, on which path, and why.
 
+use rustix::io::Errno;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -64,6 +65,28 @@ impl<T, E: Into<io::Error>> Context<T> for Result<T, E> {
             source: error.into(),
         })
     }
+}
+
+/// Returns true if a directory was not opened because something else is mounted there.
+pub fn is_mount_point(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::XDEV.raw_os_error())
+}
+
+/// Returns true if something other than a directory was in its place, a symbolic link included.
+pub fn is_no_directory(error: &io::Error) -> bool {
+    [Errno::NOTDIR, Errno::LOOP]
+        .map(|errno| Some(errno.raw_os_error()))
+        .contains(&error.raw_os_error())
+}
+
+/// Returns true if no permission helps: the file is immutable, or another owner's in a shared directory.
+pub fn is_not_permitted(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::PERM.raw_os_error())
+}
+
+/// Returns true if the file system does not know such a thing at all.
+pub fn is_unsupported(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::NOTSUP.raw_os_error())
 }
 
 /// Returns the reason alone, in lower case and without the error's number.

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{self, AtFlags, CWD, Mode, OFlags, RenameFlags, SeekFrom};
 use rustix::io::Errno;
 
+use crate::calls;
 use crate::directory::{metadata_of, times};
 use crate::{Context, Directory, FileKind, Metadata, SysError, Timestamp};
 
@@ -95,11 +96,23 @@ pub fn create_directory(path: &Path) -> Result<(), SysError> {
 /// # Errors
 /// The operation "look at" with the path, for anything but a missing file.
 pub fn exists(path: &Path) -> Result<Option<Metadata>, SysError> {
-    match fs::statx(CWD, path, AtFlags::empty(), fs::StatxFlags::BASIC_STATS) {
-        Ok(stat) => Ok(Some(Metadata::of(&stat))),
+    match statx(path) {
+        Ok(metadata) => Ok(Some(metadata)),
         Err(Errno::NOENT) => Ok(None),
         Err(error) => Err(error).context("look at", path),
     }
+}
+
+/// Returns the facts about what `path` names, following links.
+///
+/// # Errors
+/// The operation "look at" with the path.
+pub fn look_at(path: &Path) -> Result<Metadata, SysError> {
+    statx(path).context("look at", path)
+}
+
+fn statx(path: &Path) -> Result<Metadata, Errno> {
+    fs::statx(CWD, path, AtFlags::empty(), Metadata::WANTED).map(|stat| Metadata::of(&stat))
 }
 
 /// Renames a file, replacing what had the new name.
@@ -166,29 +179,29 @@ pub fn metadata(file: &File) -> io::Result<Metadata> {
     metadata_of(file)
 }
 
-/// Sets the modification time of an open file.
+/// Sets the modification time of an open file or directory; that of the last access stays.
 ///
 /// # Errors
 /// As `futimens`.
-pub fn set_mtime(file: &File, mtime: Timestamp) -> io::Result<()> {
-    Ok(fs::futimens(file, &times(mtime))?)
+pub fn set_mtime(fd: impl AsFd, mtime: Timestamp) -> io::Result<()> {
+    Ok(calls::futimens(fd, &times(mtime))?)
 }
 
-/// Sets the permission bits of an open file.
+/// Sets the permission bits of an open file or directory.
 ///
 /// # Errors
 /// As `fchmod`.
-pub fn set_mode(file: &File, mode: u32) -> io::Result<()> {
-    Ok(fs::fchmod(file, Mode::from_raw_mode(mode))?)
+pub fn set_mode(fd: impl AsFd, mode: u32) -> io::Result<()> {
+    Ok(calls::fchmod(fd, Mode::from_raw_mode(mode))?)
 }
 
-/// Sets the owner of an open file.
+/// Sets the owner of an open file or directory.
 ///
 /// # Errors
 /// As `fchown`.
-pub fn set_owner(file: &File, uid: u32, gid: u32) -> io::Result<()> {
-    Ok(fs::fchown(
-        file,
+pub fn set_owner(fd: impl AsFd, uid: u32, gid: u32) -> io::Result<()> {
+    Ok(calls::fchown(
+        fd,
         Some(fs::Uid::from_raw(uid)),
         Some(fs::Gid::from_raw(gid)),
     )?)
@@ -220,12 +233,28 @@ pub fn read_up_to_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<
 /// # Cost
 /// The new part of the buffer is not filled with zeros first.
 pub fn append_at(file: &File, buffer: &mut Vec<u8>, len: usize, offset: u64) -> io::Result<usize> {
+    append_some_at(file, buffer, len, len, offset)
+}
+
+/// As [`append_at`], but content with `enough` bytes: for up to `most` it asks the system only once.
+///
+/// So the whole of a file is read with one system call, and one byte more would show that it has grown.
+///
+/// # Errors
+/// As `pread`; an interrupted call is repeated.
+pub fn append_some_at(
+    file: &File,
+    buffer: &mut Vec<u8>,
+    enough: usize,
+    most: usize,
+    offset: u64,
+) -> io::Result<usize> {
     let start = buffer.len();
-    buffer.reserve(len);
-    while buffer.len() - start < len {
+    buffer.reserve(most);
+    while buffer.len() - start < most {
         let done = buffer.len() - start;
-        let room = &mut buffer.spare_capacity_mut()[..len - done];
-        match rustix::io::pread(file, room, offset + done as u64) {
+        let room = &mut buffer.spare_capacity_mut()[..most - done];
+        match calls::pread(file, room, offset + done as u64) {
             Ok(([], _)) => break,
             Ok((filled, _)) => {
                 let end = start + done + filled.len();
@@ -233,8 +262,11 @@ pub fn append_at(file: &File, buffer: &mut Vec<u8>, len: usize, offset: u64) -> 
                 // written, which it returned as initialised; they lie within the capacity.
                 unsafe { buffer.set_len(end) };
             }
-            Err(Errno::INTR) => {}
+            Err(Errno::INTR) => continue,
             Err(error) => return Err(error.into()),
+        }
+        if buffer.len() - start >= enough {
+            break;
         }
     }
     Ok(buffer.len() - start)
@@ -243,9 +275,18 @@ pub fn append_at(file: &File, buffer: &mut Vec<u8>, len: usize, offset: u64) -> 
 /// Writes the whole buffer.
 ///
 /// # Errors
-/// As `pwrite`.
+/// As `pwrite`; an interrupted call is repeated.
 pub fn write_all_at(file: &File, buffer: &[u8], offset: u64) -> io::Result<()> {
-    file.write_all_at(buffer, offset)
+    let mut done = 0;
+    while done < buffer.len() {
+        match calls::pwrite(file, &buffer[done..], offset + done as u64) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => done += count,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
 }
 
 /// A stretch of a sparse file that holds data.
@@ -266,29 +307,46 @@ pub struct Segment {
 pub fn data_segments(file: &File, size: u64) -> io::Result<Vec<Segment>> {
     let mut segments = Vec::new();
     let mut position = 0;
-    while position < size {
-        let start = match fs::seek(file, SeekFrom::Data(position)) {
-            Ok(start) => start.min(size),
-            Err(Errno::NXIO) => break,
-            Err(Errno::INVAL | Errno::OPNOTSUPP) => {
-                return Ok(vec![Segment {
-                    offset: 0,
-                    len: size,
-                }]);
-            }
-            Err(error) => return Err(error.into()),
-        };
-        if start == size {
-            break;
-        }
-        let end = fs::seek(file, SeekFrom::Hole(start))?.min(size);
-        segments.push(Segment {
-            offset: start,
-            len: end - start,
-        });
-        position = end;
+    while let Some(segment) = next_data_segment(file, position, size)? {
+        segments.push(segment);
+        position = segment.offset + segment.len;
     }
     Ok(segments)
+}
+
+/// Returns the first stretch of a file of `size` bytes that holds data at `position` or behind it.
+///
+/// A file system that cannot tell gives all that is left.
+///
+/// # Errors
+/// As `lseek`.
+pub fn next_data_segment(file: &File, position: u64, size: u64) -> io::Result<Option<Segment>> {
+    if position >= size {
+        return Ok(None);
+    }
+    let offset = match calls::seek(file, SeekFrom::Data(position)) {
+        Ok(start) => start.min(size),
+        Err(Errno::NXIO) => return Ok(None),
+        Err(Errno::INVAL | Errno::OPNOTSUPP) => {
+            let len = size - position;
+            return Ok(Some(Segment {
+                offset: position,
+                len,
+            }));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    if offset == size {
+        return Ok(None);
+    }
+    let end = match calls::seek(file, SeekFrom::Hole(offset)) {
+        Ok(end) => end.min(size),
+        // Cut off meanwhile.
+        Err(Errno::NXIO) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let len = end - offset;
+    Ok(Some(Segment { offset, len }))
 }
 
 #[cfg(test)]

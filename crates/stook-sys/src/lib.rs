@@ -10,6 +10,7 @@
     allow(clippy::disallowed_methods, reason = "tests make their own files")
 )]
 
+mod calls;
 mod directory;
 mod error;
 #[expect(
@@ -24,16 +25,23 @@ mod owners;
 #[expect(unsafe_code, reason = "rustix does not have sync_file_range")]
 mod page_cache;
 mod process;
+mod root;
 mod thread;
 mod time;
+mod transfer;
 mod xattr;
 
+pub use calls::{CallCount, count_calls, counted_calls};
 pub use directory::{Directory, FoundName, Links, NameBuffer};
-pub use error::{Context, SysError, cause, display_bytes, display_path};
+pub use error::{
+    Context, SysError, cause, display_bytes, display_path, is_mount_point, is_no_directory,
+    is_not_permitted, is_unsupported,
+};
 pub use file::{
-    Segment, absolute, append_at, create_directory, create_new_file, data_segments, exists,
-    metadata, open_file, open_read_write, read_up_to_at, remove_file, rename, rename_to_new,
-    require_regular, set_mode, set_mtime, set_owner, sync_directory, write_all_at, write_file,
+    Segment, absolute, append_at, append_some_at, create_directory, create_new_file, data_segments,
+    exists, look_at, metadata, next_data_segment, open_file, open_read_write, read_up_to_at,
+    remove_file, rename, rename_to_new, require_regular, set_mode, set_mtime, set_owner,
+    sync_directory, write_all_at, write_file,
 };
 pub use lock::{LockError, WriterLock};
 pub use metadata::{FileId, FileKind, Metadata};
@@ -45,4 +53,5 @@ pub use process::{
 };
 pub use thread::{ThreadId, current_thread, is_blocked};
 pub use time::Timestamp;
-pub use xattr::{Xattr, get_xattrs, set_xattr};
+pub use transfer::{Refusal, close_file, copy_range, refusal, set_len, share_content};
+pub use xattr::{Xattr, get_xattrs, remove_xattr, set_xattr};

@@ -3,8 +3,10 @@
 use std::io;
 use std::os::fd::AsFd;
 
-use rustix::fs::{XattrFlags, fgetxattr, flistxattr, fsetxattr};
+use rustix::fs::XattrFlags;
 use rustix::io::Errno;
+
+use crate::calls::{fgetxattr, flistxattr, fremovexattr, fsetxattr};
 
 /// A name and its value.
 pub type Xattr = (Vec<u8>, Vec<u8>);
@@ -49,6 +51,17 @@ pub fn set_xattr(fd: impl AsFd, name: &[u8], value: &[u8]) -> io::Result<()> {
     Ok(fsetxattr(fd, name, value, XattrFlags::empty())?)
 }
 
+/// Removes one extended attribute of an open file or directory; one that is not there is fine.
+///
+/// # Errors
+/// As `fremovexattr`.
+pub fn remove_xattr(fd: impl AsFd, name: &[u8]) -> io::Result<()> {
+    match fremovexattr(fd, name) {
+        Err(Errno::NODATA) => Ok(()),
+        other => Ok(other?),
+    }
+}
+
 /// Calls with a larger buffer until the answer fits; most files have no attributes at all.
 fn grow(mut call: impl FnMut(&mut [u8]) -> Result<usize, Errno>) -> Result<Vec<u8>, Errno> {
     let mut small = [0; 256];
@@ -84,6 +97,9 @@ mod tests {
             return;
         }
         set_xattr(&file, b"user.a", b"").unwrap();
+        set_xattr(&file, b"user.c", b"goes").unwrap();
+        remove_xattr(&file, b"user.c").unwrap();
+        remove_xattr(&file, b"user.c").unwrap();
         let found = get_xattrs(&file).unwrap();
         assert_eq!(
             found,

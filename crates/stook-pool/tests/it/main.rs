@@ -39,5 +39,5 @@ fn for_each<T: Send>(jobs: usize, items: impl Iterator<Item = T> + Send, work: i
 }
 
 fn recursive<T: Send>(jobs: usize, first: T, work: impl Fn(T, &Tasks<T>) + Sync) {
-    crew(jobs).recursive(first, work);
+    crew(jobs).recursive([first], work);
 }
