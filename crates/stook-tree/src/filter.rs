@@ -12,6 +12,11 @@ pub struct Filter {
 }
 
 impl Filter {
+    /// Returns true if there are no patterns.
+    pub fn is_empty(&self) -> bool {
+        self.include.is_empty() && self.exclude.is_empty()
+    }
+
     /// Returns true if the path is to be worked on.
     pub fn selects(&self, path: &[u8]) -> bool {
         let is_included =

@@ -1,14 +1,37 @@
-//! Walks trees and matches paths against patterns.
+//! Walks, counts, copies and removes trees, and selects entries.
 
 #![cfg_attr(
     test,
     allow(clippy::disallowed_methods, reason = "tests make their own files")
 )]
 
+mod chain;
+mod copy;
 mod filter;
+mod held;
+mod names;
+mod path;
 mod pattern;
+mod remove;
+mod selection;
+mod summary;
 mod walk;
 
+pub use copy::{Copied, CopyObserver, CopyOptions, Verified, copy, verify};
 pub use filter::Filter;
 pub use pattern::Pattern;
-pub use walk::{Detail, Entry, Listing, Visitor, WalkError, WalkOptions, walk};
+pub use remove::{Guard, RemoveObserver, RemoveOptions, Removed, Tree, remove};
+pub use selection::Selection;
+pub use summary::{Counts, Group, Ranking, SizeClass, SizeFigures, Summary, Tally};
+pub use walk::{Detail, Entry, Listing, Visitor, WalkOptions, walk};
+
+/// Something in a tree that an operation failed on; the rest went on.
+#[derive(Debug)]
+pub struct TreeError {
+    /// Its path, below the tree that is walked, or as the user would write it.
+    pub path: Vec<u8>,
+    /// What was tried, as a verb.
+    pub operation: &'static str,
+    /// Why it failed.
+    pub source: std::io::Error,
+}

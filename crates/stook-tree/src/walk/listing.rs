@@ -8,6 +8,8 @@ use std::cmp::Ordering;
 use stook_sys::{FileKind, Metadata, Timestamp};
 use stook_timers::scope;
 
+use crate::names::NamePlace;
+
 /// One directory with what is in it.
 #[derive(Debug)]
 pub struct Listing {
@@ -42,13 +44,6 @@ pub struct Entry {
     inode: u64,
 }
 
-/// The name of an entry: where it is in the names of its listing.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct NamePlace {
-    pub(super) start: u32,
-    pub(super) len: u16,
-}
-
 const KINDS: [FileKind; 8] = [
     FileKind::File,
     FileKind::Directory,
@@ -67,12 +62,6 @@ const MODE_BITS: u32 = 12;
 
 /// Linux holds a device number in 32 bits: 12 of the major number, 20 of the minor one.
 const MINOR_BITS: u32 = 20;
-
-impl NamePlace {
-    pub(super) fn of(self, names: &[u8]) -> &[u8] {
-        &names[self.start as usize..][..usize::from(self.len)]
-    }
-}
 
 impl Entry {
     pub(super) fn new(name: NamePlace, metadata: &Metadata, leads_to_directory: bool) -> Self {

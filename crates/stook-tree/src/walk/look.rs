@@ -7,9 +7,9 @@ use stook_sys::{Directory, FileKind, Links, Metadata};
 use stook_timers::scope;
 
 use super::listing::Entry;
-use super::names::Name;
-use super::open::join;
 use super::{Detail, Visitor, Walk};
+use crate::names::Name;
+use crate::path::join;
 
 /// What was found in a directory, or in a part of it.
 pub(super) struct Found {
@@ -20,6 +20,7 @@ pub(super) struct Found {
 
 enum Look {
     Directory,
+    Skipped,
     Entry {
         metadata: Metadata,
         leads_to_directory: bool,
@@ -48,9 +49,10 @@ impl<V: Visitor> Walk<'_, V> {
         let _scope = scope!("stat");
         for each in names {
             let name = each.place.of(bytes);
-            match self.look_at(directory, name, each.kind) {
+            match self.look_at(directory, path, name, each.kind) {
                 Ok(Look::Directory) if self.is_left_out(directory, name, each.inode) => continue,
                 Ok(Look::Directory) => found.subdirectories.push(*each),
+                Ok(Look::Skipped) => {}
                 Ok(Look::Entry {
                     metadata,
                     leads_to_directory,
@@ -70,23 +72,25 @@ impl<V: Visitor> Walk<'_, V> {
     fn look_at(
         &self,
         directory: &Directory,
+        path: &[u8],
         name: &[u8],
         kind: Option<FileKind>,
     ) -> io::Result<Look> {
         let links = self.options.links;
-        match kind {
+        // A link that is followed is of the kind that it leads to.
+        let told = kind.filter(|&kind| kind != FileKind::Symlink || links == Links::Refuse);
+        let skips = |kind| self.visitor.skips(path, name, kind);
+        let metadata = match told {
             Some(FileKind::Directory) => return Ok(Look::Directory),
-            Some(kind) if self.is_enough(kind) => {
-                return Ok(Look::Entry {
-                    metadata: Metadata::of_kind(kind),
-                    leads_to_directory: false,
-                });
-            }
-            _ => {}
-        }
-        let metadata = directory.metadata(name, links)?;
+            Some(kind) if skips(kind) => return Ok(Look::Skipped),
+            Some(kind) if self.options.detail == Detail::Kinds => Metadata::of_kind(kind),
+            _ => directory.metadata(name, links)?,
+        };
         if metadata.kind == FileKind::Directory {
             return Ok(Look::Directory);
+        }
+        if told.is_none() && skips(metadata.kind) {
+            return Ok(Look::Skipped);
         }
         let leads_to_directory = metadata.kind == FileKind::Symlink
             && self.options.detail == Detail::LinkTargets
@@ -97,12 +101,6 @@ impl<V: Visitor> Walk<'_, V> {
             metadata,
             leads_to_directory,
         })
-    }
-
-    /// Returns true if nothing but the kind is wanted, and this is what the name stands for.
-    fn is_enough(&self, kind: FileKind) -> bool {
-        let is_followed = kind == FileKind::Symlink && self.options.links == Links::Follow;
-        self.options.detail == Detail::Kinds && !is_followed
     }
 
     /// Only an inode number that agrees is worth a system call. A mount point has another one in the

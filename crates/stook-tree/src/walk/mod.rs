@@ -13,7 +13,6 @@
 
 mod listing;
 mod look;
-mod names;
 mod open;
 mod split;
 
@@ -26,8 +25,9 @@ use stook_timers::scope;
 
 pub use listing::{Entry, Listing};
 
+use crate::TreeError;
+use crate::names::Names;
 use look::Found;
-use names::Names;
 use open::{Ancestor, Below, Opened, Openings, Unopened};
 use split::Chunk;
 
@@ -72,27 +72,21 @@ pub enum Detail {
     LinkTargets,
 }
 
-/// Something in the tree that could not be looked at.
-#[derive(Debug)]
-pub struct WalkError {
-    /// Path below the root.
-    pub path: Vec<u8>,
-    /// What was tried.
-    pub operation: &'static str,
-    /// Why it failed.
-    pub source: io::Error,
-}
-
 /// Receives what a walk finds, on several threads at once.
 pub trait Visitor: Sync {
     /// Returns true if the directory need not be looked into.
     fn prunes(&self, _path: &[u8]) -> bool {
         false
     }
+    /// Returns true if an entry of a directory is of no interest: then it is not looked at where its kind is told with
+    /// its name, and not handed over. Not asked about directories.
+    fn skips(&self, _directory: &[u8], _name: &[u8], _kind: FileKind) -> bool {
+        false
+    }
     /// Takes one listed directory.
     fn directory(&self, listing: Listing);
     /// Takes a failure; the walk goes on.
-    fn failed(&self, error: WalkError);
+    fn failed(&self, error: TreeError);
     /// Returns true if the walk should end early.
     fn is_stopped(&self) -> bool {
         false
@@ -114,7 +108,7 @@ enum Task<'w> {
 ///
 /// # Cost
 /// For each directory: open, getdents64 until empty, one statx for itself and one for each entry
-/// that is not a directory, one more for what a symbolic link leads to, close. For a pruned one: one statx.
+/// that is neither a directory nor skipped, one more for what a symbolic link leads to, close. For a pruned one: one statx.
 /// With [`Detail::Kinds`] no statx where the file system tells the kind with the name.
 ///
 /// Memory for the names of one directory for each worker, and for a directory of many names 24 bytes a
@@ -127,7 +121,7 @@ pub fn walk(root: &Directory, options: &WalkOptions, visitor: &impl Visitor) {
         openings: Openings::new(root, options.links),
     };
     let crew = Crew::new("walk", options.jobs).at_most(walk.openings.most_workers());
-    crew.recursive(Task::Directory(Unopened::root()), |task, tasks| {
+    crew.recursive([Task::Directory(Unopened::root())], |task, tasks| {
         if visitor.is_stopped() {
             return;
         }
@@ -242,7 +236,7 @@ impl<V: Visitor> Walk<'_, V> {
             ancestors,
         } = opened;
         if !found.subdirectories.is_empty() {
-            let parent = self.openings.keep(directory).ok().map(Arc::new);
+            let parent = self.openings.hold(directory).ok().map(Arc::new);
             let below = Below {
                 path: &path,
                 parent: parent.as_ref(),
@@ -269,7 +263,7 @@ impl<V: Visitor> Walk<'_, V> {
     }
 
     fn fail(&self, path: Vec<u8>, operation: &'static str, source: io::Error) {
-        self.visitor.failed(WalkError {
+        self.visitor.failed(TreeError {
             path,
             operation,
             source,

@@ -2,30 +2,26 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use stook_sys::{Directory, FileId, Links, Metadata};
 use stook_timers::scope;
 
 use super::Task;
-use super::names::Name;
-
-/// Directories held open for the tasks below them; more are opened from the root again. At most half
-/// of what the process may open: the rest is for the tasks themselves, and for the caller.
-const MOST_OPEN: usize = 512;
+use crate::held::{Held, Holder};
+use crate::names::Name;
+use crate::path::{join, last_name};
 
 /// Opens directories, and counts those that stay open.
 pub(super) struct Openings<'a> {
     root: &'a Directory,
     links: Links,
-    most: usize,
-    kept: AtomicUsize,
+    holder: Holder,
 }
 
 /// A directory that waits to be looked into.
 pub(super) struct Unopened<'w> {
     pub(super) path: Vec<u8>,
-    pub(super) parent: Option<Arc<OpenParent<'w>>>,
+    pub(super) parent: Option<Arc<Held<'w>>>,
     pub(super) ancestors: Option<Arc<Ancestor>>,
 }
 
@@ -37,22 +33,10 @@ pub(super) struct Opened {
     pub(super) ancestors: Option<Arc<Ancestor>>,
 }
 
-/// A directory held open for the tasks below it; the last of them closes it.
-pub(super) struct OpenParent<'w> {
-    pub(super) directory: Directory,
-    kept: &'w AtomicUsize,
-}
-
-impl Drop for OpenParent<'_> {
-    fn drop(&mut self) {
-        self.kept.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 /// What the tasks below a directory have in common.
 pub(super) struct Below<'t, 'w> {
     pub(super) path: &'t [u8],
-    pub(super) parent: Option<&'t Arc<OpenParent<'w>>>,
+    pub(super) parent: Option<&'t Arc<Held<'w>>>,
     pub(super) ancestors: Option<&'t Arc<Ancestor>>,
 }
 
@@ -77,20 +61,18 @@ impl<'a> Openings<'a> {
         Self {
             root,
             links,
-            most: MOST_OPEN.min(stook_sys::most_open_files() / 2),
-            kept: AtomicUsize::new(0),
+            holder: Holder::new(),
         }
     }
 
-    /// Each worker has at most two directories open besides those that are kept.
     pub(super) fn most_workers(&self) -> usize {
-        self.most / 4
+        self.holder.most_workers(2)
     }
 
     pub(super) fn open(&self, task: &Unopened<'_>) -> io::Result<Directory> {
         let _scope = scope!("open");
         match &task.parent {
-            Some(parent) => self.open_path(&parent.directory, last_name(&task.path)),
+            Some(parent) => self.open_path(parent, last_name(&task.path)),
             None => self.open_path(self.root, &task.path),
         }
     }
@@ -98,7 +80,7 @@ impl<'a> Openings<'a> {
     pub(super) fn metadata(&self, task: &Unopened<'_>) -> io::Result<Metadata> {
         let name = last_name(&task.path);
         match &task.parent {
-            Some(parent) => parent.directory.metadata(name, self.links),
+            Some(parent) => parent.metadata(name, self.links),
             None if task.path.is_empty() => self.root.own_metadata(),
             None => {
                 // With the slash at its end, which opens the same directory.
@@ -115,19 +97,9 @@ impl<'a> Openings<'a> {
         }
     }
 
-    /// Keeps a directory open, or gives it back if that would be too many.
-    pub(super) fn keep(&self, directory: Directory) -> Result<OpenParent<'_>, Directory> {
-        let one_more = |kept| (kept < self.most).then_some(kept + 1);
-        let counted = self
-            .kept
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
-        if counted.is_err() {
-            return Err(directory);
-        }
-        Ok(OpenParent {
-            directory,
-            kept: &self.kept,
-        })
+    /// Holds a directory open, or gives it back if that would be too many.
+    pub(super) fn hold(&self, directory: Directory) -> Result<Held<'_>, Directory> {
+        self.holder.hold(directory)
     }
 }
 
@@ -173,16 +145,4 @@ impl Ancestor {
         }
         Ok(Arc::new(Self { identity, above }))
     }
-}
-
-pub(super) fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
-    if directory.is_empty() {
-        name.to_vec()
-    } else {
-        [directory, b"/", name].concat()
-    }
-}
-
-fn last_name(path: &[u8]) -> &[u8] {
-    path.rsplit(|&byte| byte == b'/').next().unwrap_or(path)
 }

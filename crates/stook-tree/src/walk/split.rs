@@ -11,9 +11,10 @@ use stook_sys::{FileKind, Metadata};
 
 use super::listing::{Entry, Listing};
 use super::look::Found;
-use super::names::{Name, Names};
-use super::open::{Ancestor, Below, OpenParent, Opened};
+use super::open::{Ancestor, Below, Opened};
 use super::{Detail, Task, Visitor, Walk};
+use crate::held::Held;
+use crate::names::{Name, Names};
 
 /// Names that one task looks at; a directory of more is split. So 16,000 names are work for 128 workers,
 /// and to hand over a chunk is still less than a hundredth of the work on it.
@@ -21,7 +22,7 @@ const CHUNK: usize = 128;
 
 /// A directory that several tasks look at.
 pub(super) struct Split<'w> {
-    parent: Arc<OpenParent<'w>>,
+    parent: Arc<Held<'w>>,
     path: Vec<u8>,
     metadata: Metadata,
     ancestors: Option<Arc<Ancestor>>,
@@ -68,7 +69,7 @@ impl<V: Visitor> Walk<'_, V> {
             metadata,
             ancestors,
         } = opened;
-        let parent = match self.openings.keep(directory) {
+        let parent = match self.openings.hold(directory) {
             Ok(parent) => Arc::new(parent),
             Err(directory) => {
                 return Err(Opened {
@@ -83,7 +84,7 @@ impl<V: Visitor> Walk<'_, V> {
         let bytes = std::mem::take(&mut names.bytes);
         let mut all = std::mem::take(&mut names.all);
         let first: Vec<Name> = all.drain(..directories).collect();
-        self.look_at_all(&parent.directory, &path, (&bytes, &first), &mut found);
+        self.look_at_all(&parent, &path, (&bytes, &first), &mut found);
         let split = Arc::new(Split {
             parent,
             path,
@@ -115,7 +116,7 @@ impl<V: Visitor> Walk<'_, V> {
         let last = split.names.len().min(first + CHUNK);
         let names = &split.names[first..last];
         let mut found = Found::with_capacity(names.len());
-        let directory = &split.parent.directory;
+        let directory = &split.parent;
         self.look_at_all(directory, &split.path, (&split.bytes, names), &mut found);
         // Of a file system that does not tell kinds with the names.
         if !found.subdirectories.is_empty() {

@@ -6,9 +6,15 @@
     reason = "tests make their own files, say what they skip, and may panic outside test functions too"
 )]
 
+mod copy;
+mod copy_faults;
+mod copy_update;
+mod copying;
 mod large;
 mod limits;
 mod pattern;
 mod recorder;
+mod remove;
+mod skips;
 mod walk;
 mod walk_faults;

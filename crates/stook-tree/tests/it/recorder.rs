@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use stook_pool::Jobs;
 use stook_sys::{Directory, FileKind, Links, Metadata};
 use stook_testkit::Kind;
-use stook_tree::{Filter, Listing, Visitor, WalkError, WalkOptions, walk};
+use stook_tree::{Filter, Listing, TreeError, Visitor, WalkOptions, walk};
 
 /// What a walk told.
 #[derive(Default)]
@@ -23,10 +23,12 @@ pub(crate) struct Found {
 }
 
 type Action<'a> = Box<dyn Fn(&[u8]) + Sync + 'a>;
+type Skips = fn(&[u8], &[u8], FileKind) -> bool;
 
 pub(crate) struct Recorder<'a> {
     found: Mutex<Found>,
     filter: Filter,
+    skips: Skips,
     /// Called with the path of every listing before it is written down.
     on_listing: Action<'a>,
     /// Number of listings after which the walk is to stop.
@@ -38,6 +40,7 @@ impl Default for Recorder<'_> {
         Self {
             found: Mutex::default(),
             filter: Filter::default(),
+            skips: |_, _, _| false,
             on_listing: Box::new(|_| ()),
             stop_after: usize::MAX,
         }
@@ -48,6 +51,13 @@ impl<'a> Recorder<'a> {
     pub(crate) fn filtered(filter: Filter) -> Self {
         Self {
             filter,
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn skipping(skips: Skips) -> Self {
+        Self {
+            skips,
             ..Self::default()
         }
     }
@@ -89,6 +99,10 @@ impl Visitor for Recorder<'_> {
         self.filter.prunes(path)
     }
 
+    fn skips(&self, directory: &[u8], name: &[u8], kind: FileKind) -> bool {
+        (self.skips)(directory, name, kind)
+    }
+
     fn directory(&self, listing: Listing) {
         (self.on_listing)(&listing.path);
         let mut found = self.found.lock().unwrap();
@@ -115,7 +129,7 @@ impl Visitor for Recorder<'_> {
             .insert(listing.path, (names, listing.is_empty));
     }
 
-    fn failed(&self, error: WalkError) {
+    fn failed(&self, error: TreeError) {
         let failure = (error.path, error.operation, error.source.kind());
         self.found.lock().unwrap().failures.push(failure);
     }

@@ -344,7 +344,7 @@ fn entries_can_be_dropped_from_a_listing_and_keep_their_names() {
                 .map(|entry| listing.name(entry).to_vec());
             self.0.lock().unwrap().extend(names);
         }
-        fn failed(&self, error: stook_tree::WalkError) {
+        fn failed(&self, error: stook_tree::TreeError) {
             panic!("{error:?}");
         }
     }

@@ -6,22 +6,44 @@ use std::io;
 use stook_sys::{Directory, FileKind, NameBuffer};
 use stook_timers::scope;
 
-use super::listing::NamePlace;
+/// Where a name is in the bytes of [`Names`].
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NamePlace {
+    pub(crate) start: u32,
+    pub(crate) len: u16,
+}
+
+impl NamePlace {
+    pub(crate) fn of(self, names: &[u8]) -> &[u8] {
+        &names[self.start as usize..][..usize::from(self.len)]
+    }
+}
 
 /// A name as the directory holds it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Name {
-    pub(super) place: NamePlace,
+pub(crate) struct Name {
+    pub(crate) place: NamePlace,
     /// Its kind, where the file system tells it with the name.
-    pub(super) kind: Option<FileKind>,
-    pub(super) inode: u64,
+    pub(crate) kind: Option<FileKind>,
+    pub(crate) inode: u64,
+}
+
+impl Name {
+    /// Returns what stands for a name that no listing told of.
+    pub(crate) fn of_unknown_kind() -> Self {
+        Self {
+            place: NamePlace { start: 0, len: 0 },
+            kind: None,
+            inode: 0,
+        }
+    }
 }
 
 /// All names of a directory.
 #[derive(Debug, Default)]
-pub(super) struct Names {
-    pub(super) bytes: Vec<u8>,
-    pub(super) all: Vec<Name>,
+pub(crate) struct Names {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) all: Vec<Name>,
     buffer: NameBuffer,
 }
 
@@ -34,7 +56,7 @@ thread_local! {
 
 impl Names {
     /// Calls `work` with the worker's own memory for names.
-    pub(super) fn with<R>(work: impl FnOnce(&mut Self) -> R) -> R {
+    pub(crate) fn with<R>(work: impl FnOnce(&mut Self) -> R) -> R {
         let mut names = KEPT.take().unwrap_or_default();
         let result = work(&mut names);
         if names.bytes.capacity() > MOST_KEPT {
@@ -45,13 +67,18 @@ impl Names {
     }
 
     /// Reads all names, in the order of the directory.
-    pub(super) fn read(&mut self, directory: &Directory) -> io::Result<()> {
+    pub(crate) fn read(&mut self, directory: &Directory) -> io::Result<()> {
+        self.read_up_to(directory, usize::MAX).map(drop)
+    }
+
+    /// Reads names that were not read yet, up to about so many; true if there may be more.
+    pub(crate) fn read_up_to(&mut self, directory: &Directory, most: usize) -> io::Result<bool> {
         let _scope = scope!("list");
         let Self { bytes, all, buffer } = self;
         bytes.clear();
         all.clear();
         let mut is_too_large = false;
-        let result = directory.names(buffer, |entry| {
+        let result = directory.names_up_to(buffer, most, |entry| {
             let (Ok(start), Ok(len)) =
                 (u32::try_from(bytes.len()), u16::try_from(entry.name.len()))
             else {

@@ -1,0 +1,296 @@
+//! What a copy gets besides its content: owner, attributes, mode and time, in this order.
+//!
+//! A change of the owner clears the set-id bits, an access control list changes the mode, and every change of the
+//! content the time. What new files are like anyway is looked at on one of them, and not set again.
+
+use std::collections::HashSet;
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use stook_sys::{
+    Metadata, Timestamp, Xattr, is_unsupported, remove_xattr, set_mode, set_mtime, set_owner,
+    set_xattr,
+};
+
+use super::content::Ways;
+use super::errand::{ATTRIBUTES, At, Fault, Side};
+
+/// Numbers of a user and a group.
+pub(super) type Owner = (u32, u32);
+
+const SET_USER_ID: u32 = 0o4000;
+const SET_GROUP_ID: u32 = 0o2000;
+
+/// Access control lists, as attributes.
+pub(super) const DEFAULT_ACL: &[u8] = b"system.posix_acl_default";
+pub(super) const ACCESS_ACL: &[u8] = b"system.posix_acl_access";
+
+/// What files made in a directory are like: their group may come from the directory, their mode from the umask.
+#[derive(Debug, Default)]
+pub(super) struct Born {
+    owner: OnceLock<Owner>,
+    /// Permission bits that new files get when they are asked for, and those that they do not get.
+    granted: AtomicU32,
+    denied: AtomicU32,
+}
+
+impl Born {
+    pub(super) fn owner(&self) -> Option<Owner> {
+        self.owner.get().copied()
+    }
+
+    /// Returns the mode of a new file for which `asked` was asked, if that is known.
+    pub(super) fn mode(&self, asked: u32) -> Option<u32> {
+        let granted = self.granted.load(Ordering::Relaxed);
+        let denied = self.denied.load(Ordering::Relaxed);
+        let is_known = asked & !(granted | denied) == 0;
+        is_known.then_some(asked & !denied)
+    }
+
+    /// Takes note of a new file.
+    pub(super) fn learn(&self, asked: u32, got: &Metadata) {
+        let _ = self.owner.set((got.uid, got.gid));
+        self.granted.fetch_or(asked & got.mode, Ordering::Relaxed);
+        self.denied.fetch_or(asked & !got.mode, Ordering::Relaxed);
+    }
+}
+
+/// What a copy has already.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Has {
+    pub(super) owner: Owner,
+    pub(super) mode: Option<u32>,
+    pub(super) mtime: Option<Timestamp>,
+}
+
+impl Has {
+    pub(super) fn all_of(metadata: &Metadata) -> Self {
+        Self {
+            owner: (metadata.uid, metadata.gid),
+            mode: Some(metadata.mode),
+            mtime: Some(metadata.mtime),
+        }
+    }
+}
+
+/// Who copies, and what that user may do.
+#[derive(Debug)]
+pub(super) struct User {
+    pub(super) is_root: bool,
+    /// Groups that the user may not give a file to.
+    refused_groups: Mutex<HashSet<u32>>,
+}
+
+impl User {
+    pub(super) fn current() -> Self {
+        Self {
+            is_root: stook_sys::is_root(),
+            refused_groups: Mutex::default(),
+        }
+    }
+
+    /// Returns the owner that something is to be given; an ordinary user can change the group at most.
+    pub(super) fn owner_to_give(&self, wanted: &Metadata, has: Owner) -> Option<Owner> {
+        let owner = if self.is_root {
+            (wanted.uid, wanted.gid)
+        } else {
+            (has.0, wanted.gid)
+        };
+        let is_refused = || {
+            let refused = self.refused_groups.lock();
+            let refused = refused.unwrap_or_else(PoisonError::into_inner);
+            refused.contains(&owner.1)
+        };
+        (owner != has && (self.is_root || !is_refused())).then_some(owner)
+    }
+
+    /// Gives something to its owner, if that is to be; returns who has it then.
+    pub(super) fn give(
+        &self,
+        wanted: &Metadata,
+        has: Owner,
+        set: impl FnOnce(u32, u32) -> io::Result<()>,
+    ) -> io::Result<Owner> {
+        let Some(owner) = self.owner_to_give(wanted, has) else {
+            return Ok(has);
+        };
+        match set(owner.0, owner.1) {
+            Ok(()) => Ok(owner),
+            // It is no failure for a user not to be somebody else.
+            Err(error) if !self.is_root && error.kind() == io::ErrorKind::PermissionDenied => {
+                let refused = self.refused_groups.lock();
+                refused
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .insert(owner.1);
+                Ok(has)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Gives an open file or directory what it has not yet.
+    ///
+    /// The time is set last, and only if the attributes and the mode are right, so that the next update tries again. An
+    /// owner that cannot be set is seen by the next update anyway.
+    pub(super) fn dress(
+        &self,
+        fd: impl AsFd,
+        wanted: &Metadata,
+        attributes: &[Xattr],
+        has: Has,
+        ways: &Ways,
+    ) -> Result<(), Fault> {
+        let fd = fd.as_fd();
+        let given = self.give(wanted, has.owner, |uid, gid| set_owner(fd, uid, gid));
+        let owner = *given.as_ref().unwrap_or(&has.owner);
+        set_attributes(fd, attributes, ways)?;
+        let mode = mode_for(wanted, owner);
+        let is_cleared = owner != has.owner && mode & (SET_USER_ID | SET_GROUP_ID) != 0;
+        if has.mode != Some(mode) || is_cleared || !attributes.is_empty() {
+            set_mode(fd, mode).at(Side::Copy, "set the mode of")?;
+        }
+        if has.mtime != Some(wanted.mtime) {
+            set_mtime(fd, wanted.mtime).at(Side::Copy, "set the time of")?;
+        }
+        given.at(Side::Copy, "set the owner of").map(drop)
+    }
+}
+
+/// Returns the mode for a copy that belongs to `owner`: nobody else lends his rights.
+pub(super) fn mode_for(wanted: &Metadata, owner: Owner) -> u32 {
+    let mut mode = wanted.mode;
+    if owner.0 != wanted.uid {
+        mode &= !SET_USER_ID;
+    }
+    if owner.1 != wanted.gid {
+        mode &= !SET_GROUP_ID;
+    }
+    mode
+}
+
+/// Takes the access control lists that something got from the directory it was made in.
+pub(super) fn remove_inherited(fd: impl AsFd, names: &[&[u8]]) -> Result<(), Fault> {
+    for name in names {
+        remove_xattr(fd.as_fd(), name).at(Side::Copy, ATTRIBUTES)?;
+    }
+    Ok(())
+}
+
+fn set_attributes(fd: impl AsFd, attributes: &[Xattr], ways: &Ways) -> Result<(), Fault> {
+    for (name, value) in attributes {
+        if let Err(error) = set_xattr(fd.as_fd(), name, value) {
+            excuse(name, error, ways).at(Side::Copy, ATTRIBUTES)?;
+        }
+    }
+    Ok(())
+}
+
+/// Passes over what need not be told, and of what a file system never takes all but the first.
+fn excuse(name: &[u8], error: io::Error, ways: &Ways) -> io::Result<()> {
+    let space = name.split(|&byte| byte == b'.').next().unwrap_or(name);
+    let is_mode_like = name == DEFAULT_ACL || name == ACCESS_ACL;
+    let bit = match space {
+        b"user" => 1,
+        b"system" if is_mode_like => 2,
+        // Another file system's own lists; the mode says the same.
+        b"system" => return Ok(()),
+        b"trusted" => 4,
+        _ => 8,
+    };
+    if error.kind() == io::ErrorKind::PermissionDenied && space != b"user" && !is_mode_like {
+        // Names that only the superuser may set are for the superuser.
+        return Ok(());
+    }
+    if !is_unsupported(&error) {
+        return Err(error);
+    }
+    let was_told = ways.refused_attributes.fetch_or(bit, Ordering::Relaxed) & bit != 0;
+    if was_told {
+        return Ok(());
+    }
+    let what = if is_mode_like {
+        "access control lists".to_owned()
+    } else {
+        format!("attributes `{}.*`", stook_sys::display_bytes(space))
+    };
+    Err(io::Error::other(format!(
+        "the file system takes no {what}; others are not named"
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use stook_sys::FileKind;
+
+    use super::*;
+
+    fn metadata(mode: u32, uid: u32, gid: u32) -> Metadata {
+        Metadata {
+            mode,
+            uid,
+            gid,
+            ..Metadata::of_kind(FileKind::File)
+        }
+    }
+
+    #[test]
+    fn modes_of_new_files_are_known_once_every_bit_was_seen() {
+        let born = Born::default();
+        assert_eq!(born.mode(0o644), None);
+        born.learn(0o664, &metadata(0o644, 7, 8));
+        assert_eq!(born.mode(0o644), Some(0o644));
+        assert_eq!(born.mode(0o660), Some(0o640));
+        assert_eq!(born.mode(0o755), None);
+        assert_eq!(born.owner(), Some((7, 8)));
+    }
+
+    #[test]
+    fn rights_are_lent_by_their_owner_only() {
+        let wanted = metadata(0o6755, 1, 2);
+        assert_eq!(mode_for(&wanted, (1, 2)), 0o6755);
+        assert_eq!(mode_for(&wanted, (3, 2)), 0o2755);
+        assert_eq!(mode_for(&wanted, (1, 4)), 0o4755);
+        assert_eq!(mode_for(&metadata(0o1777, 1, 2), (3, 4)), 0o1777);
+    }
+
+    #[test]
+    fn a_user_gives_away_no_file_and_asks_for_a_group_once() {
+        let user = User {
+            is_root: false,
+            refused_groups: Mutex::default(),
+        };
+        let wanted = metadata(0o644, 1, 2);
+        assert_eq!(user.owner_to_give(&wanted, (9, 9)), Some((9, 2)));
+        let refused = || Err(io::ErrorKind::PermissionDenied.into());
+        assert_eq!(
+            user.give(&wanted, (9, 9), |_, _| refused()).unwrap(),
+            (9, 9)
+        );
+        assert_eq!(user.owner_to_give(&wanted, (9, 9)), None);
+        let root = User {
+            is_root: true,
+            ..user
+        };
+        assert_eq!(root.owner_to_give(&wanted, (9, 9)), Some((1, 2)));
+        assert!(root.give(&wanted, (9, 9), |_, _| refused()).is_err());
+        assert_eq!(root.owner_to_give(&wanted, (1, 2)), None);
+    }
+
+    #[test]
+    fn attributes_that_are_never_taken_are_told_once() {
+        let ways = Ways::default();
+        let unsupported = || io::Error::from_raw_os_error(95);
+        assert!(excuse(b"user.a", unsupported(), &ways).is_err());
+        assert!(excuse(b"user.b", unsupported(), &ways).is_ok());
+        assert!(excuse(ACCESS_ACL, unsupported(), &ways).is_err());
+        assert!(excuse(DEFAULT_ACL, unsupported(), &ways).is_ok());
+        assert!(excuse(b"system.nfs4_acl", unsupported(), &ways).is_ok());
+        let denied = || io::ErrorKind::PermissionDenied.into();
+        assert!(excuse(b"security.capability", denied(), &ways).is_ok());
+        assert!(excuse(b"user.c", denied(), &ways).is_err());
+        let full = || io::ErrorKind::StorageFull.into();
+        assert!(excuse(b"user.d", full(), &ways).is_err());
+    }
+}

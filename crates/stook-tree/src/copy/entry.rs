@@ -1,0 +1,357 @@
+//! One entry: is it there already, is it one more name of another, and if not, how is it made.
+
+use std::borrow::Cow;
+use std::io;
+use std::sync::atomic::Ordering;
+
+use stook_sys::{Directory, FileKind, Links as Follow, Metadata};
+
+use super::dress::mode_for;
+use super::errand::{At, Fault, Side};
+use super::file::Original;
+use super::links::{First, Met};
+use super::making::Making;
+use super::round::{Entry, Later, Outcome};
+
+/// The name under which something is made.
+pub(super) struct Target<'t> {
+    pub(super) copy: &'t Directory,
+    pub(super) name: Cow<'t, [u8]>,
+    /// The name that it gets at the end, if something else has that one.
+    pub(super) replaces: Option<&'t [u8]>,
+}
+
+impl Target<'_> {
+    /// Gives what was made its own name.
+    pub(super) fn finish(&self) -> Result<(), Fault> {
+        let renamed = self
+            .replaces
+            .map_or(Ok(()), |name| self.copy.rename(&self.name, name));
+        renamed.at(Side::Copy, "replace")
+    }
+
+    /// Removes what is half done; the failure to tell is the first one.
+    pub(super) fn abandon(&self) {
+        let _ = self.copy.remove(&self.name);
+    }
+}
+
+impl<'h> Making<'_, 'h> {
+    pub(super) fn copy_entry(
+        &self,
+        entry: &Entry<'_, 'h>,
+        later: &mut Vec<Later<'h>>,
+    ) -> Result<Outcome, Fault> {
+        if entry.kind == FileKind::Socket {
+            return Ok(Outcome::Skipped("it is a socket"));
+        }
+        // In a directory that this run has made nothing can be there.
+        let is_made = entry.node.facts.is_made;
+        let copy = match entry.copy {
+            Some(copy) if is_made && entry.kind == FileKind::File => {
+                return self.copy_new_file(entry, copy, later);
+            }
+            other => other,
+        };
+        let metadata = entry.source.metadata(entry.name, Follow::Refuse);
+        let metadata = metadata.at(Side::Source, "look at")?;
+        if metadata.kind == FileKind::Directory {
+            return Ok(Outcome::Directory);
+        }
+        let there = match copy {
+            Some(copy) if !is_made => look(copy, entry.new_name).at(Side::Copy, "look at")?,
+            _ => None,
+        };
+        let is_same = match (&there, copy) {
+            (Some(there), Some(copy)) => is_same(entry, copy, &metadata, there)?,
+            _ => false,
+        };
+        let Some(copy) = copy.filter(|_| !self.errand.options.is_dry_run) else {
+            return Ok(self.tell(entry, &metadata, there.filter(|_| is_same).as_ref()));
+        };
+        if !is_same && entry.waits(&metadata, later) {
+            return Ok(Outcome::Later);
+        }
+        let there = clear(copy, entry.new_name, there)?;
+        self.with_links(
+            entry,
+            copy,
+            &metadata,
+            there.as_ref(),
+            later,
+            || match &there {
+                Some(there) if is_same => self.set_right(entry, copy, &metadata, there),
+                _ if metadata.kind == FileKind::File => {
+                    self.copy_file(entry, copy, Original::open(entry)?, there.is_some())
+                }
+                _ => self.copy_other(entry, copy, &metadata, there.is_some()),
+            },
+        )
+    }
+
+    /// Copies a file into a directory that this run has made.
+    fn copy_new_file(
+        &self,
+        entry: &Entry<'_, 'h>,
+        copy: &Directory,
+        later: &mut Vec<Later<'h>>,
+    ) -> Result<Outcome, Fault> {
+        let original = Original::open(entry)?;
+        let metadata = original.metadata;
+        if entry.waits(&metadata, later) {
+            return Ok(Outcome::Later);
+        }
+        self.with_links(entry, copy, &metadata, None, later, || {
+            self.copy_file(entry, copy, original, false)
+        })
+    }
+
+    /// Calls `make`, unless another name of the same file was copied or is being copied.
+    fn with_links(
+        &self,
+        entry: &Entry<'_, 'h>,
+        copy: &Directory,
+        metadata: &Metadata,
+        there: Option<&Metadata>,
+        later: &mut Vec<Later<'h>>,
+        make: impl FnOnce() -> Result<Outcome, Fault>,
+    ) -> Result<Outcome, Fault> {
+        if metadata.links < 2 {
+            return make();
+        }
+        let id = metadata.identity();
+        match self.links.meet(id, || entry.for_later()) {
+            Met::Waits => Ok(Outcome::Later),
+            Met::Copied(first) => match self.link(entry, copy, &first, there)? {
+                Some(linked) => Ok(linked),
+                None => make(),
+            },
+            Met::First => {
+                let made = make();
+                later.extend(if made.is_ok() {
+                    let first = First {
+                        directory: entry.node.way_below_root(b"").into(),
+                        name: entry.new_name.into(),
+                    };
+                    self.links.copied(id, first, metadata.links)
+                } else {
+                    self.links.failed(id)
+                });
+                made
+            }
+        }
+    }
+
+    /// Makes one more name of what was copied first; None if the file system does not want to.
+    fn link(
+        &self,
+        entry: &Entry<'_, 'h>,
+        copy: &Directory,
+        first: &First,
+        there: Option<&Metadata>,
+    ) -> Result<Option<Outcome>, Fault> {
+        let root = entry.node.root_pair().and_then(|pair| pair.copy.as_ref());
+        let directory = root.map(|root| root.open_beneath(&first.directory));
+        let Some(Ok(directory)) = directory else {
+            return Ok(None);
+        };
+        let is_linked = there.is_some_and(|there| {
+            let linked = directory.metadata(&first.name, Follow::Refuse);
+            linked.is_ok_and(|linked| linked.is_same_file(there))
+        });
+        if is_linked {
+            return Ok(Some(Outcome::Unchanged));
+        }
+        let target = self.target(entry, copy, there.is_some());
+        match directory.hard_link(&first.name, copy, &target.name) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                return Err(error).at(Side::Copy, "create");
+            }
+            // Too many names, or a file system without such links: it becomes a file of its own.
+            Err(_) => {
+                if !self.has_lost_links.swap(true, Ordering::Relaxed) {
+                    let text = "some hard links became files of their own";
+                    self.errand.observer.noted(text);
+                }
+                return Ok(None);
+            }
+        }
+        target.finish().inspect_err(|_| target.abandon())?;
+        Ok(Some(Outcome::Done {
+            bytes: 0,
+            is_told: true,
+        }))
+    }
+
+    /// Returns the name to make something under: its own, or another one if that is taken.
+    pub(super) fn target<'t>(
+        &self,
+        entry: &Entry<'t, '_>,
+        copy: &'t Directory,
+        replaces: bool,
+    ) -> Target<'t> {
+        Target {
+            copy,
+            name: if replaces {
+                Cow::Owned(self.temporary_name())
+            } else {
+                Cow::Borrowed(entry.new_name)
+            },
+            replaces: replaces.then_some(entry.new_name),
+        }
+    }
+
+    /// Gives a copy that is the same otherwise its owner, mode and time.
+    fn set_right(
+        &self,
+        entry: &Entry<'_, '_>,
+        copy: &Directory,
+        metadata: &Metadata,
+        there: &Metadata,
+    ) -> Result<Outcome, Fault> {
+        let name = entry.new_name;
+        let has = (there.uid, there.gid);
+        let owner = self
+            .user
+            .give(metadata, has, |uid, gid| copy.set_owner(name, uid, gid));
+        let owner = owner.at(Side::Copy, "set the owner of")?;
+        let mode = mode_for(metadata, owner);
+        if metadata.kind != FileKind::Symlink && (mode != there.mode || owner != has) {
+            copy.set_mode(name, mode)
+                .at(Side::Copy, "set the mode of")?;
+        }
+        if metadata.mtime != there.mtime {
+            copy.set_mtime(name, metadata.mtime)
+                .at(Side::Copy, "set the time of")?;
+        }
+        Ok(Outcome::Unchanged)
+    }
+
+    /// Tells what would be done about an entry; `same` is its copy if that is the same.
+    fn tell(&self, entry: &Entry<'_, '_>, metadata: &Metadata, same: Option<&Metadata>) -> Outcome {
+        let is_right = same.is_some_and(|same| {
+            let has = (same.uid, same.gid);
+            let owner = self.user.owner_to_give(metadata, has);
+            let is_mode_right =
+                metadata.kind == FileKind::Symlink || same.mode == mode_for(metadata, has);
+            owner.is_none() && is_mode_right && same.mtime == metadata.mtime
+        });
+        if is_right {
+            return Outcome::Unchanged;
+        }
+        self.errand.would_copy(entry.node, entry.name);
+        let is_content = metadata.kind == FileKind::File && same.is_none();
+        Outcome::Done {
+            bytes: if is_content { metadata.size } else { 0 },
+            is_told: false,
+        }
+    }
+
+    /// Makes anything but a regular file.
+    fn copy_other(
+        &self,
+        entry: &Entry<'_, '_>,
+        copy: &Directory,
+        metadata: &Metadata,
+        replaces: bool,
+    ) -> Result<Outcome, Fault> {
+        let target = self.target(entry, copy, replaces);
+        if metadata.kind == FileKind::Symlink {
+            let leads_to = entry
+                .source
+                .read_link(entry.name)
+                .at(Side::Source, "read")?;
+            copy.create_symlink(&target.name, &leads_to)
+        } else {
+            copy.create_node(&target.name, metadata.kind, metadata.device)
+        }
+        .at(Side::Copy, "create")?;
+        let finished = self
+            .dress_other(entry, &target, metadata)
+            .and_then(|()| target.finish());
+        finished.inspect_err(|_| target.abandon())?;
+        Ok(Outcome::Done {
+            bytes: 0,
+            is_told: true,
+        })
+    }
+
+    fn dress_other(
+        &self,
+        entry: &Entry<'_, '_>,
+        target: &Target<'_>,
+        metadata: &Metadata,
+    ) -> Result<(), Fault> {
+        let (copy, name) = (target.copy, &target.name);
+        let has = entry
+            .node
+            .facts
+            .owner_of_new(|| copy.metadata(name, Follow::Refuse))?;
+        let given = self
+            .user
+            .give(metadata, has, |uid, gid| copy.set_owner(name, uid, gid));
+        let owner = given.at(Side::Copy, "set the owner of")?;
+        if metadata.kind != FileKind::Symlink {
+            let mode = mode_for(metadata, owner);
+            copy.set_mode(name, mode)
+                .at(Side::Copy, "set the mode of")?;
+        }
+        copy.set_mtime(name, metadata.mtime)
+            .at(Side::Copy, "set the time of")
+    }
+}
+
+/// Returns the facts about a name; None if nothing has it.
+pub(super) fn look(directory: &Directory, name: &[u8]) -> io::Result<Option<Metadata>> {
+    match directory.metadata(name, Follow::Refuse) {
+        Ok(there) => Ok(Some(there)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns what stays in the way of something that is not a directory: an empty directory does not.
+fn clear(
+    copy: &Directory,
+    name: &[u8],
+    there: Option<Metadata>,
+) -> Result<Option<Metadata>, Fault> {
+    match there {
+        Some(there) if there.kind == FileKind::Directory => match copy.remove_directory(name) {
+            Ok(()) => Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {
+                let why = io::Error::other("a directory is in its place, and is not empty");
+                Err(why).at(Side::Copy, "replace")
+            }
+            Err(error) => Err(error).at(Side::Copy, "replace"),
+        },
+        other => Ok(other),
+    }
+}
+
+fn is_same(
+    entry: &Entry<'_, '_>,
+    copy: &Directory,
+    metadata: &Metadata,
+    there: &Metadata,
+) -> Result<bool, Fault> {
+    if metadata.kind != there.kind {
+        return Ok(false);
+    }
+    Ok(match metadata.kind {
+        FileKind::File => metadata.size == there.size && metadata.mtime == there.mtime,
+        FileKind::Symlink => have_same_target(entry, copy)?,
+        _ => metadata.device == there.device,
+    })
+}
+
+/// Returns true if the two symbolic links lead to the same place.
+pub(super) fn have_same_target(entry: &Entry<'_, '_>, copy: &Directory) -> Result<bool, Fault> {
+    let wanted = entry
+        .source
+        .read_link(entry.name)
+        .at(Side::Source, "read")?;
+    let found = copy.read_link(entry.new_name).at(Side::Copy, "read")?;
+    Ok(wanted == found)
+}

@@ -1,0 +1,159 @@
+//! Regular files: made with their final mode where that is safe, filled, dressed, closed.
+
+use std::fs::File;
+use std::io;
+
+use stook_sys::{
+    Directory, FileKind, Links, Metadata, Xattr, close_file, get_xattrs, write_all_at,
+};
+use stook_timers::scope;
+
+use super::content::{Content, with_buffer};
+use super::dress::{ACCESS_ACL, Has, remove_inherited};
+use super::entry::Target;
+use super::errand::{At, Fault, Side};
+use super::making::{Facts, Making};
+use super::round::{Entry, Outcome};
+
+/// Set-id and sticky bits: a file is not made with them.
+const SPECIAL_BITS: u32 = 0o7000;
+
+/// A file that is to be copied.
+pub(super) struct Original {
+    file: File,
+    attributes: Vec<Xattr>,
+    pub(super) metadata: Metadata,
+}
+
+impl Original {
+    pub(super) fn open(entry: &Entry<'_, '_>) -> Result<Self, Fault> {
+        let _scope = scope!("open");
+        let file = entry.source.open_file(entry.name, Links::Refuse);
+        let file = file.at(Side::Source, "open")?;
+        // Before the look at it: some file systems take it for a change.
+        let attributes = get_xattrs(&file).at(Side::Source, "read the attributes of")?;
+        let metadata = stook_sys::metadata(&file).at(Side::Source, "look at")?;
+        if metadata.kind != FileKind::File {
+            return Err(Fault::because("copy", "it changed while it was copied"));
+        }
+        Ok(Self {
+            file,
+            attributes,
+            metadata,
+        })
+    }
+}
+
+impl Making<'_, '_> {
+    /// Copies an open file; with `replaces`, something that is no directory has its name.
+    pub(super) fn copy_file(
+        &self,
+        entry: &Entry<'_, '_>,
+        copy: &Directory,
+        original: Original,
+        replaces: bool,
+    ) -> Result<Outcome, Fault> {
+        let facts = &entry.node.facts;
+        let Original {
+            file: source,
+            attributes,
+            metadata,
+        } = original;
+        let metadata = &metadata;
+        let content = Content {
+            file: &source,
+            metadata,
+            ways: &facts.ways,
+            went_on: &|bytes| {
+                self.errand.observer.advanced(0, bytes);
+                self.errand.is_stopped()
+            },
+        };
+        let mut target = self.target(entry, copy, replaces);
+        let (file, has, written) = with_buffer(|buffer| {
+            let is_read = facts.ways.are_read_first(metadata.size) && {
+                let _scope = scope!("read");
+                content.read_whole(buffer)? || {
+                    // Shorter or longer than it says: by a change, or because it is made up as it is read.
+                    content.require_unchanged()?;
+                    false
+                }
+            };
+            let (file, has) = self.create(facts, &mut target, metadata, attributes.is_empty())?;
+            let _scope = scope!("write");
+            let written = if is_read {
+                write_all_at(&file, buffer, 0)
+                    .at(Side::Copy, "write")
+                    .map(|()| (metadata.size, false))
+            } else {
+                content.copy(&file).map(|bytes| (bytes, true))
+            };
+            Ok((file, has, written))
+        })?;
+        let (bytes, is_told) = written.inspect_err(|_| target.abandon())?;
+        let dressed = {
+            let _scope = scope!("metadata");
+            self.user
+                .dress(&file, metadata, &attributes, has, &facts.ways)
+        };
+        close_file(file);
+        close_file(source);
+        target.finish().inspect_err(|_| target.abandon())?;
+        // The content is there, and stays.
+        dressed?;
+        Ok(Outcome::Done { bytes, is_told })
+    }
+
+    /// Creates a file, with its mode at once where nobody may read it who should not.
+    fn create(
+        &self,
+        facts: &Facts,
+        target: &mut Target<'_>,
+        metadata: &Metadata,
+        has_attributes_not: bool,
+    ) -> Result<(File, Has), Fault> {
+        let _scope = scope!("create");
+        let is_owned = || {
+            let owner = facts.born.owner();
+            owner.is_some_and(|owner| self.user.owner_to_give(metadata, owner).is_none())
+        };
+        let is_plain = metadata.mode & SPECIAL_BITS == 0 && has_attributes_not;
+        // In a directory that this run made there is nobody else yet.
+        let asked = if is_plain && (facts.is_made || is_owned()) {
+            metadata.mode
+        } else {
+            0o600
+        };
+        let file = self.create_new(target, asked).at(Side::Copy, "create")?;
+        if facts.lends_lists {
+            remove_inherited(&file, &[ACCESS_ACL])?;
+        }
+        let mut mode = facts.born.mode(asked);
+        if facts.born.owner().is_none() || mode.is_none() {
+            let made = stook_sys::metadata(&file).at(Side::Copy, "look at")?;
+            facts.born.learn(asked, &made);
+            mode = Some(made.mode);
+        }
+        let has = Has {
+            owner: facts.born.owner().unwrap_or_default(),
+            mode: mode.filter(|_| !facts.lends_lists),
+            mtime: None,
+        };
+        Ok((file, has))
+    }
+
+    /// A temporary name that another run left is passed over.
+    fn create_new(&self, target: &mut Target<'_>, mode: u32) -> io::Result<File> {
+        loop {
+            match target.copy.create_file(&target.name, mode) {
+                Err(error)
+                    if error.kind() == io::ErrorKind::AlreadyExists
+                        && target.replaces.is_some() =>
+                {
+                    target.name = self.temporary_name().into();
+                }
+                other => return other,
+            }
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Files with several names: the first name that is met gets the content, the others are links to it.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::{Mutex, PoisonError};
+
+use stook_sys::FileId;
+
+use super::round::Later;
+
+/// Files with several names, by what tells them from all others: file system and inode.
+#[derive(Debug, Default)]
+pub(super) struct Links<'h>(Mutex<HashMap<FileId, State<'h>>>);
+
+#[derive(Debug)]
+enum State<'h> {
+    /// A worker copies it; these names wait for it.
+    Copying(Vec<Later<'h>>),
+    Copied {
+        first: First,
+        /// Names that have not come by yet.
+        left: u32,
+    },
+}
+
+/// Where the first copy is, below the root of the copy.
+#[derive(Debug, Clone)]
+pub(super) struct First {
+    pub(super) directory: Box<[u8]>,
+    pub(super) name: Box<[u8]>,
+}
+
+/// What to do with a name.
+#[derive(Debug)]
+pub(super) enum Met {
+    /// Copy it, and tell.
+    First,
+    /// Nothing: it comes again.
+    Waits,
+    /// Link it to this.
+    Copied(First),
+}
+
+impl<'h> Links<'h> {
+    /// Asks about one of the names of a file; `later` is called if it must wait.
+    pub(super) fn meet(&self, id: FileId, later: impl FnOnce() -> Later<'h>) -> Met {
+        let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match files.entry(id) {
+            Entry::Vacant(vacant) => {
+                vacant.insert(State::Copying(Vec::new()));
+                Met::First
+            }
+            Entry::Occupied(mut occupied) => match occupied.get_mut() {
+                State::Copying(waiting) => {
+                    waiting.push(later());
+                    Met::Waits
+                }
+                State::Copied { first, left } => {
+                    *left = left.saturating_sub(1);
+                    let first = first.clone();
+                    if *left == 0 {
+                        occupied.remove();
+                    }
+                    Met::Copied(first)
+                }
+            },
+        }
+    }
+
+    /// The first of so many names is copied; returns the names that waited for it.
+    pub(super) fn copied(&self, id: FileId, first: First, names: u32) -> Vec<Later<'h>> {
+        let left = names.saturating_sub(1);
+        let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Self::waiting(files.insert(id, State::Copied { first, left }))
+    }
+
+    /// The first name could not be copied; returns the names that waited for it.
+    pub(super) fn failed(&self, id: FileId) -> Vec<Later<'h>> {
+        let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Self::waiting(files.remove(&id))
+    }
+
+    fn waiting(state: Option<State<'h>>) -> Vec<Later<'h>> {
+        match state {
+            Some(State::Copying(waiting)) => waiting,
+            _ => Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! Where a copy comes from and goes to, and what is refused before anything is written.
+
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use stook_sys::{Context, Directory, FileId, FileKind, Links, Metadata, SysError};
+
+use super::CopyOptions;
+use super::errand::Roots;
+use super::node::Pair;
+use crate::remove::Tree;
+
+/// The two places of a copy, open.
+pub(super) struct Places {
+    /// The two trees, or the two directories that hold the single file and its copy.
+    pub(super) pair: Pair,
+    /// Of a single file.
+    pub(super) single: Option<Single>,
+    /// True if the copy's root is made by this run.
+    pub(super) is_made: bool,
+    pub(super) roots: Roots,
+}
+
+pub(super) struct Single {
+    pub(super) name: Vec<u8>,
+    pub(super) new_name: Vec<u8>,
+    pub(super) kind: FileKind,
+}
+
+/// What to do about the copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    /// It must not be there.
+    New,
+    /// It may be there.
+    Any,
+    /// It is not made.
+    AsItIs,
+    /// It must be there, and is only read.
+    There,
+}
+
+const IS_THERE: &str = "it is there already; --update copies what differs";
+const IS_THE_TREE: &str = "it is the tree itself";
+const IS_BELOW: &str = "it is in the tree that is copied";
+const IS_ABOVE: &str = "it holds the tree that is copied";
+
+impl Places {
+    /// Opens both, and makes the copy's root, for its maker alone.
+    ///
+    /// # Errors
+    /// See [`copy`](super::copy).
+    pub(super) fn to_copy(
+        tree: &Path,
+        dest: &Path,
+        options: &CopyOptions,
+    ) -> Result<Self, SysError> {
+        let wanted = match (options.is_dry_run, options.is_update) {
+            (false, false) => Wanted::New,
+            (false, true) => Wanted::Any,
+            (true, _) => Wanted::AsItIs,
+        };
+        if options.is_dry_run && !options.is_update && is_there(dest)? {
+            return refuse(dest, IS_THERE);
+        }
+        Self::open(tree, dest, wanted)
+    }
+
+    /// Opens both to compare them.
+    ///
+    /// # Errors
+    /// If one of them is not there.
+    pub(super) fn to_compare(tree: &Path, dest: &Path) -> Result<Self, SysError> {
+        Self::open(tree, dest, Wanted::There)
+    }
+
+    /// Returns what tells the root of the copy, which is not copied itself, from all others.
+    pub(super) fn leave_out(&self) -> io::Result<Option<FileId>> {
+        let root = self.pair.copy.as_ref().filter(|_| self.single.is_none());
+        root.map(|root| Ok(root.own_metadata()?.identity()))
+            .transpose()
+    }
+
+    fn open(tree: &Path, dest: &Path, wanted: Wanted) -> Result<Self, SysError> {
+        let metadata = stook_sys::exists(tree)?;
+        let metadata = metadata.ok_or_else(|| io::Error::other("no such file or directory"));
+        let metadata = metadata.context("copy", tree)?;
+        if metadata.kind == FileKind::Directory {
+            Self::of_trees(tree, dest, wanted)
+        } else {
+            Self::of_single(tree, &metadata, dest, wanted)
+        }
+    }
+
+    fn of_trees(tree: &Path, dest: &Path, wanted: Wanted) -> Result<Self, SysError> {
+        let source = Directory::open(tree)?;
+        let (copy, is_made) = match Directory::open(dest) {
+            Ok(copy) => {
+                refuse_nesting(&source, tree, &copy, dest)?;
+                if wanted == Wanted::New {
+                    return refuse(dest, IS_THERE);
+                }
+                (Some(copy), false)
+            }
+            Err(error) if error.is_not_found() && wanted != Wanted::There => {
+                (make_root(&source, dest, wanted)?, true)
+            }
+            Err(error) if stook_sys::is_no_directory(&error.source) => {
+                return refuse(dest, "it is there, and is no directory");
+            }
+            Err(error) => return Err(error),
+        };
+        if let Some(copy) = &copy
+            && wanted != Wanted::There
+            && !copy.lock()
+        {
+            return refuse(dest, "another process copies there");
+        }
+        Ok(Self {
+            pair: Pair { source, copy },
+            single: None,
+            is_made,
+            roots: Roots {
+                source: without_slashes(tree),
+                copy: without_slashes(dest),
+            },
+        })
+    }
+
+    fn of_single(
+        file: &Path,
+        metadata: &Metadata,
+        dest: &Path,
+        wanted: Wanted,
+    ) -> Result<Self, SysError> {
+        // A link that the user named is followed to its end; there nothing is.
+        let from = Tree::at(&stook_sys::absolute(file)?).context("copy", file)?;
+        let to = Tree::at(dest).context("copy to", dest)?;
+        let (source, copy) = (Directory::open(&from.holder)?, Directory::open(&to.holder)?);
+        match copy.metadata(&to.name, Links::Refuse) {
+            Ok(there) if there.is_same_file(metadata) => return refuse(dest, IS_THE_TREE),
+            Ok(_) if wanted == Wanted::New => return refuse(dest, IS_THERE),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound && wanted != Wanted::There => {}
+            Err(error) => return Err(error).context("look at", dest),
+        }
+        Ok(Self {
+            pair: Pair {
+                source,
+                copy: Some(copy),
+            },
+            single: Some(Single {
+                name: from.name,
+                new_name: to.name,
+                kind: metadata.kind,
+            }),
+            is_made: false,
+            roots: Roots {
+                source: from.prefix,
+                copy: to.prefix,
+            },
+        })
+    }
+}
+
+fn refuse<T>(path: &Path, why: &'static str) -> Result<T, SysError> {
+    Err(io::Error::other(why)).context("copy to", path)
+}
+
+fn is_there(path: &Path) -> Result<bool, SysError> {
+    Ok(stook_sys::exists(path)?.is_some())
+}
+
+/// Makes the root of the copy, unless nothing is to be written.
+fn make_root(
+    source: &Directory,
+    dest: &Path,
+    wanted: Wanted,
+) -> Result<Option<Directory>, SysError> {
+    let to = Tree::at(dest).context("copy to", dest)?;
+    let holder = Directory::open(&to.holder)?;
+    refuse_below(source, &holder, dest)?;
+    if wanted == Wanted::AsItIs {
+        return Ok(None);
+    }
+    match holder.create_directory(&to.name, 0o700) {
+        // A link that leads nowhere.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            return refuse(dest, "something else is there");
+        }
+        other => other.context("create", dest)?,
+    }
+    let root = holder.open_beneath(&to.name).context("open", dest)?;
+    Ok(Some(root))
+}
+
+fn refuse_below(source: &Directory, holder: &Directory, dest: &Path) -> Result<(), SysError> {
+    let own = source.own_metadata().context("look at", dest)?.identity();
+    let upwards = holder
+        .identities_upwards()
+        .context("look at what is above", dest)?;
+    if upwards.contains(&own) {
+        return refuse(dest, IS_BELOW);
+    }
+    Ok(())
+}
+
+fn refuse_nesting(
+    source: &Directory,
+    tree: &Path,
+    copy: &Directory,
+    dest: &Path,
+) -> Result<(), SysError> {
+    let upwards = source
+        .identities_upwards()
+        .context("look at what is above", tree)?;
+    let own = copy.own_metadata().context("look at", dest)?.identity();
+    if upwards.first() == Some(&own) {
+        return refuse(dest, IS_THE_TREE);
+    }
+    if upwards.contains(&own) {
+        return refuse(dest, IS_ABOVE);
+    }
+    refuse_below(source, copy, dest)
+}
+
+fn without_slashes(path: &Path) -> Vec<u8> {
+    let bytes = path.as_os_str().as_bytes();
+    let end = bytes.iter().rposition(|&byte| byte != b'/');
+    match end {
+        Some(end) => bytes[..=end].to_vec(),
+        None => bytes[..1.min(bytes.len())].to_vec(),
+    }
+}

@@ -1,0 +1,186 @@
+//! Comparing a tree with its copy, byte by byte.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+use stook_pool::advance;
+use stook_sys::{
+    Context, Directory, FileKind, Links as Follow, Metadata, SysError, append_some_at, drop_cached,
+};
+use stook_timers::scope;
+
+use super::content::with_buffer;
+use super::entry::{have_same_target, look};
+use super::errand::{At, Errand, Fault, Side};
+use super::making::Facts;
+use super::node::Node;
+use super::places::Places;
+use super::round::{Entrance, Entry, Later, Outcome, Round, Work};
+use super::{CopyObserver, CopyOptions};
+use crate::held::Holder;
+
+/// What was compared.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Verified {
+    /// Entries of all kinds that are the same.
+    pub entries: u64,
+    /// Bytes of the files among them.
+    pub bytes: u64,
+}
+
+/// What is read of each side at a time.
+const PIECE: usize = 256 << 10;
+
+const VERIFY: &str = "verify";
+
+/// Compares `dest` with the `tree` that it is a copy of: the kind of every entry, the content of every file, the target
+/// of every link. What differs is told to the observer as a failure of the operation "verify".
+///
+/// What of the copy is on the disk is read from there, not from memory.
+///
+/// # Errors
+/// If one of them is not there, or what was written cannot be brought to the disk.
+///
+/// # Cost
+/// Both sides are read as a whole.
+pub fn verify(
+    tree: &Path,
+    dest: &Path,
+    options: &CopyOptions,
+    observer: &dyn CopyObserver,
+) -> Result<Verified, SysError> {
+    let _scope = scope!("verify");
+    let places = Places::to_compare(tree, dest)?;
+    if let Some(copy) = &places.pair.copy {
+        copy.sync_file_system().context("sync", dest)?;
+    }
+    let metadata = places.pair.source.own_metadata().context("look at", tree)?;
+    let leave_out = places.leave_out().context("look at", dest)?;
+    let errand = Errand::new(options, observer, places.roots);
+    let holder = Holder::new();
+    let round = Round {
+        name: VERIFY,
+        errand: &errand,
+        work: &Comparing,
+        holder: &holder,
+        leave_out,
+    };
+    let facts = Facts::of_seen(metadata);
+    match &places.single {
+        None => round.over_trees(places.pair, facts),
+        Some(single) => round.over_single(places.pair, facts, single),
+    }
+    let done = errand.copied();
+    Ok(Verified {
+        entries: done.entries + done.unchanged,
+        bytes: done.bytes,
+    })
+}
+
+struct Comparing;
+
+impl<'h> Work<'h> for Comparing {
+    fn enter(
+        &self,
+        entrance: &Entrance<'_, 'h>,
+        _source: &Directory,
+        metadata: Metadata,
+    ) -> Result<(Option<Directory>, Facts), Fault> {
+        let copy = match entrance.copy {
+            Some(above) => above.open_beneath(entrance.name).at(Side::Copy, VERIFY)?,
+            None => return Err(different("it is not there")),
+        };
+        Ok((Some(copy), Facts::of_seen(metadata)))
+    }
+
+    fn entry(&self, entry: &Entry<'_, 'h>, later: &mut Vec<Later<'h>>) -> Result<Outcome, Fault> {
+        let metadata = entry.source.metadata(entry.name, Follow::Refuse);
+        let metadata = metadata.at(Side::Source, "look at")?;
+        match metadata.kind {
+            FileKind::Directory => return Ok(Outcome::Directory),
+            FileKind::Socket => return Ok(Outcome::Unchanged),
+            _ => {}
+        }
+        if entry.waits(&metadata, later) {
+            return Ok(Outcome::Later);
+        }
+        let copy = entry.copy.ok_or_else(|| different("it is not there"))?;
+        let there = look(copy, entry.new_name).at(Side::Copy, "look at")?;
+        let there = there.ok_or_else(|| different("it is not there"))?;
+        if there.kind != metadata.kind || there.device != metadata.device {
+            return Err(different("it is something else"));
+        }
+        match metadata.kind {
+            FileKind::File => {
+                let bytes = compare(entry, copy, &metadata)?;
+                Ok(Outcome::Done {
+                    bytes,
+                    is_told: false,
+                })
+            }
+            FileKind::Symlink if !have_same_target(entry, copy)? => {
+                Err(different("it leads to another place"))
+            }
+            _ => Ok(Outcome::Unchanged),
+        }
+    }
+
+    fn leave(&self, _node: &Node<'h>, _copy: Option<Directory>) -> Result<(), Fault> {
+        Ok(())
+    }
+}
+
+fn different(why: impl Into<String>) -> Fault {
+    Fault::new(Side::Copy, VERIFY, io::Error::other(why.into()))
+}
+
+/// Compares the content of two files; returns their length.
+fn compare(entry: &Entry<'_, '_>, copy: &Directory, metadata: &Metadata) -> Result<u64, Fault> {
+    let source = entry.source.open_file(entry.name, Follow::Refuse);
+    let source = source.at(Side::Source, "open")?;
+    let copied = copy.open_file(entry.new_name, Follow::Refuse);
+    let copied = copied.at(Side::Copy, "open")?;
+    drop_cached(&copied, 0, metadata.size);
+    with_buffer(|buffer| {
+        let mut position = 0;
+        loop {
+            let (wanted, found) = read_both(&source, &copied, buffer, position)?;
+            let is_same = buffer[..wanted] == buffer[wanted..wanted + found];
+            if !is_same {
+                let pairs = buffer[..wanted].iter().zip(&buffer[wanted..]);
+                let same = pairs.take_while(|(wanted, found)| wanted == found).count();
+                return Err(difference(position, same.min(found), wanted, found));
+            }
+            position += wanted as u64;
+            advance(1);
+            if wanted < PIECE {
+                return Ok(position);
+            }
+        }
+    })
+}
+
+/// Reads a piece of both files into the buffer, one behind the other.
+fn read_both(
+    source: &File,
+    copied: &File,
+    buffer: &mut Vec<u8>,
+    position: u64,
+) -> Result<(usize, usize), Fault> {
+    buffer.clear();
+    let mut read =
+        |file, side| append_some_at(file, buffer, PIECE, PIECE, position).at(side, "read");
+    Ok((read(source, Side::Source)?, read(copied, Side::Copy)?))
+}
+
+fn difference(position: u64, same: usize, wanted: usize, found: usize) -> Fault {
+    let place = position + same as u64;
+    different(if same == found && found < wanted {
+        format!("it ends at byte {place}")
+    } else if same == wanted && wanted < found {
+        format!("it goes on after byte {place}, where the original ends")
+    } else {
+        format!("it differs at byte {place}")
+    })
+}

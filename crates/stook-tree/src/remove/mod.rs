@@ -1,0 +1,118 @@
+//! Removing trees: every name once, nothing looked at, nothing followed.
+//!
+//! ```text
+//!   task: a directory ──> open below its parent ──> all its names (getdents64) ──┬─> unlink each
+//!                                                                                └─> one task for each directory
+//!   last to leave a directory: close, rmdir, and on to the one above
+//! ```
+//! A directory is worked on by one worker: the kernel lets nobody else into it anyway. It is read as a whole
+//! before anything in it goes, because some file systems lose their place otherwise. The youngest
+//! task is taken first, so that few directories are begun and not ended.
+
+mod empty;
+mod leave;
+mod node;
+mod refuse;
+
+use std::sync::atomic::AtomicU64;
+
+use stook_pool::{Crew, Jobs};
+use stook_timers::scope;
+
+pub use refuse::{Guard, Tree};
+
+use crate::held::Holder;
+use crate::{Filter, TreeError};
+use empty::{Remover, Task};
+
+/// How to remove.
+#[derive(Debug, Clone)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is one independent switch of the command line"
+)]
+pub struct RemoveOptions {
+    /// How many directories are emptied together.
+    pub jobs: Jobs,
+    /// What to remove: patterns match the path below the tree. A directory goes when it is selected and all in it went.
+    pub filter: Filter,
+    /// Leave what is mounted below the tree, and say so.
+    pub one_file_system: bool,
+    /// Empty the trees only.
+    pub keep_root: bool,
+    /// Give directories the permissions that it takes to empty them.
+    pub force_chmod: bool,
+    /// Only tell what would be removed.
+    pub is_dry_run: bool,
+}
+
+impl Default for RemoveOptions {
+    fn default() -> Self {
+        Self {
+            jobs: Jobs::Adaptive,
+            filter: Filter::default(),
+            one_file_system: true,
+            keep_root: false,
+            force_chmod: false,
+            is_dry_run: false,
+        }
+    }
+}
+
+/// What was removed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Removed {
+    /// Entries of all kinds.
+    pub entries: u64,
+    /// The directories among them.
+    pub directories: u64,
+}
+
+/// Receives what a removal tells, on several threads at once.
+pub trait RemoveObserver: Sync {
+    /// Some entries are gone.
+    fn removed(&self, _entries: u64) {}
+    /// In a dry run: this would be removed.
+    fn would_remove(&self, _path: &[u8]) {}
+    /// This stays, and why; the rest goes on.
+    fn failed(&self, error: TreeError);
+    /// A tree that is not there.
+    fn missing(&self, _path: &[u8]) {}
+    /// Returns true if the removal should end early.
+    fn is_stopped(&self) -> bool {
+        false
+    }
+}
+
+/// Removes trees.
+///
+/// # Cost
+/// For each directory: openat2, getdents64 until empty, one unlinkat for each name, close, and its own
+/// unlinkat. For each tree one open more. Memory for the names of one directory for each
+/// worker, at most a million at a time, and for the names of directories that wait.
+pub fn remove<O: RemoveObserver>(trees: &[Tree], options: &RemoveOptions, observer: &O) -> Removed {
+    let _scope = scope!("remove");
+    let remover = Remover {
+        options,
+        observer,
+        has_patterns: !options.filter.is_empty(),
+        entries: AtomicU64::new(0),
+        directories: AtomicU64::new(0),
+    };
+    let holder = Holder::new();
+    let crew = Crew::new("remove", options.jobs).at_most(holder.most_workers(2));
+    let last_first = trees.iter().rev().map(Task::Tree);
+    crew.recursive(last_first, |task, tasks| match task {
+        Task::Tree(_) if observer.is_stopped() => {}
+        Task::Tree(tree) => remover.begin(tree, tasks),
+        Task::Directory(waiting) if observer.is_stopped() => {
+            waiting.parent.keep();
+            remover.leave(waiting.parent, tasks);
+        }
+        Task::Directory(waiting) => remover.run(waiting, &holder, tasks),
+    });
+    Removed {
+        entries: remover.entries.into_inner(),
+        directories: remover.directories.into_inner(),
+    }
+}

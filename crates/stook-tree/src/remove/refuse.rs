@@ -1,0 +1,135 @@
+//! What is never removed, whoever asks: mistakes that nobody can take back.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use stook_sys::{Context, Directory, FileId, Links, SysError};
+
+/// A tree that may be removed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tree {
+    /// The directory that holds it.
+    pub(crate) holder: PathBuf,
+    /// Its name in there.
+    pub(crate) name: Vec<u8>,
+    /// What the user wrote in front of the name.
+    pub(crate) prefix: Vec<u8>,
+}
+
+/// Tells trees that may be removed from those that may not.
+#[derive(Debug)]
+pub struct Guard {
+    /// The root, None if it may be removed.
+    root: Option<FileId>,
+    /// The working directory and all above it.
+    working: Vec<FileId>,
+    refuses_mounts: bool,
+}
+
+impl Guard {
+    /// Returns a guard of the root, if wanted, the working directory and all above it, and mount points, if wanted.
+    ///
+    /// # Errors
+    /// If these directories cannot be looked at.
+    pub fn new(preserve_root: bool, refuses_mounts: bool) -> Result<Self, SysError> {
+        let handle = |path: &str| Directory::open_handle(Path::new(path));
+        let working = handle(".")?.identities_upwards();
+        let root = handle("/")?.own_metadata().context("look at", "/")?;
+        Ok(Self {
+            root: preserve_root.then(|| root.identity()),
+            working: working.context("look at what is above", ".")?,
+            refuses_mounts,
+        })
+    }
+
+    /// Returns the tree at a path.
+    ///
+    /// # Errors
+    /// The operation "remove" with the path: it is protected, or what leads to it cannot be looked at. A tree
+    /// that is not there is no error.
+    pub fn admit(&self, path: &Path) -> Result<Tree, SysError> {
+        let tree = Tree::at(path).context("remove", path)?;
+        let holder = match Directory::open_handle(&tree.holder) {
+            Err(error) if error.is_not_found() => return Ok(tree),
+            other => other?,
+        };
+        let metadata = match holder.metadata(&tree.name, Links::Refuse) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(tree),
+            other => other.context("look at", path)?,
+        };
+        let refused = |why| Err(io::Error::other(why)).context("remove", path);
+        if self.root == Some(metadata.identity()) {
+            return refused("it is the root; --no-preserve-root removes it all the same");
+        }
+        if self.root.is_some() && self.working.contains(&metadata.identity()) {
+            return refused("it is the working directory, or above it");
+        }
+        let is_mount =
+            self.refuses_mounts && holder.is_mount_root(&tree.name).context("look at", path)?;
+        if is_mount {
+            return refused("something is mounted there; --keep-root empties it");
+        }
+        Ok(tree)
+    }
+}
+
+impl Tree {
+    pub(crate) fn at(path: &Path) -> io::Result<Self> {
+        let refused = |why| Err(io::Error::other(why));
+        let bytes = path.as_os_str().as_bytes();
+        let end = bytes.iter().rposition(|&byte| byte != b'/');
+        let Some(end) = end else {
+            // An empty path, or the root, whose name in itself is `.`.
+            return match bytes {
+                [] => refused("it has no name"),
+                _ => Ok(Self::from_parts(b"/", b".")),
+            };
+        };
+        let start = bytes[..end].iter().rposition(|&byte| byte == b'/');
+        let (prefix, name) = bytes[..=end].split_at(start.map_or(0, |slash| slash + 1));
+        if name == b"." || name == b".." {
+            return refused("its name is `.` or `..`");
+        }
+        Ok(Self::from_parts(prefix, name))
+    }
+
+    fn from_parts(prefix: &[u8], name: &[u8]) -> Self {
+        let holder = if prefix.is_empty() { b"." } else { prefix };
+        Self {
+            holder: PathBuf::from(OsStr::from_bytes(holder)),
+            name: name.to_vec(),
+            prefix: prefix.to_vec(),
+        }
+    }
+
+    /// Returns its path as the user wrote it.
+    pub(super) fn path(&self) -> Vec<u8> {
+        [self.prefix.as_slice(), &self.name].concat()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_a_name_in_a_directory() {
+        let parts = |path: &str| {
+            let tree = Tree::at(Path::new(path)).unwrap();
+            (
+                tree.holder.to_str().unwrap().to_owned(),
+                String::from_utf8(tree.path()).unwrap(),
+            )
+        };
+        assert_eq!(parts("a"), (".".into(), "a".into()));
+        assert_eq!(parts("a/b//"), ("a/".into(), "a/b".into()));
+        assert_eq!(parts("/a"), ("/".into(), "/a".into()));
+        assert_eq!(parts("../a"), ("../".into(), "../a".into()));
+        assert_eq!(parts("//"), ("/".into(), "/.".into()));
+        for refused in ["", ".", "..", "a/.", "a/../..", "./"] {
+            assert!(Tree::at(Path::new(refused)).is_err(), "{refused}");
+        }
+    }
+}

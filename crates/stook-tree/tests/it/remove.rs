@@ -1,0 +1,652 @@
+//! Removing trees: what goes, what stays, and what is said of it.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use stook_pool::Jobs;
+use stook_testkit::{
+    Compare, Snapshot, TempDir, TempTree, Tree, dir, fifo, file, without_privileges,
+};
+use stook_tree::{
+    Filter, Guard, Pattern, RemoveObserver, RemoveOptions, Removed, TreeError, remove,
+};
+
+/// Writes down what it is told.
+#[derive(Default)]
+struct Told {
+    failures: Mutex<Vec<(PathBuf, String)>>,
+    would_remove: Mutex<Vec<PathBuf>>,
+    missing: AtomicUsize,
+    removed: AtomicU64,
+    /// Entries after which the removal is to stop.
+    stop_after: Option<u64>,
+}
+
+impl RemoveObserver for Told {
+    fn removed(&self, entries: u64) {
+        self.removed.fetch_add(entries, Ordering::Relaxed);
+    }
+
+    fn would_remove(&self, path: &[u8]) {
+        self.would_remove.lock().unwrap().push(path_of(path));
+    }
+
+    fn failed(&self, error: TreeError) {
+        let told = (path_of(&error.path), stook_sys::cause(&error.source));
+        self.failures.lock().unwrap().push(told);
+    }
+
+    fn missing(&self, _path: &[u8]) {
+        self.missing.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop_after
+            .is_some_and(|most| self.removed.load(Ordering::Relaxed) >= most)
+    }
+}
+
+impl Told {
+    fn failures(self) -> Vec<(PathBuf, String)> {
+        let mut failures = self.failures.into_inner().unwrap();
+        failures.sort();
+        failures
+    }
+}
+
+fn path_of(bytes: &[u8]) -> PathBuf {
+    PathBuf::from(std::ffi::OsStr::from_bytes(bytes))
+}
+
+fn options() -> RemoveOptions {
+    RemoveOptions {
+        jobs: Jobs::Fixed(3),
+        ..RemoveOptions::default()
+    }
+}
+
+fn run(path: &Path, options: &RemoveOptions, told: &Told) -> Removed {
+    let guard = Guard::new(true, true).unwrap();
+    remove(&[guard.admit(path).unwrap()], options, told)
+}
+
+/// Removes without a failure.
+fn removed(path: &Path, options: &RemoveOptions) -> Removed {
+    let told = Told::default();
+    let removed = run(path, options, &told);
+    assert_eq!(removed.entries, told.removed.load(Ordering::Relaxed));
+    assert_eq!(told.failures(), []);
+    removed
+}
+
+fn patterns(texts: &[&str]) -> Vec<Pattern> {
+    texts
+        .iter()
+        .map(|text| Pattern::new(text.as_bytes()))
+        .collect()
+}
+
+/// Entries below a directory, and directories among them.
+fn counts(root: &Path) -> (u64, u64) {
+    let snapshot = Snapshot::take(root).unwrap();
+    let directories = snapshot
+        .entries()
+        .filter(|(_, facts)| facts.kind == stook_testkit::Kind::Directory)
+        .count();
+    (snapshot.len() as u64, directories as u64)
+}
+
+#[test]
+fn everything_goes_and_is_counted_whatever_the_number_of_workers() {
+    for jobs in [1, 2, 7, 64] {
+        let place = TempDir::new().unwrap();
+        let tree = place.path().join("tree");
+        fs::create_dir(&tree).unwrap();
+        Tree::torture().write(&tree).unwrap();
+        let (entries, directories) = counts(&tree);
+        let options = RemoveOptions {
+            jobs: Jobs::Fixed(jobs),
+            ..options()
+        };
+        let expected = Removed {
+            entries: entries + 1,
+            directories: directories + 1,
+        };
+        assert_eq!(removed(&tree, &options), expected, "{jobs} jobs");
+        assert!(!tree.exists());
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
+    }
+}
+
+#[test]
+fn links_go_and_what_they_lead_to_stays() {
+    let outside = TempTree::new(&Tree::basic()).unwrap();
+    let before = Snapshot::take(outside.path()).unwrap();
+    let place = TempDir::new().unwrap();
+    let tree = place.path().join("tree");
+    fs::create_dir(&tree).unwrap();
+    symlink(outside.path(), tree.join("to-outside")).unwrap();
+    symlink(outside.path().join("none"), tree.join("dangling")).unwrap();
+    removed(&tree, &options());
+    let link = place.path().join("link");
+    symlink(outside.path(), &link).unwrap();
+    let expected = Removed {
+        entries: 1,
+        directories: 0,
+    };
+    assert_eq!(removed(&link, &options()), expected);
+    assert!(fs::symlink_metadata(&link).is_err());
+    let after = Snapshot::take(outside.path()).unwrap();
+    assert_eq!(
+        before.difference(&after, &Compare::everything()),
+        [""; 0],
+        "outside is as it was"
+    );
+}
+
+#[test]
+fn trees_may_be_files_and_may_be_missing() {
+    let place = TempDir::new().unwrap();
+    let path = |name: &str| place.path().join(name);
+    fs::write(path("file"), "x").unwrap();
+    fs::create_dir(path("directory")).unwrap();
+    let guard = Guard::new(true, true).unwrap();
+    let names = ["file", "missing", "directory", "missing/below"];
+    let trees = names.map(|name| guard.admit(&path(name)).unwrap());
+    let told = Told::default();
+    let expected = Removed {
+        entries: 2,
+        directories: 1,
+    };
+    assert_eq!(remove(&trees, &options(), &told), expected);
+    assert_eq!(told.missing.load(Ordering::Relaxed), 2);
+    assert_eq!(told.failures(), []);
+    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_tree_deeper_than_directories_may_be_open_and_paths_be_long() {
+    let place = TempDir::new().unwrap();
+    let tree = place.path().join("tree");
+    fs::create_dir(&tree).unwrap();
+    let mut levels = Tree::new();
+    let mut path = Vec::new();
+    for _ in 0..3000 {
+        levels.insert([&path, &b"file"[..]].concat(), fifo());
+        levels.insert([&path, &b"side/"[..]].concat(), dir());
+        path.extend_from_slice(b"one-level-down/");
+    }
+    levels.write(&tree).unwrap();
+    let expected = Removed {
+        entries: 1 + 2999 + 2 * 3000,
+        directories: 1 + 2999 + 3000,
+    };
+    assert_eq!(removed(&tree, &options()), expected);
+    assert!(!tree.exists());
+}
+
+#[test]
+fn a_dry_run_tells_all_and_removes_nothing() {
+    let place = TempDir::new().unwrap();
+    let tree = place.path().join("tree");
+    fs::create_dir(&tree).unwrap();
+    Tree::torture().write(&tree).unwrap();
+    let before = Snapshot::take(&tree).unwrap();
+    let options = RemoveOptions {
+        is_dry_run: true,
+        ..options()
+    };
+    let told = Told::default();
+    let would = run(&tree, &options, &told);
+    assert_eq!(would.entries, before.len() as u64 + 1);
+    let named: BTreeSet<PathBuf> = told
+        .would_remove
+        .into_inner()
+        .unwrap()
+        .into_iter()
+        .collect();
+    let mut expected: BTreeSet<PathBuf> = before
+        .entries()
+        .map(|(path, _)| tree.join(path_of(path)))
+        .collect();
+    expected.insert(tree.clone());
+    assert_eq!(named, expected);
+    let after = Snapshot::take(&tree).unwrap();
+    assert_eq!(before.difference(&after, &Compare::everything()), [""; 0]);
+}
+
+#[test]
+fn patterns_choose_and_a_directory_with_something_in_it_stays() {
+    let place = TempDir::new().unwrap();
+    let tree = place.path().join("tree");
+    let names = ["a/x.o", "a/x.c", "b/y.o", "b/deep/z.o", "c/", "keep/w.o"];
+    let write = || {
+        let mut all = Tree::new();
+        for name in names {
+            all.insert(
+                name,
+                if name.ends_with('/') {
+                    dir()
+                } else {
+                    file(b"1")
+                },
+            );
+        }
+        fs::create_dir(&tree).unwrap();
+        all.write(&tree).unwrap();
+    };
+    let left = || {
+        let mut left: Vec<String> = Snapshot::take(&tree)
+            .unwrap()
+            .entries()
+            .map(|(path, _)| String::from_utf8_lossy(path).into_owned())
+            .collect();
+        left.sort();
+        left
+    };
+    let filtered = |include: &[&str], exclude: &[&str]| RemoveOptions {
+        filter: Filter {
+            include: patterns(include),
+            exclude: patterns(exclude),
+        },
+        ..options()
+    };
+    write();
+    assert_eq!(removed(&tree, &filtered(&["*.o"], &["keep/*"])).entries, 3);
+    assert_eq!(
+        left(),
+        ["a", "a/x.c", "b", "b/deep", "c", "keep", "keep/w.o"]
+    );
+    removed(&tree, &filtered(&[], &["keep/*"]));
+    assert_eq!(left(), ["keep", "keep/w.o"]);
+    removed(&tree, &options());
+    assert!(!tree.exists());
+}
+
+#[test]
+fn patterns_match_a_tree_that_is_no_directory_by_its_name() {
+    let place = TempDir::new().unwrap();
+    let path = |name: &str| place.path().join(name);
+    for name in ["a.keep", "a.o"] {
+        fs::write(path(name), "x").unwrap();
+    }
+    let filtered = RemoveOptions {
+        filter: Filter {
+            include: Vec::new(),
+            exclude: patterns(&["*.keep"]),
+        },
+        ..options()
+    };
+    assert_eq!(removed(&path("a.keep"), &filtered).entries, 0);
+    assert_eq!(removed(&path("a.o"), &filtered).entries, 1);
+    let kept = RemoveOptions {
+        keep_root: true,
+        ..options()
+    };
+    let told = Told::default();
+    run(&path("a.keep"), &kept, &told);
+    assert_eq!(told.failures().len(), 1);
+    assert!(path("a.keep").exists());
+}
+
+#[test]
+fn directories_above_need_not_be_readable() {
+    let place = TempDir::new().unwrap();
+    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let outcome = without_privileges(|| {
+        let home = place.path().join("home");
+        fs::create_dir_all(home.join("tree/d")).unwrap();
+        fs::set_permissions(&home, fs::Permissions::from_mode(0o311)).unwrap();
+        removed(&home.join("tree"), &options());
+        fs::set_permissions(&home, fs::Permissions::from_mode(0o755)).unwrap();
+        assert_eq!(fs::read_dir(&home).unwrap().count(), 0);
+    });
+    if let Err(error) = outcome {
+        println!("skipped: the user cannot be changed here: {error}");
+    }
+}
+
+#[test]
+fn the_root_may_be_kept() {
+    let tree = TempTree::new(&Tree::basic()).unwrap();
+    let options = RemoveOptions {
+        keep_root: true,
+        ..options()
+    };
+    let (entries, directories) = counts(tree.path());
+    let expected = Removed {
+        entries,
+        directories,
+    };
+    assert_eq!(removed(tree.path(), &options), expected);
+    assert_eq!(fs::read_dir(tree.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn names_as_long_as_they_can_be_and_of_any_bytes_go() {
+    let mut tree = Tree::odd_names();
+    tree.insert([b'n'; 255], file(b"1"));
+    tree.insert([&[b'd'; 255][..], b"/", &[0xff; 255]].concat(), file(b"1"));
+    let place = TempDir::new().unwrap();
+    let root = place.path().join("tree");
+    fs::create_dir(&root).unwrap();
+    tree.write(&root).unwrap();
+    removed(&root, &options());
+    assert!(!root.exists());
+}
+
+#[test]
+fn what_may_not_be_removed_is_named_and_the_rest_goes() {
+    let place = TempDir::new().unwrap();
+    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let tree = place.path().join("tree");
+    let outcome = without_privileges(|| {
+        let mut all = Tree::new();
+        all.insert("closed/inside", file(b"1"));
+        all.insert("read-only/a", file(b"1"));
+        all.insert("read-only/b", file(b"1"));
+        all.insert("empty-and-closed/", dir());
+        all.insert("open/file", file(b"1"));
+        fs::create_dir(&tree).unwrap();
+        all.write(&tree).unwrap();
+        let set = |name: &str, mode| {
+            fs::set_permissions(tree.join(name), fs::Permissions::from_mode(mode)).unwrap();
+        };
+        set("closed", 0o000);
+        set("empty-and-closed", 0o000);
+        set("read-only", 0o555);
+        let told = Told::default();
+        run(&tree, &options(), &told);
+        let failures = told.failures();
+        let paths: Vec<_> = failures.iter().map(|(path, _)| path.clone()).collect();
+        assert_eq!(
+            paths,
+            ["closed", "read-only/a", "read-only/b"].map(|name| tree.join(name))
+        );
+        assert!(failures.iter().all(|(_, why)| why == "permission denied"));
+        let left: BTreeSet<_> = fs::read_dir(&tree)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
+        assert_eq!(left, ["closed", "read-only"].map(Into::into).into());
+        let forced = RemoveOptions {
+            force_chmod: true,
+            ..options()
+        };
+        assert_eq!(removed(&tree, &forced).entries, 6);
+        assert!(!tree.exists());
+    });
+    if let Err(error) = outcome {
+        println!("skipped: the user cannot be changed here: {error}");
+    }
+}
+
+#[test]
+fn an_immutable_file_is_named_with_advice() {
+    let place = TempDir::new().unwrap();
+    let tree = place.path().join("tree");
+    fs::create_dir(&tree).unwrap();
+    fs::write(tree.join("file"), "x").unwrap();
+    fs::write(tree.join("other"), "x").unwrap();
+    let chattr = |flag: &str| {
+        let set = Command::new("chattr")
+            .arg(flag)
+            .arg(tree.join("file"))
+            .output();
+        set.is_ok_and(|output| output.status.success())
+    };
+    if !chattr("+i") {
+        println!("skipped: files cannot be made immutable here");
+        return;
+    }
+    let told = Told::default();
+    let gone = run(&tree, &options(), &told);
+    assert!(chattr("-i"));
+    assert_eq!(gone.entries, 1);
+    let failures = told.failures();
+    assert_eq!(failures.len(), 1);
+    assert_eq!(failures[0].0, tree.join("file"));
+    assert!(failures[0].1.contains("lsattr"), "{}", failures[0].1);
+    removed(&tree, &options());
+}
+
+#[test]
+fn what_is_mounted_below_stays_unless_wanted() {
+    let place = TempDir::new().unwrap();
+    let (tree, other) = (place.path().join("tree"), place.path().join("other"));
+    let mounted = tree.join("d/mounted");
+    fs::create_dir_all(&mounted).unwrap();
+    fs::create_dir(&other).unwrap();
+    fs::write(other.join("precious"), "x").unwrap();
+    fs::write(tree.join("d/file"), "x").unwrap();
+    let mount = |program: &str, arguments: &[&Path]| {
+        let run = Command::new(program).args(arguments).output();
+        run.is_ok_and(|output| output.status.success())
+    };
+    if !mount("mount", &[Path::new("--bind"), &other, &mounted]) {
+        println!("skipped: nothing can be mounted here");
+        return;
+    }
+    let told = Told::default();
+    run(&tree, &options(), &told);
+    let failures = told.failures();
+    let refused = Guard::new(true, true).unwrap().admit(&mounted);
+    let still_there = other.join("precious").exists();
+    let all = RemoveOptions {
+        one_file_system: false,
+        ..options()
+    };
+    let told_all = Told::default();
+    run(&tree, &all, &told_all);
+    assert!(mount("umount", &[&mounted]));
+    assert_eq!(
+        failures,
+        [(
+            mounted.clone(),
+            "something else is mounted there".to_owned()
+        )]
+    );
+    assert!(still_there);
+    assert!(
+        refused
+            .unwrap_err()
+            .to_string()
+            .contains("something is mounted there")
+    );
+    assert!(!other.join("precious").exists());
+    let failures = told_all.failures();
+    assert_eq!(failures.len(), 1);
+    assert_eq!(failures[0].0, mounted);
+    assert!(failures[0].1.contains("mounted"), "{}", failures[0].1);
+    removed(&tree, &options());
+}
+
+#[test]
+fn protected_places_are_refused_in_words() {
+    let guard = Guard::new(true, true).unwrap();
+    let why = |path: &str| guard.admit(Path::new(path)).unwrap_err().to_string();
+    assert!(why("/").contains("it is the root"));
+    assert!(why("//").contains("it is the root"));
+    for name in [".", "..", "../", "src/.", "src/.."] {
+        assert!(why(name).contains("its name is `.` or `..`"), "{name}");
+    }
+    let working = std::env::current_dir().unwrap();
+    for above in working
+        .ancestors()
+        .take_while(|path| path.parent().is_some())
+    {
+        let told = why(above.to_str().unwrap());
+        assert!(told.contains("working directory"), "{told}");
+    }
+    assert!(why("/proc").contains("something is mounted there"));
+    assert!(why("").contains("it has no name"));
+    let free = Guard::new(false, false).unwrap();
+    assert!(free.admit(Path::new("/proc")).is_ok());
+    assert!(free.admit(&working).is_ok());
+}
+
+#[test]
+fn two_at_once_both_end_well() {
+    for _ in 0..20 {
+        let place = TempDir::new().unwrap();
+        let tree = place.path().join("tree");
+        fs::create_dir(&tree).unwrap();
+        Tree::random(7, 300).write(&tree).unwrap();
+        let (told, other) = (Told::default(), Told::default());
+        let both = std::thread::scope(|scope| {
+            let second = scope.spawn(|| run(&tree, &options(), &other));
+            let first = run(&tree, &options(), &told);
+            first.entries + second.join().unwrap().entries
+        });
+        assert!(both > 0);
+        assert_eq!((told.failures(), other.failures()), (vec![], vec![]));
+        assert!(!tree.exists());
+    }
+}
+
+#[test]
+fn a_tree_that_is_written_to_all_the_time_ends_with_a_word_about_it() {
+    let place = TempDir::new().unwrap();
+    let tree = place.path().join("tree");
+    fs::create_dir_all(tree.join("busy")).unwrap();
+    let is_over = AtomicBool::new(false);
+    let failures = std::thread::scope(|scope| {
+        for writer in 0..2 {
+            let (tree, is_over) = (&tree, &is_over);
+            scope.spawn(move || {
+                let mut number = 0;
+                while !is_over.load(Ordering::Relaxed) {
+                    let _ = fs::create_dir_all(tree.join("busy"));
+                    let _ = fs::write(tree.join(format!("busy/{writer}-{number}")), "x");
+                    number += 1;
+                }
+            });
+        }
+        let mut failures = Vec::new();
+        // Each ends; whether it came to an empty directory in between is up to the writers.
+        for _ in 0..20 {
+            let told = Told::default();
+            run(&tree, &options(), &told);
+            failures.extend(told.failures());
+        }
+        is_over.store(true, Ordering::Relaxed);
+        failures
+    });
+    for (_, why) in &failures {
+        assert!(
+            why.contains("another process") || why.contains("not a directory"),
+            "{why}"
+        );
+    }
+    removed(&tree, &options());
+}
+
+/// A directory of the tree is exchanged for a link to precious data, and back, while it is removed.
+#[test]
+fn a_directory_swapped_for_a_link_leads_nowhere_outside() {
+    let rounds = std::env::var("STOOK_SWAP_ROUNDS").map_or(300, |text| text.parse().unwrap());
+    let outside = TempTree::new(&Tree::basic()).unwrap();
+    let before = Snapshot::take(outside.path()).unwrap();
+    let place = TempDir::new().unwrap();
+    let (tree, aside) = (place.path().join("tree"), place.path().join("aside"));
+    let swaps = AtomicUsize::new(0);
+    for round in 0..rounds {
+        fs::create_dir(&tree).unwrap();
+        for name in ["a", "b", "c"] {
+            fs::create_dir_all(tree.join(name).join("d/e")).unwrap();
+            for number in 0..8 {
+                fs::write(tree.join(name).join(format!("d/file-{number}")), "x").unwrap();
+            }
+        }
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let swapper = scope.spawn(|| {
+                let inner = tree.join("b/d");
+                while !is_over.load(Ordering::Relaxed) {
+                    if fs::rename(&inner, &aside).is_ok() {
+                        if symlink(outside.path(), &inner).is_ok() {
+                            swaps.fetch_add(1, Ordering::Relaxed);
+                        }
+                        let _ = fs::remove_file(&inner);
+                        let _ = fs::rename(&aside, &inner);
+                    }
+                }
+            });
+            let jobs = [1, 2, 5][round % 3];
+            let options = RemoveOptions {
+                jobs: Jobs::Fixed(jobs),
+                force_chmod: round % 2 == 0,
+                ..options()
+            };
+            run(&tree, &options, &Told::default());
+            is_over.store(true, Ordering::Relaxed);
+            swapper.join().unwrap();
+        });
+        let after = Snapshot::take(outside.path()).unwrap();
+        assert_eq!(before.difference(&after, &Compare::everything()), [""; 0]);
+        for left in [&tree, &aside] {
+            if fs::symlink_metadata(left).is_ok() {
+                removed(left, &options());
+            }
+        }
+    }
+    assert!(swaps.load(Ordering::Relaxed) > 0);
+}
+
+#[test]
+fn a_removal_that_is_told_to_stop_stops_and_leaves_no_holes_in_its_account() {
+    let place = TempDir::new().unwrap();
+    let tree = place.path().join("tree");
+    fs::create_dir(&tree).unwrap();
+    Tree::wide(5000).write(&tree).unwrap();
+    let all = counts(&tree).0 + 1;
+    let told = Told {
+        stop_after: Some(1000),
+        ..Told::default()
+    };
+    let gone = run(&tree, &options(), &told).entries;
+    assert!((1000..all).contains(&gone), "{gone} of {all}");
+    assert_eq!(told.failures(), []);
+    assert_eq!(counts(&tree).0 + 1, all - gone);
+    removed(&tree, &options());
+}
+
+#[test]
+fn few_descriptors_are_enough() {
+    let place = TempDir::new().unwrap();
+    let tree = place.path().join("tree");
+    fs::create_dir(&tree).unwrap();
+    // Each directory waits open for the one below it.
+    let mut levels = Tree::new();
+    let path = "d/".repeat(400);
+    for end in 1..=400 {
+        levels.insert(format!("{}f", &path[..2 * end]), file(b"1"));
+    }
+    levels.write(&tree).unwrap();
+    let exe = std::env::current_exe().unwrap();
+    let script = "ulimit -n 40 && exec \"$0\" --exact remove::removes_what_the_environment_names --nocapture";
+    let status = Command::new("sh")
+        .args(["-c", script])
+        .arg(exe)
+        .env(NAMED, &tree)
+        .status()
+        .unwrap();
+    assert!(status.success());
+    assert!(!tree.exists());
+}
+
+const NAMED: &str = "STOOK_TEST_TREE_TO_REMOVE";
+
+/// Does the work of the test above in a process of its own.
+#[test]
+fn removes_what_the_environment_names() {
+    if let Some(tree) = std::env::var_os(NAMED) {
+        removed(Path::new(&tree), &options());
+    }
+}
