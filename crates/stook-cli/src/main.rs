@@ -4,14 +4,20 @@
 //! of the libraries; `run` has one function for each command.
 
 mod args;
+mod calls;
+mod copy;
 mod exit;
 mod format;
+mod listener;
+mod moment;
 mod options;
 mod output;
 mod progress;
 mod reference;
+mod remove;
 mod run;
 mod size;
+mod text;
 mod timings;
 mod walk;
 
@@ -20,7 +26,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
-    match args::Args::try_parse() {
+    match args::Args::try_parse().and_then(args::Args::checked) {
         Ok(args) => run::run(args),
         Err(error) => exit::usage_error(&error),
     }

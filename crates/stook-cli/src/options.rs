@@ -1,32 +1,32 @@
 //! From what was typed to the options of the libraries. The archive may be opened, nothing is written.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use jiff::civil::DateTime;
-use jiff::tz::TimeZone;
 use stook_archive::{
     AsOf, CheckOptions, Dialect, DiffOptions, ExtractOptions, Jobs, ListOptions, Mtime, RunId,
     When, WriteOptions, state_at,
 };
 use stook_md5::{Kernel, UnknownKernel};
-use stook_sys::Links;
-use stook_tree::{Filter, Pattern};
+use stook_sys::{FileKind, Links, Timestamp};
+use stook_tree::{Filter, Pattern, Selection};
 
 use crate::args::{
-    AsOfArgs, CheckArgs, Compat, DiffArgs, ExtractArgs, FilterArgs, ListArgs, WriteArgs,
+    AsOfArgs, CheckArgs, Compat, DiffArgs, ExtractArgs, FilterArgs, KindLetter, ListArgs, WalkArgs,
+    WriteArgs,
 };
 use crate::exit::CliError;
-use crate::size;
+use crate::{moment, size};
 
 pub(crate) fn write_options(args: &WriteArgs) -> Result<WriteOptions, CliError> {
     let is_zstash = matches!(args.compat, Some(Compat::Zstash));
     let defaults = WriteOptions::default();
-    let checkpoint_bytes = size_option("--checkpoint-size", args.checkpoint_size.as_deref())?;
+    let checkpoint_size = args.checkpoint_size.as_deref();
+    let checkpoint_bytes = size_option("--checkpoint-size", checkpoint_size, size::parse)?;
     Ok(WriteOptions {
         filter: filter(&args.filter),
-        volume_bytes: size_option("--volume-size", args.volume_size.as_deref())?,
+        volume_bytes: size_option("--volume-size", args.volume_size.as_deref(), size::parse)?,
         links: links(args.follow_symlinks),
         jobs: jobs(args.jobs),
         dialect: if is_zstash {
@@ -85,6 +85,43 @@ pub(crate) fn list_options(args: &ListArgs) -> Result<ListOptions, CliError> {
     })
 }
 
+pub(crate) fn selection(args: &WalkArgs) -> Result<Selection, CliError> {
+    let larger_than = args.larger_than.as_deref();
+    Ok(Selection {
+        filter: filter(&args.filter),
+        kinds: args.kinds.iter().copied().map(kind).collect(),
+        larger_than: size_option("--larger-than", larger_than, size::parse_or_none)?,
+        newer_than: args.newer_than.as_deref().map(newer_than).transpose()?,
+    })
+}
+
+fn kind(letter: KindLetter) -> FileKind {
+    match letter {
+        KindLetter::F => FileKind::File,
+        KindLetter::D => FileKind::Directory,
+        KindLetter::L => FileKind::Symlink,
+        KindLetter::P => FileKind::Fifo,
+        KindLetter::S => FileKind::Socket,
+        KindLetter::C => FileKind::CharDevice,
+        KindLetter::B => FileKind::BlockDevice,
+    }
+}
+
+/// Returns the time that a text means: itself, so long ago, or that of a file.
+fn newer_than(text: &OsStr) -> Result<Timestamp, CliError> {
+    if let Some(path) = text.as_bytes().strip_prefix(b"file:") {
+        let path = Path::new(OsStr::from_bytes(path));
+        return Ok(stook_sys::look_at(path)?.mtime);
+    }
+    moment::time_or_age(&text.to_string_lossy(), stook_sys::utc_now()).map_err(|why| {
+        CliError::Option {
+            option: "--newer-than",
+            value: stook_sys::display_path(text),
+            why,
+        }
+    })
+}
+
 pub(crate) fn as_of(archive: &Path, args: &AsOfArgs) -> Result<AsOf, CliError> {
     match &args.as_of {
         None => Ok(AsOf::Now),
@@ -136,9 +173,14 @@ fn patterns(texts: &[OsString]) -> Vec<Pattern> {
         .collect()
 }
 
-fn size_option(option: &'static str, text: Option<&str>) -> Result<Option<u64>, CliError> {
+/// Returns the size that an option was given, if it was.
+fn size_option(
+    option: &'static str,
+    text: Option<&str>,
+    parse: fn(&str) -> Result<u64, String>,
+) -> Result<Option<u64>, CliError> {
     let parse = |text: &str| {
-        size::parse(text).map_err(|why| CliError::Option {
+        parse(text).map_err(|why| CliError::Option {
             option,
             value: text.to_owned(),
             why,
@@ -151,14 +193,9 @@ fn when(text: &str) -> Result<When, CliError> {
     if let Ok(run) = text.parse() {
         return Ok(When::Run(RunId(run)));
     }
-    let time = text.parse::<jiff::Timestamp>().or_else(|_| {
-        text.parse::<DateTime>()
-            .and_then(|civil| civil.to_zoned(TimeZone::UTC))
-            .map(|zoned| zoned.timestamp())
-    });
-    match time {
-        Ok(time) => Ok(When::Time(Mtime(time.as_microsecond()))),
-        Err(_) => Err(CliError::Option {
+    match moment::time(text) {
+        Some(time) => Ok(When::Time(Mtime(time.as_microsecond()))),
+        None => Err(CliError::Option {
             option: "--as-of",
             value: text.to_owned(),
             why: "it is neither the number of a run nor a time such as 2026-11-21T18:30".to_owned(),

@@ -10,15 +10,16 @@ use stook_archive::{Change, Difference, PlanSummary, RowRef, Run, WriteReport};
 use stook_sys::display_bytes;
 
 use crate::args::{
-    Args, CatArgs, CheckArgs, Command, Common, DiffArgs, ExtractArgs, ListArgs, ReindexArgs,
-    UpdateArgs, WalkArgs, WriteArgs,
+    Args, CatArgs, CheckArgs, Command, Common, CopyArgs, DiffArgs, ExtractArgs, ListArgs,
+    ReindexArgs, RemoveArgs, UpdateArgs, WalkArgs, WriteArgs,
 };
 use crate::exit::{CliError, Ending, report};
 use crate::options;
 use crate::output::{Data, JsonPath, hex};
 use crate::progress::{Reporter, md5_text};
 use crate::size::{grouped, show};
-use crate::{reference, timings, walk};
+use crate::text::{count, failed_text};
+use crate::{copy, reference, remove, timings, walk};
 
 pub(crate) fn run(args: Args) -> ExitCode {
     let Args { command, common } = args;
@@ -47,7 +48,9 @@ fn dispatch(command: Command, common: &Common) -> Result<Ending, CliError> {
         Command::Cat(args) => cat(&args),
         Command::Extract(args) => extract(&args, common),
         Command::Reindex(args) => reindex(&args, common),
-        Command::Walk(args) => print_tree(&args, common),
+        Command::Walk(args) => walk_tree(&args, common),
+        Command::Copy(args) => copy_tree(&args, common),
+        Command::Remove(args) => remove_trees(&args, common),
         Command::Completions(args) => {
             to_stdout(|data| reference::completions(args.shell, data.bytes()))
         }
@@ -159,28 +162,12 @@ fn written_text(written: &WriteReport) -> String {
     text + &failed_text(written.failed)
 }
 
-fn failed_text(failed: u64) -> String {
-    if failed == 0 {
-        String::new()
-    } else {
-        format!("; {} failed", grouped(failed))
-    }
-}
-
 fn some_failed(failed: u64) -> Ending {
     if failed == 0 {
         Ending::Done
     } else {
         Ending::SomeFailed
     }
-}
-
-fn count(number: u64, one: &str, many: &str) -> String {
-    format!(
-        "{} {}",
-        grouped(number),
-        if number == 1 { one } else { many }
-    )
 }
 
 fn print_plan(plan: &PlanSummary, is_json: bool, data: &mut Data) -> io::Result<()> {
@@ -439,8 +426,18 @@ fn reindex(args: &ReindexArgs, common: &Common) -> Result<Ending, CliError> {
     })
 }
 
-fn print_tree(args: &WalkArgs, common: &Common) -> Result<Ending, CliError> {
-    let (ending, _) = observed(common, |reporter| walk::print(args, common.json, reporter))?;
+fn walk_tree(args: &WalkArgs, common: &Common) -> Result<Ending, CliError> {
+    let (ending, _) = observed(common, |reporter| walk::run(args, common.json, reporter))?;
+    Ok(ending)
+}
+
+fn copy_tree(args: &CopyArgs, common: &Common) -> Result<Ending, CliError> {
+    let (ending, _) = observed(common, |reporter| copy::run(args, common, reporter))?;
+    Ok(ending)
+}
+
+fn remove_trees(args: &RemoveArgs, common: &Common) -> Result<Ending, CliError> {
+    let (ending, _) = observed(common, |reporter| remove::run(args, common, reporter))?;
     Ok(ending)
 }
 

@@ -5,6 +5,14 @@
 /// # Errors
 /// A sentence that names what is wrong.
 pub(crate) fn parse(text: &str) -> Result<u64, String> {
+    match parse_or_none(text)? {
+        0 => Err("it must be more than nothing".to_owned()),
+        bytes => Ok(bytes),
+    }
+}
+
+/// As [`parse`], and nothing is a size, too.
+pub(crate) fn parse_or_none(text: &str) -> Result<u64, String> {
     let digits_end = text
         .find(|c: char| !c.is_ascii_digit() && c != '.')
         .unwrap_or(text.len());
@@ -15,14 +23,9 @@ pub(crate) fn parse(text: &str) -> Result<u64, String> {
             unit.trim()
         )
     })?;
-    let bytes = match number.parse::<u64>() {
-        Ok(whole) => whole.checked_mul(factor).ok_or("it is too large")?,
-        Err(_) => fraction(number, factor)?,
-    };
-    if bytes == 0 {
-        Err("it must be more than nothing".to_owned())
-    } else {
-        Ok(bytes)
+    match number.parse::<u64>() {
+        Ok(whole) => Ok(whole.checked_mul(factor).ok_or("it is too large")?),
+        Err(_) => fraction(number, factor),
     }
 }
 
@@ -68,9 +71,9 @@ fn fraction(number: &str, factor: u64) -> Result<u64, String> {
 
 /// Returns a figure such as `1.4 GB`.
 #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
-pub(crate) fn show(bytes: u64) -> String {
-    const UNITS: [&str; 6] = ["B", "kB", "MB", "GB", "TB", "PB"];
-    let mut value = bytes as f64;
+pub(crate) fn show(bytes: impl Into<u128>) -> String {
+    const UNITS: [&str; 8] = ["B", "kB", "MB", "GB", "TB", "PB", "EB", "ZB"];
+    let mut value = bytes.into() as f64;
     let mut unit = 0;
     while value >= 999.5 && unit + 1 < UNITS.len() {
         value /= 1000.0;
@@ -81,8 +84,8 @@ pub(crate) fn show(bytes: u64) -> String {
 }
 
 /// Returns a number with its thousands set apart: `1,290,284`.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
+pub(crate) fn grouped(number: impl Into<u128>) -> String {
+    let digits = number.into().to_string();
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {
         if at > 0 && (digits.len() - at).is_multiple_of(3) {
@@ -106,12 +109,15 @@ mod tests {
         for wrong in ["10XB", "GiB", "", "1e9", "-1", "0", "99999999PB", "1.2.3MB"] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
+        assert_eq!(parse_or_none("0"), Ok(0));
+        assert_eq!(parse_or_none("0 kB"), Ok(0));
+        assert!(parse_or_none("").is_err());
     }
 
     #[test]
     fn figures_have_three_digits() {
         for (bytes, text) in [
-            (0, "0 B"),
+            (0_u64, "0 B"),
             (999, "999 B"),
             (1_000, "1.0 kB"),
             (143_212_345, "143 MB"),
@@ -120,7 +126,8 @@ mod tests {
         ] {
             assert_eq!(show(bytes), text);
         }
-        assert_eq!(grouped(1_290_284), "1,290,284");
-        assert_eq!(grouped(999), "999");
+        assert_eq!(show(u128::from(u64::MAX) * 1000), "18.4 ZB");
+        assert_eq!(grouped(1_290_284_u64), "1,290,284");
+        assert_eq!(grouped(999_u64), "999");
     }
 }

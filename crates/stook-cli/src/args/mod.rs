@@ -5,11 +5,16 @@
     reason = "each is a switch that the user types"
 )]
 
+mod conflict;
+mod walk;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::builder::Styles;
 use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand, ValueEnum};
+
+pub(crate) use walk::{KindLetter, WalkArgs};
 
 /// Keep trees of millions of small files as a few big ones
 ///
@@ -28,7 +33,7 @@ pub(crate) struct Args {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Common {
     /// Show how long each phase took; twice: name every file that is done; three times: trace decisions
-    #[arg(short, long, global = true, action = ArgAction::Count, conflicts_with = "quiet")]
+    #[arg(short, long, global = true, action = ArgAction::Count)]
     pub(crate) verbose: u8,
     /// Print nothing but data and errors
     #[arg(short, long, global = true)]
@@ -86,14 +91,23 @@ pub(crate) enum Command {
     Extract(ExtractArgs),
     /// Rebuild index.db from the volumes
     Reindex(ReindexArgs),
-    /// Print every entry of a tree
-    ///
-    /// One line for each: the tree itself, directories, and all that is in them. The order is that in which they
-    /// are found, another one each time; names are printed as they are. A tree that is named by a link is walked.
-    ///
-    /// In a format, {mtime} is in seconds since 1970 with nine decimals, {mode} is octal, {type} is one of f d l p s c b;
-    /// {{ and }} are braces.
     Walk(WalkArgs),
+    /// Copy a tree, or one file
+    ///
+    /// DEST becomes a copy of TREE: `stook copy a b` makes b, never b/a. Kept are content and holes, times, modes, owners
+    /// (by the superuser), attributes and access control lists of files and directories, symbolic and hard links, fifos
+    /// and devices; not sockets, nor times of last access. Below TREE and DEST no link is followed, and what is mounted
+    /// there is copied, too. A file gets its time when it is complete. What cannot be copied is named, the rest is
+    /// copied, and the status is 3.
+    Copy(CopyArgs),
+    /// Remove trees
+    ///
+    /// Everything below them goes, and they themselves. Links are removed, not followed, and nothing outside of a
+    /// tree is touched, whatever others do to it meanwhile. What cannot be removed is named, the rest goes, and the
+    /// status is 3. A tree that is not there is no failure.
+    ///
+    /// The root, the working directory and all above it, and mount points are refused.
+    Remove(RemoveArgs),
     /// Print shell completions
     Completions(CompletionsArgs),
     /// Write man pages into a folder
@@ -226,7 +240,7 @@ pub(crate) struct ListArgs {
     #[arg(short, long)]
     pub(crate) all: bool,
     /// End names with NUL instead of a line break, and escape nothing
-    #[arg(short = '0', long, conflicts_with_all = ["long", "json"])]
+    #[arg(short = '0', long, conflicts_with = "long")]
     pub(crate) null: bool,
     /// List the runs that wrote the archive instead of its members
     #[arg(long, conflicts_with_all = ["patterns", "all", "null", "as_of"])]
@@ -288,23 +302,65 @@ pub(crate) struct ReindexArgs {
 }
 
 #[derive(Debug, ClapArgs)]
-pub(crate) struct WalkArgs {
-    /// The tree to walk
+pub(crate) struct CopyArgs {
+    /// The tree to copy
     pub(crate) tree: PathBuf,
+    /// What becomes its copy; what is there already is refused without --update
+    pub(crate) dest: PathBuf,
     #[command(flatten)]
     pub(crate) filter: FilterArgs,
-    /// What to print of an entry: text with {path}, {size}, {mtime}, {inode}, {type}, {mode}, {links} (default: {path})
-    #[arg(
-        long,
-        value_name = "FORMAT",
-        default_value = "{path}",
-        hide_default_value = true,
-        conflicts_with = "json"
-    )]
-    pub(crate) format: OsString,
-    /// End entries with NUL instead of a line break
-    #[arg(short = '0', long, conflicts_with = "json")]
-    pub(crate) null: bool,
+    /// Copy what differs from the copy that is there: in kind, size or time. What only the copy has stays
+    ///
+    /// So a copy that was interrupted goes on. A file is replaced once its new version is complete. Modes and owners are
+    /// set right; attributes only with the content. A directory takes the place of anything else, and anything else
+    /// that of an empty directory.
+    #[arg(long)]
+    pub(crate) update: bool,
+    /// At the end, compare every file with its copy, byte by byte
+    #[arg(long, conflicts_with = "dry_run")]
+    pub(crate) verify: bool,
+    /// Print what would be copied, and write nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Leave out what is mounted below the tree
+    #[arg(long)]
+    pub(crate) one_file_system: bool,
+    /// Count and time the system calls, and print them as `strace -c` does
+    #[arg(long)]
+    pub(crate) syscalls: bool,
+    /// Number of workers (default: as many as the storage asks for, up to 128)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) jobs: Option<u16>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct RemoveArgs {
+    /// What to remove
+    #[arg(required = true)]
+    pub(crate) trees: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) filter: FilterArgs,
+    /// Print what would be removed, and remove nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Empty the trees, and keep them themselves
+    #[arg(long)]
+    pub(crate) keep_root: bool,
+    /// Leave what is mounted below a tree (the default)
+    #[arg(long, overrides_with = "no_one_file_system")]
+    pub(crate) one_file_system: bool,
+    /// Remove what is mounted below a tree, too
+    #[arg(long, overrides_with = "one_file_system")]
+    pub(crate) no_one_file_system: bool,
+    /// Give directories the permissions that it takes to empty them
+    #[arg(long)]
+    pub(crate) force_chmod: bool,
+    /// Do not refuse the root, nor the working directory
+    #[arg(long)]
+    pub(crate) no_preserve_root: bool,
+    /// Count and time the system calls, and print them as `strace -c` does
+    #[arg(long)]
+    pub(crate) syscalls: bool,
     /// Number of workers (default: as many as the storage asks for, up to 128)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,

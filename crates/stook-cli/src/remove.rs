@@ -1,0 +1,104 @@
+//! `remove`: trees go, and what could not go is named.
+
+use serde_json::json;
+use stook_archive::Observer;
+use stook_sys::display_bytes;
+use stook_tree::{Guard, RemoveObserver, RemoveOptions, Removed, TreeError, remove};
+
+use crate::args::{Common, RemoveArgs};
+use crate::exit::{CliError, Ending};
+use crate::listener::Listener;
+use crate::output::Data;
+use crate::progress::Reporter;
+use crate::size::grouped;
+use crate::text::{count, failed_text};
+use crate::{calls, options};
+
+/// Removes the trees, or tells what it would remove.
+pub(crate) fn run(
+    args: &RemoveArgs,
+    common: &Common,
+    reporter: &Reporter,
+) -> Result<Ending, CliError> {
+    let options = RemoveOptions {
+        jobs: options::jobs(args.jobs),
+        filter: options::filter(&args.filter),
+        one_file_system: !args.no_one_file_system,
+        keep_root: args.keep_root,
+        force_chmod: args.force_chmod,
+        is_dry_run: args.dry_run,
+    };
+    let refuses_mounts = options.one_file_system && !options.keep_root;
+    let guard = Guard::new(!args.no_preserve_root, refuses_mounts)?;
+    // All are looked at before the first one goes.
+    let trees = args
+        .trees
+        .iter()
+        .map(|tree| guard.admit(tree))
+        .collect::<Result<Vec<_>, _>>()?;
+    let listener = Listener::new(reporter, common.json);
+    if args.syscalls {
+        stook_sys::count_calls();
+    }
+    reporter.phase("remove", None, None);
+    let removed = remove(&trees, &options, &listener);
+    let failed = listener.failures()?;
+    if common.json {
+        print_summary(&removed, failed, args.dry_run)?;
+    }
+    reporter.summary(&summary(&removed, failed, args.dry_run));
+    if args.syscalls {
+        calls::print(common.json)?;
+    }
+    Ok(listener.ending(failed, "what is gone is gone; the same command goes on"))
+}
+
+fn print_summary(removed: &Removed, failed: u64, is_dry_run: bool) -> Result<(), CliError> {
+    let Removed {
+        entries,
+        directories,
+    } = removed;
+    let mut data = Data::new();
+    data.json(&json!({
+        "type": "summary", "entries": entries, "directories": directories, "failed": failed,
+        "dry_run": is_dry_run,
+    }))?;
+    Ok(data.flush()?)
+}
+
+fn summary(removed: &Removed, failed: u64, is_dry_run: bool) -> String {
+    let did = if is_dry_run {
+        "would remove"
+    } else {
+        "removed"
+    };
+    format!(
+        "{did} {}, {} of them directories{}",
+        count(removed.entries, "entry", "entries"),
+        grouped(removed.directories),
+        failed_text(failed)
+    )
+}
+
+impl RemoveObserver for Listener<'_> {
+    fn removed(&self, entries: u64) {
+        self.reporter.advanced(entries, 0);
+    }
+
+    fn would_remove(&self, path: &[u8]) {
+        self.print("would-remove", path);
+    }
+
+    fn failed(&self, error: TreeError) {
+        self.failure(error);
+    }
+
+    fn missing(&self, path: &[u8]) {
+        self.reporter
+            .noted(&format!("`{}` is not there", display_bytes(path)));
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.reporter.is_interrupted()
+    }
+}

@@ -1,0 +1,226 @@
+//! A summary as text: the figures one below the other, then tables.
+
+use stook_sys::display_bytes;
+use stook_tree::{Group, Ranking, SizeClass, SizeFigures, Summary};
+
+use super::Walker;
+use super::table::Table;
+use crate::size::{grouped, show};
+
+/// Subtrees that are shown; of the others there is only the sum.
+const MOST_ADVISED: usize = 10;
+
+/// Returns the whole report.
+pub(super) fn text(summary: &Summary, walker: &Walker<'_>) -> String {
+    let mut text = String::new();
+    push_figures(&mut text, summary, walker.failed());
+    push_classes(&mut text, summary);
+    let extension = |group: &Group| match group.name.as_slice() {
+        b"" => "(none)".to_owned(),
+        name => display_bytes(name),
+    };
+    push_ranking(
+        &mut text,
+        summary,
+        &summary.extensions,
+        "extension",
+        extension,
+    );
+    if summary.has_more_extensions {
+        text.push_str("(of very many extensions, those met late count as none)\n");
+    }
+    let path = |group: &Group| display_bytes(&walker.full_path(&group.name));
+    let directories = &summary.largest_directories;
+    push_ranking(&mut text, summary, directories, "directly in", path);
+    push_advice(&mut text, summary, path);
+    text
+}
+
+fn push_figures(text: &mut String, summary: &Summary, failed: u64) {
+    let Summary { counts, sizes, .. } = summary;
+    let bytes = |bytes: u128| format!("{:>20}  {}", grouped(bytes), show(bytes));
+    let size = |figure: fn(&SizeFigures) -> String| {
+        let figure = sizes.as_ref().map_or_else(|| "-".to_owned(), figure);
+        format!("{figure:>20}")
+    };
+    let number = |number: u64| format!("{:>20}", grouped(number));
+    let mut lines = vec![
+        ("files", number(counts.files)),
+        ("directories", number(summary.directories)),
+        ("links", number(summary.links)),
+        ("others", number(summary.others)),
+        ("bytes", bytes(counts.bytes)),
+        ("on disk", bytes(counts.on_disk)),
+        ("mean", size(|sizes| decimal(sizes.mean))),
+        ("stdev", size(|sizes| decimal(sizes.deviation))),
+        ("min", size(|sizes| grouped(sizes.smallest))),
+        ("median", size(|sizes| grouped(sizes.median))),
+        ("max", size(|sizes| grouped(sizes.largest))),
+    ];
+    if failed > 0 {
+        lines.push(("failed", number(failed) + "  could not be looked at"));
+    }
+    for (name, value) in lines {
+        text.push_str(&format!("{name:<11} {value}\n"));
+    }
+}
+
+fn push_classes(text: &mut String, summary: &Summary) {
+    if summary.classes.is_empty() {
+        return;
+    }
+    let mut table = Table::new(&["files", "share", "bytes", "share", "size"]);
+    for class in &summary.classes {
+        table.push(vec![
+            grouped(class.files),
+            share(class.files.into(), summary.counts.files.into()),
+            show(class.bytes),
+            share(class.bytes, summary.counts.bytes),
+            range(class),
+        ]);
+    }
+    text.push('\n');
+    table.push_to(text);
+}
+
+fn range(class: &SizeClass) -> String {
+    match class.to.checked_add(1) {
+        Some(1) => "empty".to_owned(),
+        Some(end) => format!("below {}", show(end).replace(".0", "")),
+        None => format!("{} and more", show(class.from).replace(".0", "")),
+    }
+}
+
+/// Both orders; only one if it has all there are.
+fn push_ranking(
+    text: &mut String,
+    summary: &Summary,
+    ranking: &Ranking,
+    what: &str,
+    name: impl Fn(&Group) -> String,
+) {
+    let Ranking { by_files, by_bytes } = ranking;
+    push_groups(
+        text,
+        summary,
+        by_files,
+        &format!("{what}, most files"),
+        &name,
+    );
+    let is_listed = |group: &Group| by_files.contains(group);
+    if !by_bytes.iter().all(is_listed) {
+        push_groups(
+            text,
+            summary,
+            by_bytes,
+            &format!("{what}, most bytes"),
+            &name,
+        );
+    }
+}
+
+fn push_groups(
+    text: &mut String,
+    summary: &Summary,
+    groups: &[Group],
+    head: &str,
+    name: impl Fn(&Group) -> String,
+) {
+    if groups.is_empty() {
+        return;
+    }
+    let mut table = Table::new(&["files", "share", "bytes", "share", "on disk", "mean", head]);
+    for group in groups {
+        let counts = &group.counts;
+        table.push(vec![
+            grouped(counts.files),
+            share(counts.files.into(), summary.counts.files.into()),
+            show(counts.bytes),
+            share(counts.bytes, summary.counts.bytes),
+            show(counts.on_disk),
+            counts.mean().map_or_else(|| "-".to_owned(), whole),
+            name(group),
+        ]);
+    }
+    text.push('\n');
+    table.push_to(text);
+}
+
+fn push_advice(text: &mut String, summary: &Summary, path: impl Fn(&Group) -> String) {
+    let advice = &summary.advice;
+    if advice.is_empty() {
+        text.push_str("\nno directory would gain from being archived\n");
+        return;
+    }
+    let shown = &advice[..advice.len().min(MOST_ADVISED)];
+    push_groups(text, summary, shown, "would gain from being archived", path);
+    let hidden = advice.len() - shown.len();
+    if hidden > 0 {
+        text.push_str(&format!("and {} more\n", grouped(hidden as u64)));
+    }
+    let entries: u64 = advice.iter().map(|group| group.counts.entries).sum();
+    text.push_str(&format!(
+        "archived, {} inodes would be {}: `stook create`, then `stook remove --archived-in`\n",
+        grouped(entries),
+        // A folder, a volume and the index of each.
+        grouped(3 * advice.len() as u64),
+    ));
+}
+
+/// Returns a figure with one decimal: `7,165.3`.
+fn decimal(figure: f64) -> String {
+    let text = format!("{figure:.1}");
+    let (whole, tenths) = text.split_once('.').unwrap_or((&text, "0"));
+    let whole = whole.parse::<u128>().unwrap_or(u128::MAX);
+    format!("{}.{tenths}", grouped(whole))
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a mean size is rounded for people"
+)]
+fn whole(mean: f64) -> String {
+    show(mean.round() as u64)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "whole per cents are shown")]
+fn share(part: u128, all: u128) -> String {
+    match all {
+        0 => "-".to_owned(),
+        _ => format!("{:.0} %", part as f64 * 100.0 / all as f64),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_rounded_once() {
+        assert_eq!(decimal(7165.25), "7,165.2");
+        assert_eq!(decimal(0.0), "0.0");
+        assert_eq!(decimal(999.96), "1,000.0");
+        assert_eq!(whole(1023.5), "1.0 kB");
+        assert_eq!(share(1, 3), "33 %");
+        assert_eq!(share(0, 0), "-");
+    }
+
+    #[test]
+    fn classes_are_named_by_their_end() {
+        let class = |from, to| {
+            range(&SizeClass {
+                from,
+                to,
+                files: 0,
+                bytes: 0,
+            })
+        };
+        assert_eq!(class(0, 0), "empty");
+        assert_eq!(class(1, 9), "below 10 B");
+        assert_eq!(class(10_000, 99_999), "below 100 kB");
+        assert_eq!(class(100_000, 999_999), "below 1 MB");
+        let largest = 10_000_000_000_000_000_000;
+        assert_eq!(class(largest, u64::MAX), "10 EB and more");
+    }
+}

@@ -1,0 +1,189 @@
+//! `remove`: what it prints, how it ends, which system calls it makes.
+
+use std::collections::BTreeMap;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+use insta::assert_snapshot;
+use stook_testkit::{Tree, file};
+
+use crate::commands::sample_tree;
+use crate::place::{Place, Ran, is_root};
+
+#[test]
+fn the_summary_says_what_is_gone() {
+    let place = Place::with(&sample_tree());
+    let would = place.run(&["remove", "--dry-run", "src", "--include", "d*"]);
+    assert_snapshot!(would.text(), @r"
+    src/d/deep
+    src/d
+    ");
+    assert_snapshot!(would.stderr, @"would remove 2 entries, 1 of them directories");
+    assert_snapshot!(place.stderr(&["remove", "src/link", "src/a"]), @"removed 2 entries, 0 of them directories");
+    assert_snapshot!(place.stderr(&["remove", "--keep-root", "src"]), @"removed 4 entries, 2 of them directories");
+    assert_eq!(place.names("src"), [""; 0]);
+    assert_snapshot!(place.stderr(&["remove", "src", "src"]), @r"
+    note: `src` is not there
+    removed 1 entry, 1 of them directories
+    ");
+    assert_eq!(place.names("."), [""; 0]);
+}
+
+#[test]
+fn json_has_the_same_facts() {
+    let place = Place::with(&sample_tree());
+    let lines = place.json(&["remove", "--json", "--dry-run", "src"]);
+    assert_eq!(lines.len(), 8);
+    assert!(lines[..7].iter().all(|line| line["type"] == "would-remove"));
+    let lines = place.json(&["remove", "--json", "src"]);
+    assert_eq!(
+        lines,
+        [serde_json::json!({
+            "type": "summary", "entries": 7, "directories": 3, "failed": 0, "dry_run": false,
+        })]
+    );
+}
+
+#[test]
+fn protected_places_are_refused_before_anything_goes() {
+    let place = Place::with(&sample_tree());
+    for (tree, why) in [
+        ("/", "it is the root"),
+        ("..", "its name is `.` or `..`"),
+        ("../../tmp/..", "its name is `.` or `..`"),
+        (
+            place.root().to_str().unwrap(),
+            "it is the working directory, or above it",
+        ),
+    ] {
+        let ran = place.run(&["remove", "src", tree]);
+        assert_eq!(ran.status, Some(1), "{tree}");
+        assert!(ran.stderr.contains(why), "{}", ran.stderr);
+    }
+    assert_eq!(place.names("src").len(), 5);
+    assert_eq!(place.run(&["remove"]).status, Some(2));
+}
+
+/// Runs the program as a user without privileges.
+fn run_as_nobody(place: &Place, arguments: &[&str]) -> Ran {
+    let mut command = place.command(arguments);
+    Ran::of(command.uid(65_534).gid(65_534).output().unwrap())
+}
+
+#[test]
+fn failures_are_named_and_of_many_only_the_number() {
+    let mut tree = Tree::new();
+    for number in 0..30 {
+        tree.insert(format!("closed/{number:02}"), file(b"1"));
+    }
+    tree.insert("open/file", file(b"1"));
+    let place = Place::with(&tree);
+    if !is_root() {
+        println!("skipped: only root can become another user");
+        return;
+    }
+    let writable = Permissions::from_mode(0o777);
+    fs::set_permissions(place.path("src"), writable.clone()).unwrap();
+    fs::set_permissions(place.path("src/open"), writable).unwrap();
+    let ran = run_as_nobody(&place, &["remove", "src"]);
+    assert_eq!(ran.status, Some(3), "{}", ran.stderr);
+    let named = ran
+        .stderr
+        .matches("error: cannot remove `src/closed/")
+        .count();
+    assert_eq!(named, 20, "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("error: and 10 more failures"),
+        "{}",
+        ran.stderr
+    );
+    assert!(
+        ran.stderr
+            .trim_end()
+            .ends_with("removed 2 entries, 1 of them directories; 30 failed"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(place.names("src"), ["closed"]);
+}
+
+/// Calls by name, of `--syscalls --json`.
+fn counted(place: &Place, tree: &str) -> BTreeMap<String, u64> {
+    place
+        .json(&["remove", "--syscalls", "--json", tree])
+        .iter()
+        .filter(|line| line["type"] == "syscall")
+        .map(|line| {
+            let name = line["name"].as_str().unwrap().to_owned();
+            (name, line["calls"].as_u64().unwrap())
+        })
+        .collect()
+}
+
+#[test]
+fn a_directory_takes_five_calls_and_an_entry_one() {
+    let mut tree = Tree::new();
+    for directory in 0..40 {
+        tree.insert(format!("d{directory}/e/"), stook_testkit::dir());
+        for number in 0..10 {
+            tree.insert(format!("d{directory}/f{number}"), file(b"1"));
+        }
+    }
+    let place = Place::with(&tree);
+    let (files, directories) = (40 * 10, 1 + 2 * 40);
+    let counts = counted(&place, "src");
+    assert_eq!(counts["unlinkat"], files + directories);
+    assert_eq!(counts["getdents64"], 2 * directories);
+    // The tree itself is opened from the directory that holds it.
+    assert_eq!(counts["openat2"] + counts["openat"], directories + 1);
+    assert_eq!(counts["close"], directories + 1);
+    assert_eq!(counts.len(), 5, "{counts:?}");
+}
+
+#[test]
+fn strace_counts_the_same() {
+    if Command::new("strace").arg("-V").output().is_err() {
+        println!("skipped: strace is not installed");
+        return;
+    }
+    let place = Place::with(&Tree::random(3, 400));
+    fs::create_dir(place.path("other")).unwrap();
+    Tree::random(3, 400).write(&place.path("other")).unwrap();
+    let counts = counted(&place, "src");
+    let traced = place
+        .command_of(
+            Path::new("strace"),
+            &[
+                "-f",
+                "-o",
+                "trace",
+                "-e",
+                "trace=getdents64,unlinkat,openat2,openat",
+                env!("CARGO_BIN_EXE_stook"),
+                "remove",
+                "other",
+            ],
+        )
+        .output()
+        .unwrap();
+    if !traced.status.success() {
+        println!(
+            "skipped: strace cannot trace here: {}",
+            String::from_utf8_lossy(&traced.stderr)
+        );
+        return;
+    }
+    let trace = fs::read_to_string(place.path("trace")).unwrap();
+    let of = |call: &str| {
+        trace
+            .lines()
+            .filter(|line| line.contains(&format!(" {call}(")))
+            .count() as u64
+    };
+    for call in ["getdents64", "unlinkat", "openat2"] {
+        assert_eq!(of(call), counts[call], "{call}");
+    }
+}
