@@ -39,10 +39,10 @@ build: tools ## Build the release binary
 demo: tools ## Archive 20,000 files, update, check, extract and compare them, with timings
 	bench/demo.sh
 
-bench: bench-programs ## Measure against other programs, 3 to 5 minutes (PAIRS='walk*' for some)
+bench: bench-programs ## Measure against other programs, about 5 minutes (PAIRS='walk*' for some)
 	bench/run.py measure --pairs '$(PAIRS)' $(BENCH)
 
-bench-full: bench-programs ## Measure on 1,290,284 files, about an hour (BENCH='--save DATE --sets /dev/shm/DIR')
+bench-full: bench-programs ## Measure on 1,290,284 files, an hour or two (BENCH='--save DATE --sets /dev/shm/DIR')
 	bench/run.py measure --full --pairs '$(PAIRS)' $(BENCH)
 
 bench-programs: tools

@@ -2,6 +2,7 @@
 """Measures stook against its rivals. `make bench` and `make bench-full` call `measure`; see `bench/README.md`.
 
   run.py measure [--full] [--pairs PATTERN] [--on DIR] [--sets DIR] [--rounds N] [--save DATE]
+  run.py syscalls [--on DIR]                  how many system calls programs make to remove a tree
   run.py table RESULTS.jsonl [--markdown]     the table again, from raw results
   run.py rivals                               installs the rivals and lists their versions
   run.py pairs [--full]                       lists the pairs and their commands
@@ -18,13 +19,15 @@ import argparse
 import math
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from stookbench import launcher, machine, pairs, save, slow, table, workers
+from stookbench import filesets, launcher, machine, pairs, save, slow, syscalls, table, workers
 from stookbench.measure import Bench, Programs
 from stookbench.pair import Pair
-from stookbench.place import Mount, Place, scrub
+from stookbench.place import Mount, Place, locked, scrub
 from stookbench.records import Results, read, timestamp
 from stookbench.rivals import BY_NAME, Collection, cache_directory, say
 
@@ -34,15 +37,25 @@ MEMORY = Path("/dev/shm")
 def main() -> int:
     options = arguments().parse_args()
     try:
-        return int(options.command(options))
+        status = int(options.command(options))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Who reads has read enough. Without a place to go, what is left would be complained about at the exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except KeyboardInterrupt:
         return 130
+    return status
 
 
 def arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="bench/run.py", description="Measures stook against its rivals.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     measure_arguments(commands.add_parser("measure", help="measure pairs and print the table"))
+    counting = commands.add_parser("syscalls", help="count the system calls of removing a tree")
+    counting.add_argument("--on", type=Path, metavar="DIR", help="where; default below /var/tmp")
+    common_arguments(counting)
+    counting.set_defaults(command=count_calls, seed=filesets.SEED)
     again = commands.add_parser("table", help="print the table of raw results")
     again.add_argument("results", type=Path)
     again.add_argument("--markdown", action="store_true")
@@ -72,12 +85,16 @@ def measure_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rounds", type=positive, help="runs of each side; default 5, less where they are long")
     parser.add_argument("--budget", type=positive, metavar="SECONDS", help=f"for each pair; {budgets}")
     parser.add_argument("--seed", type=int, default=7, help="of the order of sides (default 7)")
+    common_arguments(parser)
+    parser.set_defaults(command=measure)
+
+
+def common_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--programs", type=Path, metavar="DIR", help="where stook and the test kit's programs are")
     parser.add_argument("--results", type=Path, metavar="FILE", help="where raw results go; default in the cache")
     parser.add_argument("--save", metavar="DATE", help="keep the results under bench/runs/DATE")
     parser.add_argument("--markdown", action="store_true")
     parser.add_argument("--no-install", action="store_true", help="install no rivals")
-    parser.set_defaults(command=measure)
 
 
 def absolute(text: str) -> Path:
@@ -99,23 +116,71 @@ def measure(options: argparse.Namespace) -> int:
         say("error: no pair has such a name; `bench/run.py pairs --full` lists them")
         return 2
     programs = find_programs(options.programs)
-    rivals = Collection(cache_directory())
     work = find_work(options, wanted)
-    names = {"tar"}.union(*(pair.names() for one in work for pair in one.pairs))
-    rivals.collect(not options.no_install, names)
-    default_results = cache_directory().parent / "bench" / f"{timestamp().replace(':', '')}.jsonl"
-    results = Results(options.results or default_results)
-    record_machine(results, programs, rivals, work, options)
-    run = make_launcher()
-    for one in work:
-        bench = Bench(one.place, one.set_place, programs, rivals, run, results, options.seed)
-        bench.rounds, bench.budget_s = options.rounds, budget(options)
-        measure_at(bench, one, keep_sets=one.set_place.directory == options.sets)
+    with locked(place for one in work for place in (one.place, one.set_place)):
+        results = measure_all(options, programs, work)
+    return end(results, options)
+
+
+def end(results: Results, options: argparse.Namespace) -> int:
+    """Prints the tables, and keeps the results if wanted."""
     print(table.report(results.records, options.markdown))
     say(f"\nraw results: {results.path}")
     if options.save:
         say(f"kept in {save.save(results.path, options.save)}")
     return 1 if table.refusals(results.records) else 0
+
+
+def count_calls(options: argparse.Namespace) -> int:
+    """Counts the system calls of removing a tree, prints the table, keeps the results if wanted."""
+    if options.save:
+        save.check(options.save)
+    programs, place = find_programs(options.programs), Place(options.on or default_place())
+    work = Work(place, place, [syscalls.PAIR])
+    with place.locked():
+        rivals, results = begin(options, programs, [work], "syscalls", {"tar", "strace"})
+        bench = Bench(place, place, programs, rivals, make_launcher(), results, options.seed)
+        with tidied(bench, work, keep_sets=False):
+            syscalls.count(bench)
+    return end(results, options)
+
+
+def measure_all(options: argparse.Namespace, programs: Programs, work: list[Work]) -> Results:
+    """All pairs at all places."""
+    rivals, results = begin(options, programs, work, "full" if options.full else "small", {"tar"})
+    run = make_launcher()
+    for one in work:
+        bench = Bench(one.place, one.set_place, programs, rivals, run, results, options.seed)
+        bench.rounds, bench.budget_s = options.rounds, budget(options)
+        with tidied(bench, one, keep_sets=one.set_place.directory == options.sets):
+            for pair in one.pairs:
+                bench.measure(pair)
+    return results
+
+
+def begin(
+    options: argparse.Namespace, programs: Programs, work: list[Work], run: str, judges: set[str]
+) -> tuple[Collection, Results]:
+    """The rivals, and results that begin with the machine."""
+    rivals = Collection(cache_directory())
+    rivals.collect(not options.no_install, judges.union(*(pair.names() for one in work for pair in one.pairs)))
+    results = Results(options.results or default_results())
+    results.add(
+        "machine",
+        time=timestamp(),
+        **machine.facts(),
+        places=[place_facts(one) for one in work],
+        stook=machine.stook_version(programs.stook, is_ours=options.programs is None),
+        rivals=rivals.versions(),
+        missing={name: scrub(reason, {}) for name, reason in rivals.missing.items()},
+        run=run,
+        seed=options.seed,
+    )
+    return rivals, results
+
+
+def default_results() -> Path:
+    return cache_directory().parent / "bench" / f"{timestamp().replace(':', '')}.jsonl"
 
 
 @dataclass(frozen=True)
@@ -150,12 +215,12 @@ def budget(options: argparse.Namespace) -> float:
     return pairs.FULL_BUDGET_S if options.full else pairs.SMALL_BUDGET_S
 
 
-def measure_at(bench: Bench, work: Work, keep_sets: bool) -> None:
-    """All pairs at one place; leaves the file sets for the next time, but in memory only where that was asked for."""
+@contextmanager
+def tidied(bench: Bench, work: Work, keep_sets: bool) -> Iterator[None]:
+    """Leaves the file sets for the next time, but in memory only where that was asked for."""
     try:
         bench.clear()
-        for pair in work.pairs:
-            bench.measure(pair)
+        yield
     finally:
         bench.clear()
         if work.set_place.in_memory and not keep_sets:
@@ -164,22 +229,6 @@ def measure_at(bench: Bench, work: Work, keep_sets: bool) -> None:
 
 def make_launcher() -> launcher.Launcher:
     return launcher.Launcher(launcher.compiled(cache_directory().parent / "bench"))
-
-
-def record_machine(
-    results: Results, programs: Programs, rivals: Collection, work: list[Work], options: argparse.Namespace
-) -> None:
-    results.add(
-        "machine",
-        time=timestamp(),
-        **machine.facts(),
-        places=[place_facts(one) for one in work],
-        stook=machine.stook_version(programs.stook, is_ours=options.programs is None),
-        rivals=rivals.versions(),
-        missing={name: scrub(reason, {}) for name, reason in rivals.missing.items()},
-        run="full" if options.full else "small",
-        seed=options.seed,
-    )
 
 
 def place_facts(work: Work) -> dict[str, object]:
@@ -221,7 +270,7 @@ def list_rivals(_options: argparse.Namespace) -> int:
 
 def list_pairs(options: argparse.Namespace) -> int:
     for pair in pairs.FULL if options.full else pairs.SMALL:
-        goal = f", goal {pair.goal.ratio:g}" if pair.goal.ratio else ""
+        goal = f", goal {pair.goal}" if f"{pair.goal}" else ""
         print(f"{pair.name} ({pair.rounds or 5} rounds{goal})")
         for side in pair.sides:
             print(f"    {side.name:10} {side.command}")
@@ -244,9 +293,10 @@ def remove_sets(options: argparse.Namespace) -> int:
     everything = options.on or ([] if options.sets else [default_place()])
     for directory in filter(Path.exists, [*everything, *options.sets]):
         place = Place(directory)
-        slow.detach(place.path("mount"))
-        for name in ("sets", "archives", "out", "mount") if directory in everything else ("sets",):
-            place.remove(place.path(name))
+        with place.locked():
+            slow.detach(place.path("mount"))
+            for name in ("sets", "archives", "out", "mount") if directory in everything else ("sets",):
+                place.remove(place.path(name))
     return 0
 
 

@@ -25,8 +25,13 @@ Record = dict[str, Any]
 def doubts(runs: list[Record], cores: int) -> list[str]:
     """What is doubtful about the measured runs of one side, in the order they were made."""
     times = [float(run["wall_s"]) for run in runs]
-    found = [short(times), slow_first(times), outliers(times), others(runs, cores), hot_reads(runs)]
+    found = [once(runs), short(times), slow_first(times), outliers(times), others(runs, cores), hot_reads(runs)]
     return [doubt for doubt in found if doubt]
+
+
+def once(runs: list[Record]) -> str | None:
+    """On slowfs the latency is set, and runs differ little."""
+    return "was run only once" if len(runs) == 1 and runs[0]["state"] != "slow" else None
 
 
 def short(times: list[float]) -> str | None:

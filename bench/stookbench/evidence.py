@@ -55,6 +55,19 @@ def named(_case: Case, outcome: Outcome) -> dict[str, object]:
     return {"entries": len(names), "sha256": digest(names)}
 
 
+def summarised(_case: Case, outcome: Outcome) -> dict[str, object]:
+    """Regular files and their bytes, as `stook walk --summary --json` says last."""
+    lines = outcome.stdout.read_text().splitlines() or ["{}"]
+    summary = json.loads(lines[-1])
+    return {"files": int(summary["files"]), "bytes": int(summary["bytes"])}
+
+
+def tallied(_case: Case, outcome: Outcome) -> dict[str, object]:
+    """The same from a line that begins with them; its other figures may be rounded otherwise."""
+    files, total, *_ = outcome.stdout.read_text().split()
+    return {"files": int(files), "bytes": int(total)}
+
+
 def walk_count(case: Case, outcome: Outcome) -> dict[str, object]:
     """How many entries a walk found, with nothing archived: what an update without changes must agree with."""
     return {"entries": walked(case, outcome)["entries"], "archived": 0}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from . import cache, filesets
 from .pair import COLD, HOT, SLOW, Pair
-from .place import BYTES_PER_FILE, Place, available_memory
+from .place import Place, available_memory
 
 FUSE = Path("/dev/fuse")
 
@@ -33,13 +33,13 @@ def of_places(pair: Pair, place: Place, sets: Place, archive: Path) -> str | Non
     source = input_place(pair, place, sets)
     if pair.state == COLD and source.in_memory:
         return "tmpfs has no cold state"
-    files = filesets.COUNTS[pair.file_set]
-    new = files - filesets.files_there(sets, pair.file_set)
-    left = files * ((pair.needs_archive() and not archive.exists()) + (pair.writes != "nothing"))
-    if lacking := lack_of_space(place, sets, new, left):
+    kind = filesets.KINDS[pair.file_set]
+    new = kind.files - filesets.files_there(sets, pair.file_set)
+    left = kind.files * ((pair.needs_archive() and not archive.exists()) + (pair.writes != "nothing"))
+    if lacking := lack_of_space(place, sets, new, left, kind.bytes_per_file):
         return lacking
     if pair.state == HOT and pair.reads in ("contents", "volume") and not source.in_memory:
-        return lack_of_memory(files, new if sets.in_memory else 0, available_memory())
+        return lack_of_memory(kind, new if sets.in_memory else 0, available_memory())
     return None
 
 
@@ -48,17 +48,17 @@ def input_place(pair: Pair, place: Place, sets: Place) -> Place:
     return place if pair.reads in ("volume", "target") else sets
 
 
-def lack_of_space(place: Place, sets: Place, new: int, left: int) -> str | None:
+def lack_of_space(place: Place, sets: Place, new: int, left: int, bytes_per_file: int) -> str | None:
     """What is missing for `new` files of the set and `left` files or members beside it."""
     if sets.device == place.device:
-        return place.lack(new + left)
-    lacking = sets.lack(new)
-    return f"where the sets are: {lacking}" if lacking else place.lack(left)
+        return place.lack(new + left, bytes_per_file)
+    lacking = sets.lack(new, bytes_per_file)
+    return f"where the sets are: {lacking}" if lacking else place.lack(left, bytes_per_file)
 
 
-def lack_of_memory(files: int, new: int, available: int) -> str | None:
+def lack_of_memory(kind: filesets.Kind, new: int, available: int) -> str | None:
     """What is missing to keep the inputs in memory once `new` files have been made there."""
-    wanted, left = files * BYTES_PER_FILE, max(available - new * BYTES_PER_FILE, 0)
+    wanted, left = kind.files * kind.bytes_per_file, max(available - new * kind.bytes_per_file, 0)
     if wanted <= left:
         return None
     return f"needs {wanted / 1e9:.1f} GB of memory to be hot, {left / 1e9:.1f} GB are available"

@@ -190,10 +190,14 @@ class Trial:
         return facts[self.pair.ours.name]
 
     def another_round(self, done: int, took_s: float) -> bool:
-        """Whether there is a next round: always a second one, except on slowfs, then while the time lasts."""
-        if done >= self.rounds or done < (1 if self.pair.state == SLOW else 2):
+        """Whether there is a next round: a second one unless the first took all the time alone, others while it lasts.
+
+        On slowfs, where runs differ little, the second is like the others.
+        """
+        if done == 0 or done >= self.rounds:
             return done < self.rounds
-        return time.monotonic() - self.started + took_s <= self.bench.budget_s
+        spent_s = 0.0 if done == 1 and self.pair.state != SLOW else time.monotonic() - self.started
+        return spent_s + took_s <= self.bench.budget_s
 
     def round(self, number: int, facts: dict[str, dict[str, object]]) -> None:
         """One run of every side; adds to the facts what outcomes show, unless that is known."""

@@ -62,10 +62,16 @@ Evidence = Callable[[Case, Outcome], dict[str, object]]
 
 @dataclass(frozen=True)
 class Goal:
-    """At most this ratio of our median to that of the fastest rival, and at most this much memory."""
+    """At most this ratio of our median to that of the fastest rival that counts, and at most this much memory."""
 
     ratio: float | None = None
     peak_bytes: int | None = None
+    against: dict[str, float] = field(default_factory=dict)
+    """The same ratio to a rival of that name, which need not count."""
+
+    def __str__(self) -> str:
+        ratios = [f"{self.ratio:g}"] if self.ratio else []
+        return ", ".join(ratios + [f"{ratio:g} of {rival}" for rival, ratio in self.against.items()])
 
 
 @dataclass(frozen=True)
@@ -81,7 +87,7 @@ class Side:
     after: str = ""
     """Run after every run, untimed, also after one that failed; without slowfs like `before`."""
     counts: bool = True
-    """Whether it is a rival for the goal; otherwise it is only reported."""
+    """Whether it may be the fastest rival; otherwise it is only reported, or has a goal of its own."""
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,13 @@
 """The pairs: what is compared with what. To add one, write a `Pair` and put it on a list at the end.
 
-Goals are those of the design: our median over that of the fastest rival that counts. Nothing is written to /dev/null
-by tar, which would then skip the reading. Names in braces are explained in `pair.PLACES`, the others are rivals.
+Goals are those of the design: our median over that of the fastest rival that counts, or of one that is named. Nothing
+is written to /dev/null by tar, which would then skip the reading. Names in braces are explained in `pair.PLACES`, the
+others are rivals.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fnmatch import fnmatch
 
 from . import evidence
@@ -32,6 +34,19 @@ NAMES = Pair(
     rivals=(Side("find", "{find} {tree}"), Side("bfs", "{bfs} {tree}"), Side("fd", "{fd} -u . {tree}")),
     evidence=evidence.named,
     reads="names",
+)
+# Files, bytes, mean, deviation, smallest, largest. Not the median, for which find's output would have to be sorted. No
+# %d, which ends at 2^31 in mawk.
+AWK = """{{ n++; s += $1; q += $1 * $1; if (n == 1 || $1 < a) a = $1; if ($1 > b) b = $1 }} \
+END {{ m = s / n; printf "%.0f %.0f %.1f %.1f %.0f %.0f\\n", n, s, m, sqrt(q / n - m * m), a, b }}"""
+FIND_AND_AWK = """sh -c '"$1" "$2" -type f -printf "%s\\n" | "$3" "$4"' sh {find} {tree} {awk}"""
+SUMMARY = Pair(
+    work="summary",
+    ours=Side("stook", "{stook} walk --summary --json {tree}", evidence=evidence.summarised),
+    rivals=(Side("find, awk", f"{FIND_AND_AWK} '{AWK}'"),),
+    evidence=evidence.tallied,
+    reads="names",
+    goals={HOT: Goal(ratio=0.4)},
 )
 UPDATE = Pair(
     work="update",
@@ -74,6 +89,35 @@ EXTRACT = Pair(
     slow="target",
     goals={HOT: Goal(ratio=0.6), SLOW: SLOW_GOAL},
 )
+COPY = Pair(
+    work="copy",
+    ours=Side("stook", "{stook} copy {tree} {target}"),
+    rivals=(
+        Side("cp", "{cp} -a {tree} {target}"),
+        # It keeps neither times nor owners, so it does less.
+        Side("cpz", "{cpz} {tree} {target}", evidence=evidence.copied_without_times, counts=False),
+    ),
+    evidence=evidence.copied,
+    reads="contents",
+    writes="tree",
+    slow="target",
+    goals={HOT: Goal(against={"cp": 0.5, "cpz": 1.0})},
+)
+COPIED = "{cp} -a {tree} {target}"
+REMOVE = Pair(
+    work="remove",
+    ours=Side("stook", "{stook} remove {target}", before=COPIED),
+    rivals=(
+        Side("rm", "{rm} -rf {target}", before=COPIED),
+        Side("rmz", "{rmz} {target}", before=COPIED),
+        Side("zig", "{zig} {target}", before=COPIED),
+    ),
+    evidence=evidence.gone,
+    reads="target",
+    writes="tree",  # by `before`
+    slow="target",
+    goals={HOT: Goal(against={"rm": 0.6, "rmz": 1.0, "zig": 0.6}), SLOW: SLOW_GOAL},
+)
 CHECK = Pair(
     work="check",
     ours=Side("stook", "{stook} check --json {archive}", evidence=evidence.checked),
@@ -90,21 +134,33 @@ OF_100K = [
     CREATE.on("arc100k"),
     CREATE_VOLUMES.on("arc100k", volume_size="100MiB"),
     CHECK.on("arc100k"),
+    SUMMARY.on("arc100k"),
 ]
-EXTRACT_100K = EXTRACT.on("arc100k")
+# Trees of 100,000 files are written, and two of one directory. What they hold is little, so names weigh most.
+TREES_OF_100K = [EXTRACT.on("arc100k"), COPY.on("arc100k"), REMOVE.on("arc100k")]
+FLAT = [
+    COPY.on("flat100k", rivals=COPY.rivals[:1], goals={HOT: Goal(ratio=0.7)}),
+    REMOVE.on("flat200k", rivals=REMOVE.rivals[:1], goals={HOT: Goal(ratio=1.0)}),
+]
 # Last of those that share a set, as the others would have to warm it again.
 COLD_100K = WALK.on("arc100k", COLD)
 
 # Where a run of a rival takes minutes: one rival, few rounds.
-SLOW_WORK = [pair.on("arc20k", SLOW, rounds=3, rivals=pair.rivals[:1]) for pair in (WALK, CREATE, EXTRACT)]
+SLOW_WORK = [pair.on("arc20k", SLOW, rounds=3, rivals=pair.rivals[:1]) for pair in (WALK, CREATE, EXTRACT, REMOVE)]
 
-# About five minutes, also on a disk on which to extract and remove 100,000 files takes two: so 20,000.
-SMALL = [*OF_100K, COLD_100K, EXTRACT.on("arc20k"), *[pair.on("arc2k", SLOW, rounds=1) for pair in SLOW_WORK]]
+# About five minutes, also on a disk on which to write and remove 100,000 files takes two: so trees of 20,000.
+SMALL = [
+    *OF_100K,
+    COLD_100K,
+    *[pair.on("arc20k") for pair in (EXTRACT, COPY, REMOVE)],
+    *[pair.on("arc2k", SLOW, rounds=1) for pair in SLOW_WORK],
+]
 
 FULL = [
     *OF_100K,
-    EXTRACT_100K,
+    *TREES_OF_100K,
     COLD_100K,
+    *FLAT,
     WALK.on("arc"),
     NAMES.on("arc"),
     UPDATE.on("arc"),
@@ -116,11 +172,15 @@ FULL = [
     *SLOW_WORK,
 ]
 
-# For each pair, with what it needs around its runs. A second round is always made, but not on slowfs.
+# For each pair, with what it needs around its runs. A second round is made unless the first took longer alone.
 SMALL_BUDGET_S, FULL_BUDGET_S = 30.0, 420.0
 
-# What the full run repeats in memory: what fits beside its outcomes. There is no cold tmpfs and no goal for it.
-IN_MEMORY = [pair.on("arc100k", goals={}) for pair in (*OF_100K, EXTRACT_100K)]
+# What the full run repeats in memory: what fits beside its outcomes. There is no cold tmpfs, and no goal but that of
+# remove, whose work a disk that is slow to discard may hide.
+IN_MEMORY = [
+    pair if pair.name == "remove-arc100k-hot" else replace(pair, goals={})
+    for pair in (*OF_100K, *TREES_OF_100K, *FLAT)
+]
 
 
 def chosen(pairs: list[Pair], patterns: list[str]) -> list[Pair]:

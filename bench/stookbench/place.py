@@ -1,23 +1,25 @@
 """A directory to measure in: what file system it is on, whether things fit, and how they are removed.
 
 The directory is ours: it carries a marker; one with other contents, of another user, or behind a symbolic link is
-refused, so nothing else is ever removed.
+refused, so nothing else is ever removed. The marker is locked while a program works there: a second one would remove
+what the first one uses.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import stat
 import subprocess
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from .pair import Refused
 
 MARKER = "made-by-stook-bench"
-# Of one file of the set, with headers or rounding to blocks: 8.7 kB in a volume, 8.9 kB on ext4, measured on arc100k.
-BYTES_PER_FILE = 9_500
 SPARE = 0.10
 # Of the memory, what a set on tmpfs leaves for programs, and for the volumes and trees that they write elsewhere.
 MEMORY_LEFT_BYTES = 4_000_000_000
@@ -89,6 +91,18 @@ class Place:
                 raise SystemExit(f"error: `{self.directory}` is not empty and was not made by this program")
             marker.write_text("All below here is made and removed by bench/run.py.\n")
 
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keeps other programs out; the lock is gone with this one, however it ends."""
+        with (self.directory / MARKER).open("rb") as marker:
+            try:
+                fcntl.flock(marker, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise SystemExit(f"error: another `bench/run.py` is at work in `{self.directory}`") from None
+            except OSError as why:
+                raise SystemExit(f"error: `{self.directory}` cannot be locked: {why.strerror}") from None
+            yield
+
     @property
     def name(self) -> str:
         return self.mount.filesystem
@@ -104,9 +118,9 @@ class Place:
     def device(self) -> int:
         return self.directory.stat().st_dev
 
-    def lack(self, files: int) -> str | None:
+    def lack(self, files: int, bytes_per_file: int) -> str | None:
         """What is missing to write `files` more files or members."""
-        return lack(self.free_bytes(), self.free_inodes(), files)
+        return lack(self.free_bytes(), self.free_inodes(), files, bytes_per_file)
 
     def free_bytes(self) -> int:
         """What can be written."""
@@ -143,6 +157,15 @@ class Place:
             raise Refused("the file system could not be synced")
 
 
+@contextmanager
+def locked(places: Iterable[Place]) -> Iterator[None]:
+    """Locks places, each once, though it may have several names."""
+    with ExitStack() as held:
+        for place in {os.stat(place.directory)[1:3]: place for place in places}.values():
+            held.enter_context(place.locked())
+        yield
+
+
 def scrub(text: str, known: dict[Path, str]) -> str:
     """The text without these directories and that of the user, the longest first as one may lie in another."""
     known = {Path.home(): "{home}"} | known
@@ -151,9 +174,9 @@ def scrub(text: str, known: dict[Path, str]) -> str:
     return text
 
 
-def lack(free_bytes: int, free_inodes: int | None, files: int) -> str | None:
+def lack(free_bytes: int, free_inodes: int | None, files: int, bytes_per_file: int) -> str | None:
     """What `files` more files or members lack, with a tenth to spare."""
-    wanted_bytes, wanted_inodes = int(files * BYTES_PER_FILE * (1 + SPARE)), int(files * (1 + SPARE))
+    wanted_bytes, wanted_inodes = int(files * bytes_per_file * (1 + SPARE)), int(files * (1 + SPARE))
     if wanted_bytes > free_bytes:
         return f"needs {wanted_bytes / 1e9:.1f} GB, {free_bytes / 1e9:.1f} GB are free"
     if free_inodes is not None and wanted_inodes > free_inodes:

@@ -6,6 +6,7 @@ Tables are made from these records alone, so they can be made again, on another 
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -54,7 +55,7 @@ def pair_facts(pair: Pair) -> Record:
         "set": pair.file_set,
         "state": pair.state,
         "sides": [{"side": side.name, "command": side.command, "counts": side.counts} for side in pair.sides],
-        "goal": {"ratio": pair.goal.ratio, "peak_bytes": pair.goal.peak_bytes},
+        "goal": asdict(pair.goal),
         "volume_size": pair.volume_size,
     }
 

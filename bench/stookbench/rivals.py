@@ -1,20 +1,25 @@
 """The rivals: where they come from, how they get here, and which version is measured.
 
-Only those that are asked for. Crates and Python packages go into the user's cache, in fixed versions. Debian packages
-are installed when root runs this; other users get them unpacked in the cache. A rival that cannot be had is missing,
-and the pairs that need it are listed as not measured; nothing else fails.
+Only those that are asked for. Crates and Python packages go into the user's cache, in fixed versions, and what is built
+from a source of ours by a compiler from PyPI. Debian packages are installed when root runs this; other users get them
+unpacked in the cache. A rival that cannot be had is missing, and the pairs that need it are listed as not measured;
+nothing else fails.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Collection as Names
 from dataclasses import dataclass
 from pathlib import Path
+
+SOURCES = Path(__file__).parent.parent
 
 
 @dataclass(frozen=True)
@@ -26,6 +31,8 @@ class Rival:
     debian: str = ""
     crate: str = ""
     python: str = ""
+    zig: str = ""
+    """The compiler's package, for a program of ours, `bench/PROGRAM.zig`."""
     version_arguments: tuple[str, ...] = ("--version",)
 
 
@@ -35,11 +42,16 @@ RIVALS = (
     Rival("find", "find", debian="findutils"),
     Rival("bfs", "bfs", debian="bfs"),
     Rival("fd", "fd", crate="fd-find@10.5.0"),
+    Rival("awk", "awk", debian="mawk", version_arguments=("-W", "version")),
     Rival("rm", "rm", debian="coreutils"),
     Rival("rmz", "rmz", crate="rmz@3.2.1"),
+    # Without arguments, as it would remove what one names.
+    Rival("zig", "deletetree", zig="ziglang==0.17.1", version_arguments=()),
     Rival("cp", "cp", debian="coreutils"),
     Rival("cpz", "cpz", crate="cpz@3.2.1"),
     Rival("md5sum", "md5sum", debian="coreutils"),
+    # Counts calls.
+    Rival("strace", "strace", debian="strace"),
     Rival("sync", "sync", debian="coreutils"),
     Rival("mksquashfs", "mksquashfs", debian="squashfs-tools", version_arguments=("-version",)),
     Rival("squashfuse", "squashfuse", debian="squashfuse", version_arguments=("--help",)),
@@ -48,6 +60,7 @@ RIVALS = (
 )
 # What apt-get says, in its last line, when its lists of packages are empty or old.
 NOT_FOUND = re.compile("Unable to locate package|has no installation candidate|Unable to fetch|Failed to fetch")
+QUIETLY = ["install", "--quiet", "--disable-pip-version-check"]
 BY_NAME = {rival.name: rival for rival in RIVALS}
 
 
@@ -90,6 +103,8 @@ class Collection:
             folders = [self.cache / "crates" / rival.crate / "bin"]
         elif rival.python:
             folders = [self.cache / "python" / rival.python / "bin"]
+        elif rival.zig:
+            folders = [self.zig_folder(rival)]
         else:
             folders = [*map(Path, os.get_exec_path()), self.cache / "debian/usr/bin", self.cache / "debian/bin"]
         candidates = (folder / rival.program for folder in folders)
@@ -101,6 +116,8 @@ class Collection:
                 self.install_debian(rival)
             elif rival.crate:
                 self.install_crate(rival)
+            elif rival.zig:
+                self.build_zig(rival)
             else:
                 self.install_python(rival)
 
@@ -160,10 +177,34 @@ class Collection:
     def install_python(self, rival: Rival) -> None:
         say(f"getting {rival.python} from PyPI")
         root = self.cache / "python" / rival.python
-        pip = [str(root / "bin/python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        pip = [str(root / "bin/python"), "-m", "pip", *QUIETLY]
         failed = attempt([sys.executable, "-m", "venv", str(root)]) or attempt([*pip, rival.python])
         if failed:
             self.note(rival, f"could not be installed: {failed}")
+
+    def zig_folder(self, rival: Rival) -> Path:
+        """Of this version of the compiler and of the source."""
+        source = hashlib.sha256((SOURCES / f"{rival.program}.zig").read_bytes()).hexdigest()
+        return self.cache / "zig" / f"{rival.zig}-{source[:16]}"
+
+    def build_zig(self, rival: Rival) -> None:
+        """The compiler, of 440 MB, is only kept while it compiles."""
+        say(f"building {rival.program}.zig with {rival.zig} from PyPI")
+        folder = self.zig_folder(rival)
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder) as temporary:
+            python = f"{temporary}/bin/python"
+            caches = ["--cache-dir", temporary, "--global-cache-dir", temporary]
+            build = [python, "-m", "ziglang", "build-exe", "-O", "ReleaseFast", *caches]
+            failed = (
+                attempt([sys.executable, "-m", "venv", temporary])
+                or attempt([python, "-m", "pip", *QUIETLY, rival.zig])
+                or attempt([*build, f"-femit-bin={temporary}/program", str(SOURCES / f"{rival.program}.zig")])
+            )
+            if failed:
+                self.note(rival, f"could not be built: {failed}")
+            else:
+                Path(temporary, "program").rename(folder / rival.program)
 
     def libraries(self) -> str:
         folders = sorted({path.parent for path in (self.cache / "debian").rglob("*.so.*")})

@@ -35,6 +35,8 @@ class Stage:
     ) -> None:
         self.place, self.pair, self.side, self.case = place, pair, side, case
         self.rivals, self.slowfs, self.stook = rivals, slowfs, stook
+        self.prefix: list[str] = []
+        """What runs the command, such as a tracer."""
         self.closing = ExitStack()
 
     def __enter__(self) -> Stage:
@@ -97,7 +99,7 @@ class Stage:
 
     @property
     def command(self) -> list[str]:
-        return words(self.side.command, self.values)
+        return [*self.prefix, *words(self.side.command, self.values)]
 
     def programs(self) -> list[str]:
         """Names of the programs that the command runs."""

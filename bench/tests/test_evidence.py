@@ -140,6 +140,11 @@ class Others(Scene):
         ours = evidence.updated(self.case, self.said(summary))
         self.assertEqual(ours, evidence.walk_count(self.case, self.said("1 2.5 a\n1 2.5 b\n")))
 
+    def test_a_summary_agrees_with_a_tally(self) -> None:
+        ours = evidence.summarised(self.case, self.said('{"files": 2, "bytes": 10, "mean": 5.0}\n'))
+        self.assertEqual(ours, evidence.tallied(self.case, self.said("2 10 5.00 0.0 5 5\n")))
+        self.assertEqual(ours, {"files": 2, "bytes": 10})
+
     def test_damage_is_refused(self) -> None:
         with self.assertRaisesRegex(Refused, "check found 1 damages"):
             evidence.checked(self.case, self.said('{"type":"summary","members":2,"damages":1}\n'))

@@ -124,10 +124,15 @@ class Budgets(Scene):
         self.assertEqual(self.measure(pair)["status"], "measured")
         return len(self.runs()) // 2
 
-    def test_there_are_two_rounds_whatever_they_take(self) -> None:
-        self.assertEqual(self.rounds(0.0), 2)
+    def test_a_round_that_takes_all_the_time_is_the_only_one(self) -> None:
+        self.assertEqual(self.rounds(0.0), 1)
         record = self.bench.results.records[-1]
         self.assertEqual((record["rounds"], record["budget_s"]), (3, 0.0))
+
+    def test_a_second_round_is_made_though_it_takes_longer_than_the_time(self) -> None:
+        trial = measure.Trial(self.bench, PAIR)
+        self.bench.budget_s, trial.started = 30.0, time.monotonic() - 29.0
+        self.assertEqual([trial.another_round(done, took_s=29.0) for done in (0, 1, 2)], [True, True, False])
 
     def test_rounds_are_not_more_than_the_pair_wants(self) -> None:
         self.assertEqual(self.rounds(3600.0), 3)
@@ -389,7 +394,7 @@ class Making(Scene):
             self.place.remove(path)
         maker = self.script("maker", f"mkdir $1 && touch $1/a $1/b && test ! -e {self.root}/broken")
         (self.root / "broken").touch()
-        with mock.patch.dict(filesets.COUNTS, arc2k=2):
+        with mock.patch.dict(filesets.KINDS, arc2k=filesets.arc(2)):
             with self.assertRaises(Refused):
                 filesets.ensure(self.place, "arc2k", maker)
             self.assertEqual([path.name for path in self.place.path("sets").iterdir()], ["arc2k.partial"])

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import argparse
 import math
+import subprocess
+import sys
 import tempfile
 import unittest
 from pathlib import Path
 from unittest import mock
 
 import run
-from stookbench import save
+from stookbench import place, save
 from stookbench.measure import Bench
 from stookbench.place import Mount, Place
 
@@ -66,7 +68,8 @@ class Measuring(Scene):
             (work,) = run.find_work(self.options("measure", "--on", f"{self.root}/memory/x"), [])
             sets = work.place.path("sets")
             sets.mkdir(exist_ok=True)
-            run.measure_at(mock.Mock(spec=Bench), work, keep_sets)
+            with run.tidied(mock.Mock(spec=Bench), work, keep_sets):
+                pass
             self.assertEqual(sets.exists(), keep_sets)
 
     def test_rounds_that_are_asked_for_are_not_cut_short(self) -> None:
@@ -82,6 +85,27 @@ class Measuring(Scene):
                 with self.assertRaises(SystemExit):
                     run.measure(self.options("measure", "--save", date))
             later.assert_not_called()
+
+
+    def test_a_second_run_at_a_place_or_with_its_sets_is_refused(self) -> None:
+        held = place.locked([Place(self.root / name) for name in ("place", "sets")])
+        self.enterContext(held)
+        for words in (("--on", "place"), ("--on", "other", "--sets", "sets"), ("--on", "sets")):
+            paths = [word if word.startswith("-") else f"{self.root}/{word}" for word in words]
+            later = mock.patch.object(run, "Collection")
+            with mock.patch.object(run, "find_programs"), later as collection:
+                with self.assertRaisesRegex(SystemExit, "is at work in"):
+                    run.measure(self.options("measure", *paths))
+                collection.return_value.collect.assert_not_called()
+
+
+class Printing(unittest.TestCase):
+    def test_a_reader_may_stop_early(self) -> None:
+        command = f"{sys.executable} {run.__file__} pairs --full"
+        for reader in ("head -n 1", "true"):
+            words = ["bash", "-c", f"set -o pipefail; {command} | {reader}"]
+            done = subprocess.run(words, capture_output=True, text=True, check=False)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
 
 
 class Cleaning(Scene):
@@ -100,6 +124,13 @@ class Cleaning(Scene):
             self.assertTrue((self.root / "b" / "sets").exists())
             run.remove_sets(self.options("clean"))
             self.assertFalse((self.root / "b" / "sets").exists())
+
+    def test_sets_that_are_used_are_not_removed(self) -> None:
+        used = Place(self.root / "a")
+        used.path("sets").mkdir()
+        with used.locked(), self.assertRaisesRegex(SystemExit, "is at work in"):
+            run.remove_sets(self.options("clean", "--sets", f"{self.root}/a"))
+        self.assertTrue(used.path("sets").exists())
 
 
 if __name__ == "__main__":

@@ -46,6 +46,10 @@ class Doubts(unittest.TestCase):
     def test_short_runs(self) -> None:
         self.assertIn("takes only 20 ms", doubts.doubts(runs([0.02, 0.02, 0.02]), cores=2)[0])
 
+    def test_a_single_run_is_doubted_except_on_slowfs(self) -> None:
+        self.assertEqual(doubts.doubts(runs([1.0]), cores=2), ["was run only once"])
+        self.assertEqual(doubts.doubts(runs([1.0], state="slow"), cores=2), [])
+
     def test_a_slow_first_run(self) -> None:
         self.assertIn("took 9.000 s the first time", doubts.doubts(runs([9.0, 1.0, 1.01, 1.02, 0.99]), cores=2)[0])
 

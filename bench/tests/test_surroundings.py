@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import tempfile
 import unittest
 from pathlib import Path
@@ -68,6 +69,27 @@ class Places(unittest.TestCase):
         Place(self.root / "bench").path("sets").mkdir()
         self.assertTrue(Place(self.root / "bench").path("sets").is_dir())
 
+    def test_a_directory_is_for_one_program_at_a_time(self) -> None:
+        (self.root / "other").symlink_to(self.root)
+        # All one.
+        names = (("bench",), ("bench",), ("other", "bench"))
+        held = place.locked(Place(self.root.joinpath(*parts)) for parts in names)
+        second = place.locked([Place(self.root / "bench")])
+        with held, self.assertRaisesRegex(SystemExit, "another `bench/run.py` is at work in"), second:
+            pass
+        with place.locked([Place(self.root / "bench")]):
+            pass
+
+    def test_what_a_program_started_does_not_keep_the_lock(self) -> None:
+        with place.locked([Place(self.root / "bench")]):
+            child = subprocess.Popen(["sleep", "60"], stdin=subprocess.DEVNULL)
+        try:
+            with place.locked([Place(self.root / "bench")]):
+                pass
+        finally:
+            child.kill()
+            child.wait()
+
     def test_nothing_outside_is_removed(self) -> None:
         mine = Place(self.root / "bench")
         for path in (self.root, mine.directory):
@@ -84,9 +106,9 @@ class Places(unittest.TestCase):
         self.assertTrue(self.root.is_dir())
 
     def test_lack_of_space_and_inodes_is_said(self) -> None:
-        self.assertIsNone(place.lack(10**9, None, 90_000))
-        self.assertEqual(place.lack(10**9, None, 100_000), "needs 1.0 GB, 1.0 GB are free")
-        self.assertEqual(place.lack(10**12, 100_000, 100_000), "needs 110,000 inodes, 100,000 are free")
+        self.assertIsNone(place.lack(10**9, None, 90_000, 9_500))
+        self.assertEqual(place.lack(10**9, None, 100_000, 9_500), "needs 1.0 GB, 1.0 GB are free")
+        self.assertEqual(place.lack(10**12, 100_000, 100_000, 9_500), "needs 110,000 inodes, 100,000 are free")
 
     def test_in_memory_some_is_left(self) -> None:
         mine = Place(self.root / "bench")
@@ -182,11 +204,12 @@ class Machines(unittest.TestCase):
 class Rivals(unittest.TestCase):
     def test_each_has_one_place_that_it_comes_from(self) -> None:
         for rival in RIVALS:
-            self.assertEqual(sum(map(bool, (rival.debian, rival.crate, rival.python))), 1, rival.name)
+            self.assertEqual(sum(map(bool, (rival.debian, rival.crate, rival.python, rival.zig))), 1, rival.name)
 
     def test_versions_of_crates_and_packages_are_fixed(self) -> None:
         for rival in RIVALS:
-            self.assertTrue(rival.debian or "@" in rival.crate or "==" in rival.python, rival.name)
+            fixed = "@" in rival.crate or "==" in rival.python + rival.zig
+            self.assertTrue(rival.debian or fixed, rival.name)
 
     def test_the_first_line_with_a_version_is_taken(self) -> None:
         rival = Rival("x", "sh", debian="x", version_arguments=("-c", "echo; echo hello; echo x 1.2.3 >&2"))
@@ -247,6 +270,35 @@ class Installing(unittest.TestCase):
         mock.patch("subprocess.run", return_value=mock.Mock(stdout="")).start()
         self.answers = {"bfs": ["E: Unable to locate package bfs"] * 2}
         self.assertEqual(self.collect("bfs"), ["download bfs"])
+
+    def test_of_what_is_built_by_zig_only_the_program_is_kept(self) -> None:
+        rival = rivals.BY_NAME["zig"]
+        program = self.rivals.zig_folder(rival) / rival.program
+
+        def build(command: list[str], _folder: Path | None = None) -> None:
+            (made,) = [word.removeprefix("-femit-bin=") for word in command if word.startswith("-femit-bin=")] or [""]
+            if made:
+                Path(made).write_text("built")
+
+        with mock.patch.object(rivals, "attempt", side_effect=build):
+            self.rivals.build_zig(rival)
+        self.assertEqual([file for file in self.rivals.cache.rglob("*") if file.is_file()], [program])
+        self.assertIn("ziglang==", program.parent.name)
+
+    def test_another_source_is_another_program(self) -> None:
+        rival, folders = rivals.BY_NAME["zig"], set()
+        for text in ("a", "b"):
+            Path(self.rivals.cache, f"{rival.program}.zig").write_text(text)
+            with mock.patch.object(rivals, "SOURCES", self.rivals.cache):
+                folders.add(self.rivals.zig_folder(rival))
+        self.assertEqual(len(folders), 2)
+
+    def test_what_cannot_be_compiled_is_missing(self) -> None:
+        source = f"{rivals.SOURCES}/deletetree.zig"
+        self.answers = {source: ["error: no member named `deleteTree`"]}
+        self.collect("zig")
+        self.assertEqual(self.rivals.missing["zig"], "could not be built: error: no member named `deleteTree`")
+        self.assertEqual([file for file in self.rivals.cache.rglob("*") if file.is_file()], [])
 
 
 if __name__ == "__main__":

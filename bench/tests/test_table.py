@@ -45,7 +45,7 @@ def pair(name: str, goal: float | None, peak: int | None = None, reason: str | N
         "state": "hot",
         "status": "refused" if reason else "measured",
         "reason": reason,
-        "goal": {"ratio": goal, "peak_bytes": peak},
+        "goal": {"ratio": goal, "peak_bytes": peak, "against": {}},
         "volume_size": "",
         "sides": [{"side": side, "command": f"{{{side}}} {{tree}}", "counts": counts} for side, counts in sides],
     }
@@ -75,6 +75,21 @@ class Tables(unittest.TestCase):
 
     def test_a_goal_within_the_interval_is_unsure(self) -> None:
         self.assertEqual(self.rows(0.52)[0][6], "met, unsure")
+
+    def test_a_goal_that_names_its_rival_is_judged_beside_it(self) -> None:
+        made = records(0.6)
+        for record in made:
+            record.get("goal", {})["against"] = {"find": 0.2, "beside": 2.5}
+        (walk, _) = table.verdicts(made)
+        judged = [(row[3].split()[0], *row[5:8]) for row in table.rows(walk)]
+        expected = [("bfs", "0.6", "met", "70 MB"), ("find", "0.2", "not met: time", "")]
+        self.assertEqual(judged, [*expected, ("beside", "2.5", "met", "")])
+
+    def test_goals_of_older_records_name_no_rivals(self) -> None:
+        made = records(0.6)
+        for record in made:
+            record.get("goal", {}).pop("against", None)
+        self.assertEqual(table.rows(table.verdicts(made)[0])[0][5:7], ["0.6", "met"])
 
     def test_without_a_goal_nothing_is_judged(self) -> None:
         self.assertEqual(self.rows(None)[0][5:8], ["", "", "70 MB"])

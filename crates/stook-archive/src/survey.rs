@@ -11,7 +11,7 @@ use stook_md5::Md5;
 use stook_pool::Jobs;
 use stook_sys::{Directory, FileId, FileKind, Links, Metadata};
 use stook_timers::scope;
-use stook_tree::{Filter, Listing, Visitor, WalkError, WalkOptions, walk};
+use stook_tree::{Filter, Listing, TreeError, Visitor, WalkOptions, walk};
 
 use crate::observer::{Failure, Observer};
 
@@ -172,7 +172,7 @@ impl Visitor for Surveyor<'_> {
         }
     }
 
-    fn failed(&self, error: WalkError) {
+    fn failed(&self, error: TreeError) {
         self.observer
             .failed(&Failure::io(error.operation, &error.path, &error.source));
         self.lock().unseen.push(error.path);
