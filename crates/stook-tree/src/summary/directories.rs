@@ -1,7 +1,7 @@
 //! One row for each directory: its path and what is directly in it.
 //!
-//! Paths lie one after the other in one piece of memory; a row is 64 bytes. So a tree of 100 million files in two
-//! million directories takes some 300 MB.
+//! Paths lie one after the other in one piece of memory; a row is 64 bytes, and 90 more when all are sorted and added
+//! up. So a tree of 100 million files in two million directories takes some 450 MB.
 
 use super::{Counts, Ranking};
 use crate::path;

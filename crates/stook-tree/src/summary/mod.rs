@@ -174,7 +174,7 @@ impl Tally {
     /// Returns what all of it comes to.
     ///
     /// # Cost
-    /// A pass over a million counters, and a sort of the directories and of the large files.
+    /// A sort of the directories and of the large files.
     pub fn summary(mut self) -> Summary {
         let _scope = scope!("summary");
         let sorted = self.rows.sorted();
