@@ -112,7 +112,7 @@ impl Directory {
         self.open_pieces(path, Self::open_piece_beneath)
     }
 
-    /// As [`Directory::open_beneath`], but a mount point on the way or at the end is an error: see [`is_mount_point`].
+    /// As [`Directory::open_beneath`], but a mount point on the way or at the end is an error: see [`crate::is_mount_point`].
     ///
     /// # Cost
     /// One system call; where `openat2` is missing, one for each component and two more.
