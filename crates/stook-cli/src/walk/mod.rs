@@ -1,6 +1,6 @@
 //! `walk`: the entries of a tree as lines, or figures about them.
 //!
-//! Both are made on the workers' threads: [`print`] fills buffers with lines, [`summary`] counts. What they have in
+//! Both are made on the workers' threads: [`mod@print`] fills buffers with lines, [`mod@summary`] counts. What they have in
 //! common is here: what is selected, what went wrong, and the end.
 
 mod print;
