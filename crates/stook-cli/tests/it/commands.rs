@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use insta::assert_snapshot;
 use stook_testkit::{Random, Tree, tree};
 
-use crate::place::{Place, Ran, is_root, make_writable};
+use crate::place::{Place, Ran, make_writable};
 
 pub(crate) fn sample_tree() -> Tree {
     tree! {
@@ -256,8 +256,6 @@ fn quiet_leaves_only_data_and_errors() {
 #[test]
 fn a_file_that_cannot_be_read_gives_status_3_and_leaves_the_rest() {
     let place = Place::with(&sample_tree());
-    let program = place.path("stook");
-    std::fs::copy(env!("CARGO_BIN_EXE_stook"), &program).unwrap();
     std::fs::set_permissions(place.root(), std::fs::Permissions::from_mode(0o777)).unwrap();
     for (name, mode) in [("a", 0), ("empty", 0)] {
         std::fs::set_permissions(
@@ -266,11 +264,7 @@ fn a_file_that_cannot_be_read_gives_status_3_and_leaves_the_rest() {
         )
         .unwrap();
     }
-    let mut command = place.command_of(&program, &["create", "src", "arc"]);
-    if is_root() {
-        std::os::unix::process::CommandExt::uid(&mut command, 65534);
-    }
-    let ran = Ran::of(command.output().unwrap());
+    let ran = place.run_as_nobody(&["create", "src", "arc"]);
     assert_eq!(ran.status, Some(3), "{}", ran.stderr);
     let mut lines: Vec<&str> = ran.stderr.lines().collect();
     lines.sort_unstable();

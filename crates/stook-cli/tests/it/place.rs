@@ -4,6 +4,7 @@
 //! are the same everywhere. Databases are looked at with Python's own SQLite, not with the code under test.
 
 use std::io::Write;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -12,6 +13,9 @@ use stook_testkit::{Compare, Snapshot, TempDir, Tree};
 
 /// Longest wait for something that must happen; only a hang takes so long.
 const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Number of the user that owns nothing.
+const NOBODY: u32 = 65_534;
 
 /// A temporary folder in which commands are run.
 pub(crate) struct Place {
@@ -89,6 +93,21 @@ impl Place {
 
     pub(crate) fn run(&self, arguments: &[&str]) -> Ran {
         Ran::of(self.command(arguments).output().unwrap())
+    }
+
+    /// Runs the program as a user whom permissions bind: as nobody if the tests run as root.
+    ///
+    /// It runs from a copy in the place: nobody need be able to reach the folder it was built in.
+    pub(crate) fn run_as_nobody(&self, arguments: &[&str]) -> Ran {
+        let program = self.path("stook");
+        if !program.exists() {
+            std::fs::copy(env!("CARGO_BIN_EXE_stook"), &program).unwrap();
+        }
+        let mut command = self.command_of(&program, arguments);
+        if is_root() {
+            command.uid(NOBODY).gid(NOBODY);
+        }
+        Ran::of(command.output().unwrap())
     }
 
     /// Runs a command that must succeed; returns what it printed on stdout.
@@ -240,7 +259,7 @@ impl Signal {
     }
 }
 
-pub(crate) fn is_root() -> bool {
+fn is_root() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     status
         .lines()

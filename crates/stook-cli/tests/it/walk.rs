@@ -8,7 +8,7 @@ use insta::assert_snapshot;
 use stook_testkit::{Tree, supports_xattrs, tree};
 
 use crate::commands::sample_tree;
-use crate::place::{Place, Ran, is_root, json_lines};
+use crate::place::{Place, Ran, json_lines};
 
 /// All fields, as both programs call them; `find` prints times with a tenth decimal.
 const FIELDS: &str = "{type} {mode} {links} {inode} {size} {mtime} {path}";
@@ -206,8 +206,6 @@ fn a_directory_that_may_not_be_read_is_printed_and_gives_status_3() {
         "closed/inside" => file(b"unseen"),
         "open/file" => file(b"seen"),
     });
-    let program = place.path("stook");
-    std::fs::copy(env!("CARGO_BIN_EXE_stook"), &program).unwrap();
     let set_mode = |path, mode| {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
     };
@@ -220,11 +218,7 @@ fn a_directory_that_may_not_be_read_is_printed_and_gives_status_3() {
         ),
         (&["walk", "src", "--format", "{mode}"], "0 644 755 755"),
     ] {
-        let mut command = place.command_of(&program, arguments);
-        if is_root() {
-            std::os::unix::process::CommandExt::uid(&mut command, 65534);
-        }
-        let ran = Ran::of(command.output().unwrap());
+        let ran = place.run_as_nobody(arguments);
         assert_eq!(ran.status, Some(3), "{}", ran.stderr);
         let mut printed: Vec<&str> = ran.text().lines().collect();
         printed.sort_unstable();
@@ -234,11 +228,7 @@ fn a_directory_that_may_not_be_read_is_printed_and_gives_status_3() {
             "error: cannot open `src/closed`: permission denied\n"
         );
     }
-    let mut command = place.command_of(&program, &["walk", "src", "--json"]);
-    if is_root() {
-        std::os::unix::process::CommandExt::uid(&mut command, 65534);
-    }
-    let ran = Ran::of(command.output().unwrap());
+    let ran = place.run_as_nobody(&["walk", "src", "--json"]);
     let failures: Vec<_> = json_lines(ran.text())
         .into_iter()
         .filter(|line| line["type"] == "failure")

@@ -1,12 +1,10 @@
 //! `walk --summary`: every figure against Python's, and against trees of which all is known.
 
-use std::os::unix::process::CommandExt;
-
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 use stook_testkit::{Tree, file, sparse, tree};
 
-use crate::place::{Place, Ran, is_root, python};
+use crate::place::{Place, python};
 
 /// All figures but the advice, as the harness of the benchmarks takes them of its file sets.
 const FIGURES: &str = r#"
@@ -373,22 +371,14 @@ fn what_could_not_be_looked_at_is_named_and_counted() {
         "closed/inside" => file(b"unseen"),
         "open/file" => file(b"seen"),
     });
-    let nobody = |arguments: &[&str]| {
-        let mut command = place.command_of(&place.path("stook"), arguments);
-        if is_root() {
-            command.uid(65534);
-        }
-        Ran::of(command.output().unwrap())
-    };
-    std::fs::copy(env!("CARGO_BIN_EXE_stook"), place.path("stook")).unwrap();
     let set_mode = |name: &str, mode| {
         let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
         std::fs::set_permissions(place.path(name), mode).unwrap();
     };
     set_mode(".", 0o777);
     set_mode("src/closed", 0);
-    let ran = nobody(&["walk", "src", "--summary"]);
-    let json = nobody(&["walk", "src", "--summary", "--json"]);
+    let ran = place.run_as_nobody(&["walk", "src", "--summary"]);
+    let json = place.run_as_nobody(&["walk", "src", "--summary", "--json"]);
     set_mode("src/closed", 0o755);
     assert_eq!((ran.status, json.status), (Some(3), Some(3)));
     assert_eq!(
