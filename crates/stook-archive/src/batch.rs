@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io;
 use std::ops::ControlFlow;
 use std::sync::mpsc::{SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use stook_index::{Index, IndexError, Row, Selection, VolumeId};
 use stook_md5::{Md5, md5_many};
@@ -23,6 +23,7 @@ use crate::buffers::Buffers;
 use crate::folder::Folder;
 use crate::hasher::update_zeros;
 use crate::memory::{budget_bytes, crew};
+use crate::mutex::lock;
 use crate::plan::BATCH_BYTES;
 use crate::task::begin_in;
 
@@ -173,7 +174,7 @@ impl<'a> Volumes<'a> {
     }
 
     pub(crate) fn get(&self, id: VolumeId) -> Result<Arc<File>, stook_sys::SysError> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = lock(&self.open);
         if let Some(file) = open.get(&id) {
             return Ok(Arc::clone(file));
         }

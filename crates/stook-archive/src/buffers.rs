@@ -1,9 +1,10 @@
 //! Buffers that are used again: fresh memory costs a page fault for every 4 KiB, which is a tenth of
 //! the time of a `create` of small files.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use crate::memory::budget_bytes;
+use crate::mutex::lock;
 
 /// Buffers up to this length serve any smaller need.
 const SMALL: usize = 256 << 10;
@@ -67,6 +68,6 @@ impl Buffers {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Free> {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.free)
     }
 }

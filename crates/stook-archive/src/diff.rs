@@ -11,6 +11,7 @@ use stook_tree::Filter;
 use crate::ArchiveError;
 use crate::create::Unseen;
 use crate::folder::Folder;
+use crate::mutex::lock;
 use crate::observer::{Observer, Tally};
 use crate::plan::content_len;
 use crate::survey::{Comparison, Held, Sink, SurveyOptions, open_source, survey};
@@ -98,15 +99,12 @@ impl Sink for Collector {
             },
             Comparison::New | Comparison::Same => Change::New,
         };
-        self.differences
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(Difference {
-                path: path.to_vec(),
-                change,
-                size: Some(content_len(metadata)),
-                mtime: Some(metadata.mtime.into()),
-            });
+        lock(&self.differences).push(Difference {
+            path: path.to_vec(),
+            change,
+            size: Some(content_len(metadata)),
+            mtime: Some(metadata.mtime.into()),
+        });
     }
 }
 

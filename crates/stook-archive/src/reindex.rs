@@ -26,6 +26,7 @@ use crate::buffers::Buffers;
 use crate::folder::Folder;
 use crate::hasher::{Hashing, VolumeHasher, wait_for};
 use crate::memory::{budget_bytes, crew};
+use crate::mutex::lock;
 use crate::observer::{Damage, Observer, Tally};
 use crate::plan::{BATCH_BYTES, DEFAULT_VOLUME_BYTES};
 use crate::task::begin_in;
@@ -292,10 +293,7 @@ impl VolumeReader<'_> {
                     .iter()
                     .filter_map(|member| self.found(&budget, file, member))
                     .collect();
-                found
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .extend(done);
+                lock(&found).extend(done);
             });
             let md5 = volume
                 .join()

@@ -13,6 +13,7 @@ use stook_sys::{Directory, FileId, FileKind, Links, Metadata};
 use stook_timers::scope;
 use stook_tree::{Filter, Listing, TreeError, Visitor, WalkOptions, walk};
 
+use crate::mutex::lock;
 use crate::observer::{Failure, Observer};
 
 /// What to look at, and how.
@@ -270,7 +271,7 @@ impl Surveyor<'_> {
         let Some(id) = row.id.filter(|_| metadata.kind == FileKind::File) else {
             return false;
         };
-        let index = held.index.lock().unwrap_or_else(PoisonError::into_inner);
+        let index = lock(held.index);
         let archived = index.row(id).ok().flatten().and_then(|row| row.md5);
         drop(index);
         // A file that cannot be read counts as changed: archiving it will name the failure.
@@ -315,11 +316,11 @@ impl Surveyor<'_> {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Survey> {
-        self.found.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.found)
     }
 }
 
-fn is_same(row: &KnownRow, metadata: &Metadata) -> bool {
+pub(crate) fn is_same(row: &KnownRow, metadata: &Metadata) -> bool {
     let size = if metadata.kind == FileKind::File {
         metadata.size
     } else {

@@ -1,9 +1,10 @@
 //! One piece of work beside the rest, on a thread of its own if there is one to be had.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
 
 use crate::ArchiveError;
+use crate::mutex::lock;
 
 /// Begins work that cannot be done at once instead, because others wait for what it sends.
 ///
@@ -32,7 +33,7 @@ impl<R: Send + 'static> Task<R> {
         // A thread that cannot be made would take the work with it.
         let work = Arc::new(Mutex::new(Some(work)));
         let take = |work: &Mutex<Option<_>>| {
-            let mut work = work.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut work = lock(work);
             work.take().expect("the work is done once")
         };
         let of_thread = Arc::clone(&work);

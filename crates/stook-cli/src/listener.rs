@@ -1,25 +1,31 @@
 //! What the work on trees tells on its way: paths as data, and failures, the first of them by name.
 
-use std::io;
+use std::io::{self, IsTerminal, Write};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
-use stook_archive::{Failure, Observer};
+use stook_archive::{Failure, Observer as _};
 use stook_sys::display_bytes;
 use stook_tree::TreeError;
 
 use crate::exit::{CliError, Ending};
+use crate::mutex::lock;
 use crate::output::{self, Data, JsonPath};
 use crate::progress::Reporter;
 use crate::size::grouped;
+
+/// Bytes of lines that are printed at once, where nobody sees them come.
+const MOST_BUFFERED: usize = 64 << 10;
 
 /// Failures that are named; of the others there is only the number.
 const MOST_NAMED: u64 = 20;
 
 pub(crate) struct Listener<'a> {
     pub(crate) reporter: &'a Reporter,
-    is_json: bool,
+    pub(crate) is_json: bool,
+    is_terminal: bool,
     failed: AtomicU64,
+    lines: Mutex<Vec<u8>>,
     /// Why stdout could not be written.
     unwritable: Mutex<Option<io::Error>>,
 }
@@ -29,34 +35,43 @@ impl<'a> Listener<'a> {
         Self {
             reporter,
             is_json,
+            is_terminal: io::stdout().is_terminal(),
             failed: AtomicU64::new(0),
+            lines: Mutex::default(),
             unwritable: Mutex::default(),
         }
     }
 
-    /// Takes a failure.
+    /// Takes a failure. As JSON all are told, on stderr the first ones.
     pub(crate) fn failure(&self, error: TreeError) {
+        let failure = Failure {
+            operation: error.operation,
+            path: error.path,
+            cause: stook_sys::cause(&error.source),
+        };
         if self.failed.fetch_add(1, Ordering::Relaxed) < MOST_NAMED {
-            self.reporter.failed(&Failure {
-                operation: error.operation,
-                path: error.path,
-                cause: stook_sys::cause(&error.source),
-            });
+            output::error(&failure.to_string(), None);
         }
+        self.reporter.failed_as_json(&failure);
+    }
+
+    /// Returns true if the user has asked to end, or nobody can read what is printed.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.reporter.is_interrupted() || lock(&self.unwritable).is_some()
     }
 
     /// Prints a path; `line` is what the line is about.
     pub(crate) fn print(&self, line: &'static str, path: &[u8]) {
-        if let Err(error) = self.try_print(line, path) {
-            let unwritable = self.unwritable.lock();
-            unwritable
-                .unwrap_or_else(PoisonError::into_inner)
-                .get_or_insert(error);
-        }
+        self.put(line, None, path);
     }
 
-    fn try_print(&self, line: &'static str, path: &[u8]) -> io::Result<()> {
-        let mut data = Data::new();
+    /// Prints a path behind a word that says what is with it.
+    pub(crate) fn print_word(&self, line: &'static str, word: &'static str, path: &[u8]) {
+        self.put(line, Some(word), path);
+    }
+
+    fn put(&self, line: &'static str, word: Option<&'static str>, path: &[u8]) {
+        let mut lines = lock(&self.lines);
         if self.is_json {
             #[derive(serde::Serialize)]
             struct Line {
@@ -64,15 +79,32 @@ impl<'a> Listener<'a> {
                 line: &'static str,
                 #[serde(flatten)]
                 path: JsonPath,
+                #[serde(skip_serializing_if = "Option::is_none")]
+                why: Option<&'static str>,
             }
-            data.json(&Line {
+            let text = serde_json::to_string(&Line {
                 line,
                 path: JsonPath::new(path),
-            })?;
+                why: word,
+            });
+            lines.extend(text.unwrap_or_default().into_bytes());
         } else {
-            data.line(&display_bytes(path))?;
+            let word = word.map(|word| format!("{word:<9} ")).unwrap_or_default();
+            lines.extend([word, display_bytes(path)].concat().into_bytes());
         }
-        data.flush()
+        lines.push(b'\n');
+        if self.is_terminal || lines.len() >= MOST_BUFFERED {
+            self.flush(&mut lines);
+        }
+    }
+
+    fn flush(&self, lines: &mut Vec<u8>) {
+        let mut data = Data::new();
+        let written = data.bytes().write_all(lines).and_then(|()| data.flush());
+        lines.clear();
+        if let Err(error) = written {
+            lock(&self.unwritable).get_or_insert(error);
+        }
     }
 
     /// Tells of failures that were not named, and returns how many there were in all.
@@ -80,8 +112,8 @@ impl<'a> Listener<'a> {
     /// # Errors
     /// If stdout could not be written.
     pub(crate) fn failures(&self) -> Result<u64, CliError> {
-        let unwritable = self.unwritable.lock();
-        if let Some(error) = unwritable.unwrap_or_else(PoisonError::into_inner).take() {
+        self.flush(&mut lock(&self.lines));
+        if let Some(error) = lock(&self.unwritable).take() {
             return Err(error.into());
         }
         let failed = self.failed.load(Ordering::Relaxed);

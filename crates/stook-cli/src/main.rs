@@ -3,6 +3,7 @@
 //! `args` holds what was typed and touches nothing; `options` checks it and turns it into the options
 //! of the libraries; `run` has one function for each command.
 
+mod archived;
 mod args;
 mod calls;
 mod copy;
@@ -10,6 +11,7 @@ mod exit;
 mod format;
 mod listener;
 mod moment;
+mod mutex;
 mod options;
 mod output;
 mod progress;

@@ -212,6 +212,21 @@ impl Reporter {
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Prints a failure as JSON, if that was asked for.
+    pub(crate) fn failed_as_json(&self, failure: &Failure) {
+        if self.is_json {
+            let path = JsonPath::new(&failure.path);
+            let Failure {
+                operation, cause, ..
+            } = failure;
+            self.print_json(&JsonEvent {
+                kind: "failure",
+                path: Some(path),
+                fields: serde_json::json!({ "operation": operation, "cause": cause }),
+            });
+        }
+    }
 }
 
 impl Observer for Reporter {
@@ -233,17 +248,7 @@ impl Observer for Reporter {
 
     fn failed(&self, failure: &Failure) {
         output::error(&failure.to_string(), None);
-        if self.is_json {
-            let path = JsonPath::new(&failure.path);
-            let Failure {
-                operation, cause, ..
-            } = failure;
-            self.print_json(&JsonEvent {
-                kind: "failure",
-                path: Some(path),
-                fields: serde_json::json!({ "operation": operation, "cause": cause }),
-            });
-        }
+        self.failed_as_json(failure);
     }
 
     fn skipped(&self, path: &[u8], why: &str) {

@@ -3,7 +3,7 @@
 use serde_json::json;
 use stook_archive::Observer;
 use stook_sys::display_bytes;
-use stook_tree::{Guard, RemoveObserver, RemoveOptions, Removed, TreeError, remove};
+use stook_tree::{Guard, Judge, RemoveObserver, RemoveOptions, Removed, TreeError, remove};
 
 use crate::args::{Common, RemoveArgs};
 use crate::exit::{CliError, Ending};
@@ -12,7 +12,10 @@ use crate::output::Data;
 use crate::progress::Reporter;
 use crate::size::grouped;
 use crate::text::{count, failed_text};
-use crate::{calls, options};
+use crate::{archived, calls, options};
+
+/// What to tell who has interrupted a removal.
+pub(crate) const GO_ON: &str = "what is gone is gone; the same command goes on";
 
 /// Removes the trees, or tells what it would remove.
 pub(crate) fn run(
@@ -22,7 +25,6 @@ pub(crate) fn run(
 ) -> Result<Ending, CliError> {
     let options = RemoveOptions {
         jobs: options::jobs(args.jobs),
-        filter: options::filter(&args.filter),
         one_file_system: !args.no_one_file_system,
         keep_root: args.keep_root,
         force_chmod: args.force_chmod,
@@ -37,11 +39,16 @@ pub(crate) fn run(
         .map(|tree| guard.admit(tree))
         .collect::<Result<Vec<_>, _>>()?;
     let listener = Listener::new(reporter, common.json);
+    let filter = options::filter(&args.filter);
+    if let Some(archive) = &args.archived_in {
+        return archived::run(&trees, archive, &filter, &options, &listener);
+    }
     if args.syscalls {
         stook_sys::count_calls();
     }
     reporter.phase("remove", None, None);
-    let removed = remove(&trees, &options, &listener);
+    let judge = (!filter.is_empty()).then_some(&filter as &dyn Judge);
+    let removed = remove(&trees, &options, judge, &listener);
     let failed = listener.failures()?;
     if common.json {
         print_summary(&removed, failed, args.dry_run)?;
@@ -50,7 +57,7 @@ pub(crate) fn run(
     if args.syscalls {
         calls::print(common.json)?;
     }
-    Ok(listener.ending(failed, "what is gone is gone; the same command goes on"))
+    Ok(listener.ending(failed, GO_ON))
 }
 
 fn print_summary(removed: &Removed, failed: u64, is_dry_run: bool) -> Result<(), CliError> {
@@ -66,7 +73,8 @@ fn print_summary(removed: &Removed, failed: u64, is_dry_run: bool) -> Result<(),
     Ok(data.flush()?)
 }
 
-fn summary(removed: &Removed, failed: u64, is_dry_run: bool) -> String {
+/// Says what was removed.
+pub(crate) fn summary(removed: &Removed, failed: u64, is_dry_run: bool) -> String {
     let did = if is_dry_run {
         "would remove"
     } else {
@@ -99,6 +107,6 @@ impl RemoveObserver for Listener<'_> {
     }
 
     fn is_stopped(&self) -> bool {
-        self.reporter.is_interrupted()
+        self.is_stopped()
     }
 }

@@ -8,6 +8,7 @@
 //! Everything streams: a pass over 10^8 rows needs bounded memory. This crate does not look at
 //! volumes or trees, takes no lock on the archive, and never prints.
 
+mod checks;
 mod commit;
 mod error;
 mod id_set;

@@ -5,6 +5,7 @@
 //! stook_meta               format = 1; path = real bytes of config.path where not UTF-8
 //! stook_runs               one row a run; the row ids it began and ended at
 //! stook_deleted            names found gone by a run; hides rows up to that run's last_file
+//! stook_checks             volumes that passed their last check, with what told their state then
 //! stook_raw_names          files.id -> real bytes, for names that are not UTF-8
 //! ```
 //! Tables of stook are made with the first write to an archive, so that reading one changes
@@ -54,6 +55,7 @@ CREATE TABLE IF NOT EXISTS stook_runs (
 );
 CREATE TABLE IF NOT EXISTS stook_deleted (run integer, name text, raw blob);
 CREATE TABLE IF NOT EXISTS stook_raw_names (file integer primary key, name blob);
+CREATE TABLE IF NOT EXISTS stook_checks (volume text primary key, stamp text, checked text);
 INSERT OR IGNORE INTO stook_meta VALUES ('format', 1);
 ";
 

@@ -269,6 +269,12 @@ impl Directory {
         is_mounted(self, name, AtFlags::SYMLINK_NOFOLLOW, self)
     }
 
+    /// Returns the path under which it is reached now.
+    pub fn path(&self) -> io::Result<Vec<u8>> {
+        let link = format!("/proc/self/fd/{}", self.as_fd().as_raw_fd());
+        Ok(fs::readlinkat(CWD, link, Vec::new())?.into_bytes())
+    }
+
     /// Returns the facts about the directory itself.
     pub fn own_metadata(&self) -> io::Result<Metadata> {
         metadata_of(self)
@@ -357,8 +363,15 @@ impl Directory {
         if metadata_of(&entry)?.kind == FileKind::Symlink {
             return Err(Errno::LOOP.into());
         }
-        let path = format!("/proc/self/fd/{}", entry.as_raw_fd());
-        Ok(fs::chmod(path, Mode::from_raw_mode(mode))?)
+        change_mode(&entry, mode)
+    }
+
+    /// Gives a directory in this one these permission bits, too. Anything else in its place is an error.
+    pub fn add_mode_of_directory(&self, name: &[u8], bits: u32) -> io::Result<()> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let entry = fs::openat(self, name, flags, Mode::empty())?;
+        let mode = metadata_of(&entry)?.mode | bits;
+        change_mode(&entry, mode)
     }
 
     /// Sets the directory's own permission bits.
@@ -392,6 +405,12 @@ impl AsFd for Directory {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_ref().expect("it is open").as_fd()
     }
+}
+
+/// Changes the permission bits of what a handle is on, which chmod itself cannot do.
+fn change_mode(entry: &OwnedFd, mode: u32) -> io::Result<()> {
+    let path = format!("/proc/self/fd/{}", entry.as_raw_fd());
+    Ok(fs::chmod(path, Mode::from_raw_mode(mode))?)
 }
 
 /// Returns true if something is mounted there; `above` is the directory that holds it.

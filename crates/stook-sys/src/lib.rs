@@ -26,6 +26,7 @@ mod owners;
 mod page_cache;
 mod process;
 mod root;
+mod stamp;
 mod thread;
 mod time;
 mod transfer;
@@ -51,6 +52,7 @@ pub use process::{
     available_cpus, effective_user, is_root, memory_limit, most_open_files, peak_memory,
     raise_open_files, reset_peak_memory, utc_now,
 };
+pub use stamp::Stamp;
 pub use thread::{ThreadId, current_thread, is_blocked};
 pub use time::Timestamp;
 pub use transfer::{Refusal, close_file, copy_range, refusal, set_len, share_content};

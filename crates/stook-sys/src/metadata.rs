@@ -125,7 +125,7 @@ impl Metadata {
 /// File system and inode number.
 pub type FileId = ((u32, u32), u64);
 
-fn timestamp(stamp: StatxTimestamp) -> Timestamp {
+pub(crate) fn timestamp(stamp: StatxTimestamp) -> Timestamp {
     Timestamp {
         seconds: stamp.tv_sec,
         nanoseconds: stamp.tv_nsec,

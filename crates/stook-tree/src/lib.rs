@@ -20,7 +20,9 @@ mod walk;
 pub use copy::{Copied, CopyObserver, CopyOptions, Verified, copy, verify};
 pub use filter::Filter;
 pub use pattern::Pattern;
-pub use remove::{Guard, RemoveObserver, RemoveOptions, Removed, Tree, remove};
+pub use remove::{
+    Candidate, Guard, Judge, RemoveObserver, RemoveOptions, Removed, Tree, Verdict, remove,
+};
 pub use selection::Selection;
 pub use summary::{Counts, Group, Ranking, SizeClass, SizeFigures, Summary, Tally};
 pub use walk::{Detail, Entry, Listing, Visitor, WalkOptions, walk};

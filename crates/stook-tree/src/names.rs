@@ -28,17 +28,6 @@ pub(crate) struct Name {
     pub(crate) inode: u64,
 }
 
-impl Name {
-    /// Returns what stands for a name that no listing told of.
-    pub(crate) fn of_unknown_kind() -> Self {
-        Self {
-            place: NamePlace { start: 0, len: 0 },
-            kind: None,
-            inode: 0,
-        }
-    }
-}
-
 /// All names of a directory.
 #[derive(Debug, Default)]
 pub(crate) struct Names {

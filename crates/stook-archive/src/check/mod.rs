@@ -10,11 +10,13 @@
 
 mod pieces;
 mod reading;
+mod record;
 
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, RangeInclusive};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use stook_index::{AsOf, Index, RowId, RowRef, Selection, Volume, VolumeId};
 use stook_pool::Jobs;
@@ -27,8 +29,11 @@ use crate::batch::{RowBatch, Volumes, Window, for_each_batch, is_stooks};
 use crate::extract::{is_match, require_matches};
 use crate::folder::Folder;
 use crate::hasher::{Hashing, wait_for};
+use crate::mutex::lock;
 use crate::observer::{Damage, Observer, Tally};
 use reading::{Reading, read_members};
+pub(crate) use record::passed_volumes;
+use record::{Checked, record, stamp_of};
 
 /// How to check.
 #[derive(Debug, Clone)]
@@ -78,24 +83,20 @@ pub fn check(
 ) -> Result<CheckReport, ArchiveError> {
     let folder = Folder::new(archive);
     let mut index = folder.open_index()?;
-    let checker = Checker {
-        volumes: Volumes::new(&folder),
-        observer: Tally::new(observer),
-        members: AtomicU64::new(0),
-        bytes: AtomicU64::new(0),
-    };
+    let checker = Checker::new(&folder, observer);
     let mut report = CheckReport::default();
     if options.patterns.is_empty() {
         check_volumes(&folder, &mut index, &checker, options, &mut report)?;
     } else {
         check_members(&folder, &mut index, &checker, options)?;
     }
+    report.damages = checker.observer.damages();
+    report.members = checker.members.load(Relaxed);
+    report.bytes = checker.bytes.load(Relaxed);
+    checker.record(index)?;
     if observer.is_interrupted() {
         return Err(ArchiveError::Interrupted);
     }
-    report.members = checker.members.into_inner();
-    report.bytes = checker.bytes.into_inner();
-    report.damages = checker.observer.damages();
     Ok(report)
 }
 
@@ -145,7 +146,7 @@ fn check_volumes(
         if checker.observer.is_interrupted() {
             break;
         }
-        let is_whole = checker.check_volume(index, volume, options)?;
+        let is_whole = checker.check_and_note(index, volume, options)?;
         report.volumes += 1;
         report.volume_md5s += u64::from(is_whole);
     }
@@ -164,6 +165,8 @@ struct KnownVolume {
     records: Vec<Volume>,
     /// First and last row of a member in it; other volumes may have rows in between.
     rows: RangeInclusive<RowId>,
+    /// Bytes of content in them.
+    bytes: u64,
 }
 
 /// The volumes that the index speaks of, and those in the folder that it does not.
@@ -188,6 +191,7 @@ impl KnownVolumes {
             rows += 1;
             bytes = u64::saturating_add(bytes, row.size);
             let volume = known_volume(&mut volumes, row.volume, row.id);
+            volume.bytes = volume.bytes.saturating_add(row.size);
             volume.rows = (*volume.rows.start()).min(row.id)..=row.id;
             ControlFlow::Continue(())
         })?;
@@ -211,17 +215,55 @@ fn known_volume(
         id,
         records: Vec::new(),
         rows: first..=RowId(0),
+        bytes: 0,
     })
 }
 
 struct Checker<'a> {
+    folder: &'a Folder,
     volumes: Volumes<'a>,
     observer: Tally<'a>,
     members: AtomicU64,
     bytes: AtomicU64,
+    checked: Mutex<Checked>,
 }
 
-impl Checker<'_> {
+impl<'a> Checker<'a> {
+    fn new(folder: &'a Folder, observer: &'a dyn Observer) -> Self {
+        Self {
+            folder,
+            volumes: Volumes::new(folder),
+            observer: Tally::new(observer),
+            members: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            checked: Mutex::default(),
+        }
+    }
+
+    /// Checks a volume and notes whether it passed; returns true if the MD5 of the whole volume was taken.
+    fn check_and_note(
+        &self,
+        index: &mut Index,
+        volume: &KnownVolume,
+        options: &CheckOptions,
+    ) -> Result<bool, ArchiveError> {
+        let before = stamp_of(self.folder, volume.id);
+        let is_whole = self.check_volume(index, volume, options)?;
+        let has_changed = before != stamp_of(self.folder, volume.id);
+        if !has_changed && !self.observer.is_interrupted() {
+            // Damage that was found is noted already.
+            lock(&self.checked).entry(volume.id).or_insert(before);
+        }
+        Ok(is_whole)
+    }
+
+    /// Writes down which volumes passed and which did not, and returns it.
+    fn record(self, index: Index) -> Result<Checked, ArchiveError> {
+        let checked = std::mem::take(&mut *lock(&self.checked));
+        record(self.folder, index, &checked, &self.observer)?;
+        Ok(checked)
+    }
+
     fn check_batch(&self, batch: &RowBatch) {
         let file = match self.volumes.get(batch.volume) {
             Ok(file) => file,
@@ -346,6 +388,7 @@ impl Checker<'_> {
     }
 
     fn damaged(&self, volume: VolumeId, offset: Option<u64>, member: Option<&[u8]>, what: String) {
+        lock(&self.checked).insert(volume, None);
         self.observer.damaged(&Damage {
             volume,
             offset,

@@ -14,8 +14,8 @@ use std::fs::File;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use stook_index::{AsOf, Deleted, Index, Mtime, Row, RowRef, Selection};
 use stook_pool::Jobs;
@@ -28,6 +28,7 @@ use crate::ArchiveError;
 use crate::batch::{ContentMd5, RowBatch, Volumes, Window, disagreement, for_each_batch};
 use crate::folder::Folder;
 use crate::memory::crew;
+use crate::mutex::lock;
 use crate::observer::{Failure, Observer, Tally, sys_failure};
 use target::{LastParent, Outcome, Target, TargetOptions};
 
@@ -240,10 +241,7 @@ impl Extractor<'_> {
         last: &mut LastParent,
     ) -> Result<(), Failure> {
         if member.header.link.is_some() {
-            self.linked
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .push((row.clone(), member.header));
+            lock(&self.linked).push((row.clone(), member.header));
             return Ok(());
         }
         self.place(row, &member, md5, window, last)
@@ -288,8 +286,7 @@ impl Extractor<'_> {
     /// Makes the hard links, then sets what a directory can only be given at the end.
     fn finish(&self, index: &Index, selection: &Selection) -> Result<(), ArchiveError> {
         let _scope = scope!("finish");
-        let mut linked =
-            std::mem::take(&mut *self.linked.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut linked = std::mem::take(&mut *lock(&self.linked));
         linked.sort_by_key(|(row, _)| row.id);
         let mut contents = contents_of_first_names(index, selection, &linked)?;
         for (row, header) in linked {

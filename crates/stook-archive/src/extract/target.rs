@@ -9,8 +9,8 @@ use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::path::Path;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use stook_index::Mtime;
 use stook_pool::Crew;
@@ -22,6 +22,7 @@ use stook_timers::scope;
 use stook_volume::{Header, Kind};
 
 use super::ContentError;
+use crate::mutex::lock;
 use crate::observer::Failure;
 use crate::survey::split;
 
@@ -592,10 +593,6 @@ fn make_node(parent: &Directory, name: &[u8], header: &Header) -> io::Result<()>
         Kind::BlockDevice => parent.create_node(name, FileKind::BlockDevice, header.device),
         _ => parent.create_node(name, FileKind::Fifo, (0, 0)),
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -106,7 +106,7 @@ pub(crate) enum Command {
     /// tree is touched, whatever others do to it meanwhile. What cannot be removed is named, the rest goes, and the
     /// status is 3. A tree that is not there is no failure.
     ///
-    /// The root, the working directory and all above it, and mount points are refused.
+    /// The root, the working directory and all above it, and mount points are refused, and then nothing is removed.
     Remove(RemoveArgs),
     /// Print shell completions
     Completions(CompletionsArgs),
@@ -358,6 +358,15 @@ pub(crate) struct RemoveArgs {
     /// Do not refuse the root, nor the working directory
     #[arg(long)]
     pub(crate) no_preserve_root: bool,
+    /// Remove only what this archive of the tree holds with the same size, time and MD5, in volumes that passed a check
+    ///
+    /// A volume that has not passed one is checked now. Directories go in which nothing is left. What stays is printed
+    /// with the reason: `new` is not in the archive, `changed` is another version, `changing` changed meanwhile,
+    /// `unchecked` is in a volume that is damaged or missing, `special` is a fifo, a socket or a device, `archive` is
+    /// the archive itself. Nobody should write to the tree meanwhile: between the last look at a file and its end is
+    /// a moment.
+    #[arg(long, value_name = "ARCHIVE", conflicts_with = "syscalls")]
+    pub(crate) archived_in: Option<PathBuf>,
     /// Count and time the system calls, and print them as `strace -c` does
     #[arg(long)]
     pub(crate) syscalls: bool,

@@ -20,6 +20,7 @@ mod layers;
 mod no_space;
 mod place;
 mod remove;
+mod remove_archived;
 mod scarce;
 mod slow;
 mod timings;

@@ -135,6 +135,13 @@ impl Place {
         python(script, &[self.path(database).to_str().unwrap(), statements]);
     }
 
+    /// Returns what an SQL query on a database of the place finds, with blanks in between.
+    pub(crate) fn sql_text(&self, database: &str, query: &str) -> String {
+        let script = "import sqlite3, sys\nc = sqlite3.connect(sys.argv[1])\nprint(*(v for row in c.execute(sys.argv[2]) for v in row))";
+        let text = python(script, &[self.path(database).to_str().unwrap(), query]);
+        text.trim_end().to_owned()
+    }
+
     /// Asserts that a folder was extracted as `src` is.
     pub(crate) fn assert_same_tree(&self, source: &str, extracted: &str) {
         let difference = self

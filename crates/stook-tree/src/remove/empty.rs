@@ -5,9 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use stook_pool::{Tasks, advance};
-use stook_sys::{Directory, FileKind, Links, is_mount_point, is_no_directory, is_not_permitted};
+use stook_sys::{Directory, is_mount_point, is_no_directory};
 use stook_timers::scope;
 
+use super::entry::{Outcome, Place};
+use super::judge::Judge;
 use super::node::Node;
 use super::{RemoveObserver, RemoveOptions, Tree};
 use crate::TreeError;
@@ -28,7 +30,8 @@ const STEP: usize = 256;
 pub(super) struct Remover<'a, O> {
     pub(super) options: &'a RemoveOptions,
     pub(super) observer: &'a O,
-    pub(super) has_patterns: bool,
+    /// None if everything goes.
+    pub(super) judge: Option<&'a dyn Judge>,
     pub(super) entries: AtomicU64,
     pub(super) directories: AtomicU64,
 }
@@ -43,15 +46,6 @@ pub(super) struct Waiting<'r> {
     pub(super) parent: Arc<Node<'r>>,
     pub(super) name: Box<[u8]>,
     pub(super) attempts: u32,
-}
-
-/// What became of a name.
-enum Outcome {
-    Gone,
-    /// Somebody else removed it.
-    WasGone,
-    IsDirectory,
-    Stays,
 }
 
 impl<O: RemoveObserver> Remover<'_, O> {
@@ -82,9 +76,10 @@ impl<O: RemoveObserver> Remover<'_, O> {
     ) {
         let parent = Arc::clone(&waiting.parent);
         match self.open(&waiting) {
-            Ok(Some(directory)) => {
+            Ok(Some(directory)) if self.enters(&directory, &waiting) => {
                 Names::with(|names| self.empty(directory, waiting, names, holder, tasks));
             }
+            Ok(Some(_)) => waiting.parent.keep(),
             Ok(None) => drop(waiting),
             Err(source) => {
                 self.fail(&waiting.parent, &waiting.name, "remove", source);
@@ -134,9 +129,12 @@ impl<O: RemoveObserver> Remover<'_, O> {
                 "it is no directory, and a root is to be kept",
             ));
         }
-        let found = Name::of_unknown_kind();
-        let directory = parent.reach()?;
-        match self.remove_name(&directory, parent, name, found)? {
+        let place = Place {
+            directory: &*parent.reach()?,
+            node: parent,
+            path: Vec::new(),
+        };
+        match self.remove_name(&place, name, None)? {
             Outcome::Gone => self.count(1, 0),
             Outcome::WasGone => {}
             Outcome::Stays => parent.keep(),
@@ -158,16 +156,28 @@ impl<O: RemoveObserver> Remover<'_, O> {
         }
         let directory = parent.reach()?;
         if self.options.force_chmod {
-            let mode = directory.metadata(name, Links::Refuse)?.mode;
-            directory.set_mode(name, mode | 0o700)?;
+            directory.add_mode_of_directory(name, 0o700)?;
             return self.open_below(parent, name).map(Some);
         }
-        let is_kept = self.has_patterns || (parent.is_holding() && self.options.keep_root);
+        let is_kept = self.judge.is_some() || (parent.is_holding() && self.options.keep_root);
         if !is_kept && directory.remove_directory(name).is_ok() {
             self.count(1, 1);
             return Ok(None);
         }
         Err(error)
+    }
+
+    fn enters(&self, directory: &Directory, waiting: &Waiting<'_>) -> bool {
+        self.judge.is_none_or(|judge| {
+            let path = waiting.parent.path_in_tree(&waiting.name);
+            judge.enters(directory, &path)
+        })
+    }
+
+    /// A directory that is removed in the end shows then whether names were left out. Any other is read as a whole.
+    fn most_names(&self, parent: &Node<'_>) -> usize {
+        let may_stay = self.judge.is_some() || (parent.is_holding() && self.options.keep_root);
+        if may_stay { usize::MAX } else { MOST_NAMES }
     }
 
     /// Removes all names of a directory but those of directories, which become tasks.
@@ -185,9 +195,17 @@ impl<O: RemoveObserver> Remover<'_, O> {
             attempts,
         } = waiting;
         let mut own = Node::below(Arc::clone(&parent), name, attempts);
+        let place = Place {
+            directory: &directory,
+            node: &own,
+            path: self
+                .judge
+                .map_or_else(Vec::new, |_| parent.path_in_tree(&own.name)),
+        };
         let mut below = Vec::new();
+        let mut was_empty = attempts == 0;
         loop {
-            let more = match names.read_up_to(&directory, MOST_NAMES) {
+            let more = match names.read_up_to(&directory, self.most_names(&parent)) {
                 Ok(more) => more,
                 // Somebody else removed it.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => break,
@@ -197,10 +215,18 @@ impl<O: RemoveObserver> Remover<'_, O> {
                     break;
                 }
             };
-            self.remove_names(&directory, &own, names, &mut below);
+            was_empty &= names.all.is_empty();
+            self.remove_names(&place, names, &mut below);
             if !more || self.observer.is_stopped() {
                 break;
             }
+        }
+        if was_empty
+            && self
+                .judge
+                .is_some_and(|judge| !judge.releases_empty(&directory, &place.path))
+        {
+            own.keep();
         }
         drop(parent);
         if below.is_empty() {
@@ -220,13 +246,7 @@ impl<O: RemoveObserver> Remover<'_, O> {
         self.leave(own, tasks);
     }
 
-    fn remove_names(
-        &self,
-        directory: &Directory,
-        own: &Node<'_>,
-        names: &mut Names,
-        below: &mut Vec<Box<[u8]>>,
-    ) {
+    fn remove_names(&self, place: &Place<'_, '_>, names: &mut Names, below: &mut Vec<Box<[u8]>>) {
         let _scope = scope!("unlink");
         if names.all.len() >= SORTED_FROM && !are_in_order(&names.all) {
             names.all.sort_unstable_by_key(|name| name.inode);
@@ -236,83 +256,20 @@ impl<O: RemoveObserver> Remover<'_, O> {
             let mut gone = 0;
             for each in step {
                 let name = each.place.of(&names.bytes);
-                match self.remove_name(directory, own, name, *each) {
+                match self.remove_name(place, name, each.kind) {
                     Ok(Outcome::Gone) => gone += 1,
                     Ok(Outcome::WasGone) => {}
                     Ok(Outcome::IsDirectory) => below.push(name.into()),
-                    Ok(Outcome::Stays) => own.keep(),
-                    Err(source) => self.fail(own, name, "remove", source),
+                    Ok(Outcome::Stays) => place.node.keep(),
+                    Err(source) => self.fail(place.node, name, "remove", source),
                 }
             }
             self.count(gone, 0);
             advance(step.len() as u64);
             if self.observer.is_stopped() && steps.len() > 0 {
-                own.keep();
+                place.node.keep();
                 return;
             }
-        }
-    }
-
-    fn remove_name(
-        &self,
-        directory: &Directory,
-        own: &Node<'_>,
-        name: &[u8],
-        found: Name,
-    ) -> io::Result<Outcome> {
-        if found.kind == Some(FileKind::Directory) {
-            let is_left = self.has_patterns && self.options.filter.prunes(&own.path_in_tree(name));
-            return Ok(if is_left {
-                Outcome::Stays
-            } else {
-                Outcome::IsDirectory
-            });
-        }
-        if self.has_patterns || self.options.is_dry_run {
-            if found.kind.is_none()
-                && directory.metadata(name, Links::Refuse)?.kind == FileKind::Directory
-            {
-                return Ok(Outcome::IsDirectory);
-            }
-            // A tree that is no directory is matched by its name.
-            let path = if own.is_holding() {
-                name.to_vec()
-            } else {
-                own.path_in_tree(name)
-            };
-            if !self.options.filter.selects(&path) {
-                return Ok(Outcome::Stays);
-            }
-            if self.options.is_dry_run {
-                self.observer.would_remove(&own.path(name));
-                return Ok(Outcome::Gone);
-            }
-        }
-        match directory.remove(name) {
-            Ok(()) => Ok(Outcome::Gone),
-            Err(error) => self.not_removed(directory, name, error),
-        }
-    }
-
-    fn not_removed(
-        &self,
-        directory: &Directory,
-        name: &[u8],
-        error: io::Error,
-    ) -> io::Result<Outcome> {
-        match error.kind() {
-            io::ErrorKind::NotFound => Ok(Outcome::WasGone),
-            io::ErrorKind::IsADirectory => Ok(Outcome::IsDirectory),
-            io::ErrorKind::PermissionDenied if self.options.force_chmod => {
-                let mode = directory.own_metadata()?.mode;
-                if mode & 0o300 == 0o300 {
-                    return Err(explained(error));
-                }
-                directory.set_own_mode(mode | 0o700)?;
-                directory.remove(name)?;
-                Ok(Outcome::Gone)
-            }
-            _ => Err(explained(error)),
         }
     }
 
@@ -345,16 +302,4 @@ fn are_in_order(names: &[Name]) -> bool {
         .filter(|pair| pair[0].inode < pair[1].inode)
         .count();
     ascending.min(names.len() - ascending) <= names.len() / 16
-}
-
-/// Adds the usual reason where the system's word for it helps nobody.
-pub(super) fn explained(error: io::Error) -> io::Error {
-    let hint = if is_not_permitted(&error) {
-        "`lsattr` tells whether it is immutable"
-    } else if error.kind() == io::ErrorKind::ResourceBusy {
-        "it is in use, or something is mounted there"
-    } else {
-        return error;
-    };
-    io::Error::other(format!("{} ({hint})", stook_sys::cause(&error)))
 }

@@ -7,7 +7,8 @@ use stook_pool::Tasks;
 use stook_timers::scope;
 
 use super::RemoveObserver;
-use super::empty::{MOST_NAMES, Remover, Task, Waiting, explained};
+use super::empty::{MOST_NAMES, Remover, Task, Waiting};
+use super::entry::explained;
 use super::node::Node;
 use crate::names::Names;
 
@@ -44,7 +45,10 @@ impl<O: RemoveObserver> Remover<'_, O> {
         if parent.is_holding() && self.options.keep_root {
             return;
         }
-        if self.has_patterns && !self.options.filter.selects(&parent.path_in_tree(&name)) {
+        if self
+            .judge
+            .is_some_and(|judge| !judge.releases(&parent.path_in_tree(&name)))
+        {
             return parent.keep();
         }
         if self.options.is_dry_run {

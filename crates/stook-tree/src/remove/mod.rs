@@ -10,6 +10,8 @@
 //! task is taken first, so that few directories are begun and not ended.
 
 mod empty;
+mod entry;
+mod judge;
 mod leave;
 mod node;
 mod refuse;
@@ -19,10 +21,11 @@ use std::sync::atomic::AtomicU64;
 use stook_pool::{Crew, Jobs};
 use stook_timers::scope;
 
+pub use judge::{Candidate, Judge, Verdict};
 pub use refuse::{Guard, Tree};
 
+use crate::TreeError;
 use crate::held::Holder;
-use crate::{Filter, TreeError};
 use empty::{Remover, Task};
 
 /// How to remove.
@@ -34,8 +37,6 @@ use empty::{Remover, Task};
 pub struct RemoveOptions {
     /// How many directories are emptied together.
     pub jobs: Jobs,
-    /// What to remove: patterns match the path below the tree. A directory goes when it is selected and all in it went.
-    pub filter: Filter,
     /// Leave what is mounted below the tree, and say so.
     pub one_file_system: bool,
     /// Empty the trees only.
@@ -50,7 +51,6 @@ impl Default for RemoveOptions {
     fn default() -> Self {
         Self {
             jobs: Jobs::Adaptive,
-            filter: Filter::default(),
             one_file_system: true,
             keep_root: false,
             force_chmod: false,
@@ -84,18 +84,23 @@ pub trait RemoveObserver: Sync {
     }
 }
 
-/// Removes trees.
+/// Removes trees, or what the judge gives free of them: a directory goes when it is given free and all in it went.
 ///
 /// # Cost
 /// For each directory: openat2, getdents64 until empty, one unlinkat for each name, close, and its own
 /// unlinkat. For each tree one open more. Memory for the names of one directory for each
-/// worker, at most a million at a time, and for the names of directories that wait.
-pub fn remove<O: RemoveObserver>(trees: &[Tree], options: &RemoveOptions, observer: &O) -> Removed {
+/// worker, at most a million at a time if all goes, and for the names of directories that wait.
+pub fn remove<O: RemoveObserver>(
+    trees: &[Tree],
+    options: &RemoveOptions,
+    judge: Option<&dyn Judge>,
+    observer: &O,
+) -> Removed {
     let _scope = scope!("remove");
     let remover = Remover {
         options,
         observer,
-        has_patterns: !options.filter.is_empty(),
+        judge,
         entries: AtomicU64::new(0),
         directories: AtomicU64::new(0),
     };

@@ -104,8 +104,17 @@ impl Tree {
         }
     }
 
+    /// Opens it, whatever it is mounted on, if it is a directory.
+    ///
+    /// # Errors
+    /// If it is missing, or no directory.
+    pub fn open(&self) -> io::Result<Directory> {
+        let holder = Directory::open_handle(&self.holder).map_err(|error| error.source)?;
+        holder.open_beneath(&self.name)
+    }
+
     /// Returns its path as the user wrote it.
-    pub(super) fn path(&self) -> Vec<u8> {
+    pub fn path(&self) -> Vec<u8> {
         [self.prefix.as_slice(), &self.name].concat()
     }
 }

@@ -73,7 +73,13 @@ fn options() -> RemoveOptions {
 
 fn run(path: &Path, options: &RemoveOptions, told: &Told) -> Removed {
     let guard = Guard::new(true, true).unwrap();
-    remove(&[guard.admit(path).unwrap()], options, told)
+    remove(&[guard.admit(path).unwrap()], options, None, told)
+}
+
+fn removed_with(path: &Path, filter: &Filter) -> Removed {
+    let guard = Guard::new(true, true).unwrap();
+    let trees = [guard.admit(path).unwrap()];
+    remove(&trees, &options(), Some(filter), &Told::default())
 }
 
 /// Removes without a failure.
@@ -164,7 +170,7 @@ fn trees_may_be_files_and_may_be_missing() {
         entries: 2,
         directories: 1,
     };
-    assert_eq!(remove(&trees, &options(), &told), expected);
+    assert_eq!(remove(&trees, &options(), None, &told), expected);
     assert_eq!(told.missing.load(Ordering::Relaxed), 2);
     assert_eq!(told.failures(), []);
     assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
@@ -250,20 +256,20 @@ fn patterns_choose_and_a_directory_with_something_in_it_stays() {
         left.sort();
         left
     };
-    let filtered = |include: &[&str], exclude: &[&str]| RemoveOptions {
-        filter: Filter {
+    let removed_of = |include: &[&str], exclude: &[&str]| {
+        let filter = Filter {
             include: patterns(include),
             exclude: patterns(exclude),
-        },
-        ..options()
+        };
+        removed_with(&tree, &filter).entries
     };
     write();
-    assert_eq!(removed(&tree, &filtered(&["*.o"], &["keep/*"])).entries, 3);
+    assert_eq!(removed_of(&["*.o"], &["keep/*"]), 3);
     assert_eq!(
         left(),
         ["a", "a/x.c", "b", "b/deep", "c", "keep", "keep/w.o"]
     );
-    removed(&tree, &filtered(&[], &["keep/*"]));
+    removed_of(&[], &["keep/*"]);
     assert_eq!(left(), ["keep", "keep/w.o"]);
     removed(&tree, &options());
     assert!(!tree.exists());
@@ -276,15 +282,12 @@ fn patterns_match_a_tree_that_is_no_directory_by_its_name() {
     for name in ["a.keep", "a.o"] {
         fs::write(path(name), "x").unwrap();
     }
-    let filtered = RemoveOptions {
-        filter: Filter {
-            include: Vec::new(),
-            exclude: patterns(&["*.keep"]),
-        },
-        ..options()
+    let filter = Filter {
+        include: Vec::new(),
+        exclude: patterns(&["*.keep"]),
     };
-    assert_eq!(removed(&path("a.keep"), &filtered).entries, 0);
-    assert_eq!(removed(&path("a.o"), &filtered).entries, 1);
+    assert_eq!(removed_with(&path("a.keep"), &filter).entries, 0);
+    assert_eq!(removed_with(&path("a.o"), &filter).entries, 1);
     let kept = RemoveOptions {
         keep_root: true,
         ..options()

@@ -1,0 +1,112 @@
+//! What is on record of checks: which volumes passed their last one, and are as they were then.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use stook_index::{Index, Mtime, VolumeId};
+use stook_pool::Jobs;
+use stook_sys::{Stamp, open_file, utc_now};
+
+use super::{CheckOptions, Checker, KnownVolumes};
+use crate::ArchiveError;
+use crate::folder::Folder;
+use crate::observer::Observer;
+
+/// Volumes that were checked: what told their state, if they passed.
+pub(super) type Checked = BTreeMap<VolumeId, Option<String>>;
+
+/// Returns those of the volumes that passed their last check and have not changed since. Where none is on record,
+/// they are checked now.
+///
+/// # Errors
+/// `Index` if the index cannot be read, `Interrupted`. Damage is told to the observer.
+pub(crate) fn passed_volumes(
+    folder: &Folder,
+    wanted: &BTreeSet<VolumeId>,
+    jobs: Jobs,
+    observer: &dyn Observer,
+) -> Result<BTreeSet<VolumeId>, ArchiveError> {
+    let mut index = folder.open_index()?;
+    let on_record = index.passed_checks()?;
+    let is_on_record = |id: &VolumeId| {
+        let stamp = on_record.get(id);
+        stamp.is_some() && stamp == stamp_of(folder, *id).as_ref()
+    };
+    let (mut passed, unknown): (BTreeSet<_>, BTreeSet<_>) =
+        wanted.iter().copied().partition(is_on_record);
+    if unknown.is_empty() {
+        return Ok(passed);
+    }
+    let known = KnownVolumes::read(folder, &index)?;
+    let volumes = || {
+        known
+            .volumes
+            .values()
+            .filter(|volume| unknown.contains(&volume.id))
+    };
+    observer.phase(
+        "check",
+        None,
+        Some(volumes().map(|volume| volume.bytes).sum()),
+    );
+    let checker = Checker::new(folder, observer);
+    let options = CheckOptions {
+        jobs,
+        ..CheckOptions::default()
+    };
+    for volume in volumes() {
+        checker.check_and_note(&mut index, volume, &options)?;
+    }
+    let checked = checker.record(index)?;
+    if observer.is_interrupted() {
+        return Err(ArchiveError::Interrupted);
+    }
+    let found = checked.into_iter().filter(|(_, stamp)| stamp.is_some());
+    passed.extend(found.map(|(id, _)| id));
+    Ok(passed)
+}
+
+/// Returns what tells the state of a volume's file: it has changed if this has. None if that cannot be told.
+pub(super) fn stamp_of(folder: &Folder, id: VolumeId) -> Option<String> {
+    let file = open_file(&folder.volume(id)).ok()?;
+    let stamp = Stamp::of(&file).ok()?;
+    stamp.settle().then(|| stamp.text())
+}
+
+/// Writes down what was checked, if anything is new in it. Of an archive that stook never wrote to nothing is
+/// written: whoever reads one does not change it.
+///
+/// # Errors
+/// `Index` if the index cannot be read. If it cannot be written, that is only told, and only if a record is wrong now.
+pub(super) fn record(
+    folder: &Folder,
+    index: Index,
+    checked: &Checked,
+    observer: &dyn Observer,
+) -> Result<(), ArchiveError> {
+    let on_record = index.passed_checks()?;
+    let is_news = checked
+        .iter()
+        .any(|(id, stamp)| on_record.get(id) != stamp.as_ref());
+    let is_stooks = index.is_stooks()?;
+    drop(index);
+    if !is_news || !is_stooks {
+        return Ok(());
+    }
+    let written = write(folder, checked);
+    let is_wrong = checked
+        .iter()
+        .any(|(id, stamp)| stamp.is_none() && on_record.contains_key(id));
+    match written {
+        Err(error) if is_wrong => observer.noted(&format!(
+            "that volumes are damaged could not be recorded: {error}"
+        )),
+        _ => {}
+    }
+    Ok(())
+}
+
+fn write(folder: &Folder, checked: &Checked) -> Result<(), ArchiveError> {
+    let _lock = folder.lock()?;
+    let mut index = Index::open_write(folder.index())?;
+    Ok(index.record_checks(checked, Mtime::from(utc_now()))?)
+}

@@ -1,0 +1,143 @@
+//! What of a tree looks as it was archived, and where in the archive that is.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+use std::sync::Mutex;
+
+use stook_index::{Index, Known, RowId, VolumeId};
+use stook_sys::{FileKind, Metadata};
+use stook_tree::{Filter, Listing, RemoveObserver, TreeError, Visitor};
+
+use super::Staying;
+use crate::ArchiveError;
+use crate::mutex::lock;
+use crate::survey::{is_same, join};
+
+/// The tree, and what the archive says of it.
+pub(super) struct Place<'a> {
+    /// Name in the archive of the tree itself.
+    pub(super) prefix: Vec<u8>,
+    pub(super) known: Known,
+    pub(super) filter: &'a Filter,
+}
+
+impl Place<'_> {
+    /// Returns the row of an entry that looks as it was archived; of a directory that is empty now any time will do.
+    pub(super) fn row_of(&self, path: &[u8], metadata: &Metadata) -> Result<RowId, Staying> {
+        let row = self.known.lookup(&join(&self.prefix, path));
+        // What is only staged by an interrupted run is not archived.
+        let (row, id) = row
+            .and_then(|row| Some((row, row.id?)))
+            .ok_or(Staying::New)?;
+        let is_same = match metadata.kind {
+            FileKind::File | FileKind::Symlink => is_same(&row, metadata),
+            // What was in it may have been removed by a run like this one, which changed its time.
+            FileKind::Directory => !row.is_file,
+            _ => return Err(Staying::Special),
+        };
+        is_same.then_some(id).ok_or(Staying::Changed)
+    }
+}
+
+/// What the archive says of a candidate.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Held {
+    pub(super) id: RowId,
+    pub(super) volume: VolumeId,
+    /// None for what has no content.
+    pub(super) md5: Option<[u8; 16]>,
+    has_passed: bool,
+}
+
+/// What the archive says of all candidates, ascending by row.
+#[derive(Debug, Default)]
+pub(super) struct Evidence {
+    held: Vec<Held>,
+}
+
+impl Evidence {
+    pub(super) fn volumes(&self) -> BTreeSet<VolumeId> {
+        self.held.iter().map(|held| held.volume).collect()
+    }
+
+    /// Only what is in these volumes counts from now on.
+    pub(super) fn keep_only(&mut self, passed: &BTreeSet<VolumeId>) {
+        for held in &mut self.held {
+            held.has_passed = passed.contains(&held.volume);
+        }
+    }
+
+    pub(super) fn of(&self, id: RowId) -> Result<Held, Staying> {
+        match self.held.binary_search_by_key(&id, |held| held.id) {
+            Ok(at) if self.held[at].has_passed => Ok(self.held[at]),
+            Ok(_) => Err(Staying::Unchecked),
+            // It did not look as it was archived when the tree was walked.
+            Err(_) => Err(Staying::Changing),
+        }
+    }
+}
+
+/// The walk: which rows look like entries of the tree.
+pub(super) struct Candidates<'a, O> {
+    place: &'a Place<'a>,
+    observer: &'a O,
+    rows: Mutex<Vec<RowId>>,
+}
+
+impl<O: RemoveObserver> Visitor for Candidates<'_, O> {
+    fn prunes(&self, path: &[u8]) -> bool {
+        self.place.filter.prunes(path)
+    }
+
+    fn directory(&self, listing: Listing) {
+        let mut rows = Vec::with_capacity(listing.entries.len());
+        for entry in &listing.entries {
+            let path = join(&listing.path, listing.name(entry));
+            if self.place.filter.selects(&path) {
+                rows.extend(self.place.row_of(&path, &entry.metadata()));
+            }
+        }
+        if listing.is_empty {
+            rows.extend(self.place.row_of(&listing.path, &listing.metadata));
+        }
+        lock(&self.rows).append(&mut rows);
+    }
+
+    /// The removal tells.
+    fn failed(&self, _error: TreeError) {}
+
+    fn is_stopped(&self) -> bool {
+        self.observer.is_stopped()
+    }
+}
+
+impl<'a, O> Candidates<'a, O> {
+    pub(super) fn new(place: &'a Place<'a>, observer: &'a O) -> Self {
+        Self {
+            place,
+            observer,
+            rows: Mutex::default(),
+        }
+    }
+
+    /// Returns what the index says of the rows.
+    pub(super) fn evidence(self, index: &Index) -> Result<Evidence, ArchiveError> {
+        let mut rows = std::mem::take(&mut *lock(&self.rows));
+        rows.sort_unstable();
+        let mut held = Vec::with_capacity(rows.len());
+        let mut wanted = rows.into_iter().peekable();
+        index.rows(|row| {
+            while wanted.next_if(|id| *id < row.id).is_some() {}
+            if wanted.peek() == Some(&row.id) {
+                held.push(Held {
+                    id: row.id,
+                    volume: row.volume,
+                    md5: row.md5,
+                    has_passed: false,
+                });
+            }
+            ControlFlow::Continue(())
+        })?;
+        Ok(Evidence { held })
+    }
+}

@@ -1,0 +1,230 @@
+//! The judge of the removal: whether the archive holds an entry, at the moment it would go.
+
+use std::fs::File;
+use std::io;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use stook_index::Index;
+use stook_md5::Md5;
+use stook_sys::{Directory, FileId, FileKind, Links, Metadata, Stamp, append_at};
+use stook_timers::scope;
+use stook_tree::{Candidate, Judge, Tree, TreeError, Verdict};
+use stook_volume::{Kind, Member};
+
+use super::evidence::{Evidence, Held, Place};
+use super::{RemoveArchivedObserver, Staying};
+use crate::batch::{RowBatch, Volumes, Window, disagreement};
+use crate::mutex::lock;
+use crate::plan::BATCH_BYTES;
+use crate::survey::join;
+
+pub(super) struct ArchiveJudge<'a, O> {
+    pub(super) place: &'a Place<'a>,
+    pub(super) evidence: &'a Evidence,
+    pub(super) index: Mutex<Index>,
+    pub(super) volumes: Volumes<'a>,
+    /// The archive's own folder.
+    pub(super) archive: Option<FileId>,
+    pub(super) tree: &'a Tree,
+    pub(super) observer: &'a O,
+    pub(super) staying: AtomicU64,
+}
+
+/// Why an entry does not go.
+enum Obstacle {
+    Stays(Staying),
+    WasGone,
+    Stopped,
+    Failed(&'static str, io::Error),
+}
+
+type Proof = Result<(), Obstacle>;
+
+impl<O: RemoveArchivedObserver> Judge for ArchiveJudge<'_, O> {
+    fn prunes(&self, path: &[u8]) -> bool {
+        self.place.filter.prunes(path)
+    }
+
+    fn enters(&self, directory: &Directory, path: &[u8]) -> bool {
+        let is_archive = directory
+            .own_metadata()
+            .map(|metadata| Some(metadata.identity()) == self.archive);
+        match is_archive {
+            Ok(false) => true,
+            Ok(true) => self.report(path, Err(Obstacle::Stays(Staying::Archive))),
+            Err(error) => self.report(path, Err(Obstacle::Failed("look at", error))),
+        }
+    }
+
+    fn judge(&self, candidate: &Candidate<'_>) -> Verdict {
+        if self.observer.is_stopped() || !self.place.filter.selects(candidate.path) {
+            return Verdict::Stays;
+        }
+        let _scope = scope!("compare");
+        match self.prove(candidate) {
+            Ok(()) => Verdict::Goes,
+            Err(Obstacle::WasGone) => Verdict::WasGone,
+            obstacle => {
+                self.report(candidate.path, obstacle);
+                Verdict::Stays
+            }
+        }
+    }
+
+    fn releases_empty(&self, directory: &Directory, path: &[u8]) -> bool {
+        // The tree itself is the user's to name.
+        path.is_empty()
+            || !self.place.filter.selects(path)
+            || self.report(path, self.prove_empty(directory, path))
+    }
+
+    fn releases(&self, path: &[u8]) -> bool {
+        self.place.filter.selects(path)
+    }
+}
+
+impl<O: RemoveArchivedObserver> ArchiveJudge<'_, O> {
+    /// Returns true for a proof, and tells what stands against one.
+    fn report(&self, path: &[u8], proof: Proof) -> bool {
+        let written = || {
+            let tree = self.tree.path();
+            if path.is_empty() {
+                tree
+            } else {
+                join(&tree, path)
+            }
+        };
+        match proof {
+            Ok(()) => return true,
+            Err(Obstacle::Stays(why)) => {
+                self.staying.fetch_add(1, Ordering::Relaxed);
+                self.observer.stays(&written(), why);
+            }
+            Err(Obstacle::WasGone | Obstacle::Stopped) => {}
+            Err(Obstacle::Failed(operation, source)) => self.observer.failed(TreeError {
+                path: written(),
+                operation,
+                source,
+            }),
+        }
+        false
+    }
+
+    fn prove(&self, candidate: &Candidate<'_>) -> Proof {
+        let Candidate {
+            directory, name, ..
+        } = *candidate;
+        let metadata = directory
+            .metadata(name, Links::Refuse)
+            .map_err(failed_to("look at"))?;
+        let held = self.held(candidate.path, &metadata)?;
+        match (metadata.kind, held.md5) {
+            (FileKind::File, Some(md5)) => self.prove_file(directory, name, &metadata, md5),
+            (FileKind::Symlink, None) => self.prove_link(directory, name, &held),
+            _ => Err(Obstacle::Stays(Staying::Changed)),
+        }
+    }
+
+    fn held(&self, path: &[u8], metadata: &Metadata) -> Result<Held, Obstacle> {
+        let id = self.place.row_of(path, metadata);
+        id.and_then(|id| self.evidence.of(id))
+            .map_err(Obstacle::Stays)
+    }
+
+    fn prove_file(
+        &self,
+        directory: &Directory,
+        name: &[u8],
+        metadata: &Metadata,
+        md5: [u8; 16],
+    ) -> Proof {
+        let file = directory
+            .open_file(name, Links::Refuse)
+            .map_err(failed_to("open"))?;
+        // Each name of it that goes meanwhile changes a time of the file.
+        for _ in 0..metadata.links {
+            let stamp = Stamp::of(&file).map_err(failed_to("look at"))?;
+            let is_it = (stamp.identity, stamp.size, stamp.mtime)
+                == (metadata.identity(), metadata.size, metadata.mtime);
+            if !is_it || !stamp.settle() {
+                break;
+            }
+            let found = self.md5_of(&file)?;
+            // By its name: another file may have taken its place.
+            if Stamp::at(directory, name).map_err(failed_to("look at"))? == stamp {
+                return if found == md5 {
+                    Ok(())
+                } else {
+                    Err(Obstacle::Stays(Staying::Changed))
+                };
+            }
+        }
+        Err(Obstacle::Stays(Staying::Changing))
+    }
+
+    fn md5_of(&self, file: &File) -> Result<[u8; 16], Obstacle> {
+        let len = usize::try_from(BATCH_BYTES).unwrap_or(usize::MAX);
+        let (mut md5, mut offset) = (Md5::new(), 0);
+        let mut bytes = self.volumes.buffers.take(len);
+        loop {
+            bytes.clear();
+            let count = append_at(file, &mut bytes, len, offset).map_err(failed_to("read"))?;
+            md5.update(&bytes);
+            offset += count as u64;
+            if count < len {
+                break;
+            }
+            if self.observer.is_stopped() {
+                return Err(Obstacle::Stopped);
+            }
+        }
+        self.volumes.buffers.give(bytes);
+        Ok(md5.finish())
+    }
+
+    /// The index does not tell where a link leads; its member does.
+    fn prove_link(&self, directory: &Directory, name: &[u8], held: &Held) -> Proof {
+        let member = self.member(held)?;
+        let target = directory.read_link(name).map_err(failed_to("read"))?;
+        let is_same = member.header.kind == Kind::Symlink && member.header.target == target;
+        is_same
+            .then_some(())
+            .ok_or(Obstacle::Stays(Staying::Changed))
+    }
+
+    fn prove_empty(&self, directory: &Directory, path: &[u8]) -> Proof {
+        let metadata = directory.own_metadata().map_err(failed_to("look at"))?;
+        let held = self.held(path, &metadata)?;
+        let is_same = self.member(&held)?.header.kind == Kind::Directory;
+        is_same
+            .then_some(())
+            .ok_or(Obstacle::Stays(Staying::Changed))
+    }
+
+    fn member(&self, held: &Held) -> Result<Member, Obstacle> {
+        let unreadable = |error| Obstacle::Failed("read the member of", error);
+        let row = lock(&self.index).row(held.id);
+        let row = row.map_err(|error| unreadable(io::Error::other(error)))?;
+        let row = row.ok_or(Obstacle::Stays(Staying::Unchecked))?;
+        let volume = self.volumes.get(held.volume);
+        let volume = volume.map_err(|error| unreadable(error.source))?;
+        let batch = RowBatch {
+            volume: held.volume,
+            rows: vec![row],
+        };
+        let window = Window::of(&batch, &volume, &self.volumes.buffers).map_err(unreadable)?;
+        let row = &batch.rows[0];
+        let member = window.member(row.offset).ok();
+        let member = member.filter(|member| disagreement(row, member).is_none());
+        member.ok_or(Obstacle::Stays(Staying::Unchecked))
+    }
+}
+
+/// Returns what an error of an operation means for the entry.
+fn failed_to(operation: &'static str) -> impl Fn(io::Error) -> Obstacle {
+    move |error| match error.kind() {
+        io::ErrorKind::NotFound => Obstacle::WasGone,
+        _ => Obstacle::Failed(operation, error),
+    }
+}

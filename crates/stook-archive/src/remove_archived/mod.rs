@@ -1,0 +1,182 @@
+//! `remove --archived-in`: what the archive provably holds goes from the tree; all else stays and is named.
+//!
+//! ```text
+//!   walk      same size and mtime as a member? ──> the volumes that matter ──> each has passed a check
+//!   removal   again, and the same MD5? ──> not changed while it was read? ──> unlink
+//!             a directory in which nothing is left ──> rmdir
+//! ```
+//! A link goes if the archive has one with the same target, an empty directory if the archive has one of that name. Fifos, sockets
+//! and devices stay: they hold nothing that could be compared.
+//!
+//! The removal is the usual one, and this its judge. Between the last look at a file and its end lie two system calls;
+//! whoever puts another file in its place just then loses that, and so does who writes to it through a mapping of
+//! memory, which changes no time until it is written back. Nothing in the kernel removes a name only if it is still
+//! that file.
+
+mod evidence;
+mod judge;
+
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::atomic::AtomicU64;
+
+use stook_index::{Index, Known};
+use stook_sys::{Context, Directory, display_bytes, exists};
+use stook_timers::scope;
+use stook_tree::{Filter, RemoveObserver, RemoveOptions, Removed, Tree, WalkOptions, remove, walk};
+
+use crate::ArchiveError;
+use crate::batch::Volumes;
+use crate::check::passed_volumes;
+use crate::folder::Folder;
+use crate::observer::{Observer, Tally};
+use evidence::{Candidates, Place};
+use judge::ArchiveJudge;
+
+/// What became of the tree.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RemoveArchivedReport {
+    /// What is gone.
+    pub removed: Removed,
+    /// Entries that stay because the archive does not provably hold them, each told to the observer.
+    pub staying: u64,
+    /// Damages found in the volumes, each told to the observer.
+    pub damages: u64,
+}
+
+/// Why an entry stays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Staying {
+    /// The archive does not have it.
+    New,
+    /// Its size, time, kind or content is another one.
+    Changed,
+    /// It changed while it was looked at.
+    Changing,
+    /// It is in a volume that did not pass its check.
+    Unchecked,
+    /// It is a fifo, a socket or a device.
+    Special,
+    /// It is the archive.
+    Archive,
+}
+
+/// Receives what a removal of archived entries tells, on several threads at once.
+pub trait RemoveArchivedObserver: RemoveObserver {
+    /// Returns what receives the phases, and what the check finds.
+    fn observer(&self) -> &dyn Observer;
+    /// This stays; its path is as the user would write it.
+    fn stays(&self, path: &[u8], why: Staying);
+}
+
+/// Removes from `tree` what `filter` selects and the archive holds with the same content, and then the directories in
+/// which nothing is left. A removal that is stopped returns what it has done.
+///
+/// Names are those below the archived tree. If `tree` lies below the directory that was archived, it is compared with
+/// that part of the archive, and a note says so.
+///
+/// # Errors
+/// `Index` if the archive cannot be read, `Sys` if the tree cannot be opened, `Interrupted` before anything went.
+///
+/// # Cost
+/// A walk and a removal; every file that looks unchanged is read, and every volume that it is in, unless that has
+/// passed its last check and not changed since. 48 bytes a row of the index, and 40 a candidate.
+pub fn remove_archived<O: RemoveArchivedObserver>(
+    tree: &Tree,
+    archive: &Path,
+    filter: &Filter,
+    options: &RemoveOptions,
+    observer: &O,
+) -> Result<RemoveArchivedReport, ArchiveError> {
+    let _scope = scope!("remove-archived");
+    let told = Tally::new(observer.observer());
+    let folder = Folder::new(archive);
+    let index = folder.open_index()?;
+    let Some(root) = open(tree, observer)? else {
+        return Ok(RemoveArchivedReport::default());
+    };
+    let prefix = prefix_in(&index, &root)?;
+    if !prefix.is_empty() {
+        told.noted(&format!(
+            "compared with `{}` in the archive",
+            display_bytes(&prefix)
+        ));
+    }
+    let place = Place {
+        prefix,
+        known: Known::load(&index, None, options.jobs)?,
+        filter,
+    };
+    told.phase("compare", None, None);
+    let candidates = Candidates::new(&place, observer);
+    let walk_options = WalkOptions {
+        jobs: options.jobs,
+        ..WalkOptions::default()
+    };
+    walk(&root, &walk_options, &candidates);
+    let mut evidence = candidates.evidence(&index)?;
+    let passed = passed_volumes(&folder, &evidence.volumes(), options.jobs, &told)?;
+    evidence.keep_only(&passed);
+    if observer.is_stopped() {
+        return Err(ArchiveError::Interrupted);
+    }
+    told.phase("remove", None, None);
+    let judge = ArchiveJudge {
+        place: &place,
+        evidence: &evidence,
+        index: index.into(),
+        volumes: Volumes::new(&folder),
+        archive: exists(archive)?.map(|metadata| metadata.identity()),
+        tree,
+        observer,
+        staying: AtomicU64::new(0),
+    };
+    let removed = remove(std::slice::from_ref(tree), options, Some(&judge), observer);
+    Ok(RemoveArchivedReport {
+        removed,
+        staying: judge.staying.into_inner(),
+        damages: told.damages(),
+    })
+}
+
+/// Opens the tree; None, which is told, if it is not there.
+fn open<O: RemoveObserver>(tree: &Tree, observer: &O) -> Result<Option<Directory>, ArchiveError> {
+    let path = tree.path();
+    let refused = match tree.open() {
+        Ok(root) => return Ok(Some(root)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            observer.missing(&path);
+            return Ok(None);
+        }
+        Err(error) if stook_sys::is_no_directory(&error) => {
+            io::Error::other("it is no directory, and only a tree can be compared with an archive")
+        }
+        Err(error) => error,
+    };
+    let path = Path::new(std::ffi::OsStr::from_bytes(&path));
+    Ok(Err(refused).context("remove", path)?)
+}
+
+/// Returns where in the archive the tree is: at its top, unless it lies below the directory that was archived.
+fn prefix_in(index: &Index, tree: &Directory) -> Result<Vec<u8>, ArchiveError> {
+    let archived = index.config()?.path;
+    let archived = Path::new(std::ffi::OsStr::from_bytes(&archived));
+    if !archived.is_absolute() {
+        return Ok(Vec::new());
+    }
+    // Where it was may be unreachable now, or something else.
+    let Ok(Some(metadata)) = exists(archived) else {
+        return Ok(Vec::new());
+    };
+    let above = tree
+        .identities_upwards()
+        .context("look at what is above", "the tree")?;
+    let depth = above
+        .iter()
+        .position(|&identity| identity == metadata.identity());
+    let path = tree.path().context("look at", "/proc/self/fd")?;
+    let names: Vec<&[u8]> = path.split(|&byte| byte == b'/').collect();
+    let below = names.len().saturating_sub(depth.unwrap_or(0));
+    Ok(names[below..].join(&b'/'))
+}

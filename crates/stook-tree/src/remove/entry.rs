@@ -1,0 +1,134 @@
+//! One name that is no directory: it is judged, and goes.
+
+use std::io;
+
+use stook_sys::{Directory, FileKind, Links, is_not_permitted};
+
+use super::RemoveObserver;
+use super::empty::Remover;
+use super::judge::{Candidate, Judge, Verdict};
+use super::node::Node;
+use crate::path::join;
+
+/// A directory from which names are removed.
+pub(super) struct Place<'a, 'r> {
+    pub(super) directory: &'a Directory,
+    pub(super) node: &'a Node<'r>,
+    /// Its path below the tree, if a judge wants to know.
+    pub(super) path: Vec<u8>,
+}
+
+/// What became of a name.
+pub(super) enum Outcome {
+    Gone,
+    /// Somebody else removed it.
+    WasGone,
+    IsDirectory,
+    Stays,
+}
+
+impl<O: RemoveObserver> Remover<'_, O> {
+    /// Removes what the name stands for, unless it is a directory.
+    pub(super) fn remove_name(
+        &self,
+        place: &Place<'_, '_>,
+        name: &[u8],
+        kind: Option<FileKind>,
+    ) -> io::Result<Outcome> {
+        if kind == Some(FileKind::Directory) {
+            return Ok(self.directory_found(place, name));
+        }
+        if self.judge.is_some() || self.options.is_dry_run {
+            match self.judged(place, name, kind) {
+                Ok(Outcome::Gone) if self.options.is_dry_run => {
+                    self.observer.would_remove(&place.node.path(name));
+                    return Ok(Outcome::Gone);
+                }
+                Ok(Outcome::Gone) => {}
+                other => return other,
+            }
+        }
+        match place.directory.remove(name) {
+            Ok(()) => Ok(Outcome::Gone),
+            Err(error) => self.not_removed(place.directory, name, error),
+        }
+    }
+
+    fn directory_found(&self, place: &Place<'_, '_>, name: &[u8]) -> Outcome {
+        let stays = |judge: &dyn Judge| judge.prunes(&join(&place.path, name));
+        if self.judge.is_some_and(stays) {
+            Outcome::Stays
+        } else {
+            Outcome::IsDirectory
+        }
+    }
+
+    /// Says what would become of a name.
+    fn judged(
+        &self,
+        place: &Place<'_, '_>,
+        name: &[u8],
+        kind: Option<FileKind>,
+    ) -> io::Result<Outcome> {
+        if kind.is_none() {
+            match place.directory.metadata(name, Links::Refuse) {
+                Ok(metadata) if metadata.kind == FileKind::Directory => {
+                    return Ok(self.directory_found(place, name));
+                }
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    return Ok(Outcome::WasGone);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        let Some(judge) = self.judge else {
+            return Ok(Outcome::Gone);
+        };
+        // The path of a tree that is no directory is its name.
+        let candidate = Candidate {
+            directory: place.directory,
+            name,
+            path: &join(&place.path, name),
+        };
+        Ok(match judge.judge(&candidate) {
+            Verdict::Goes => Outcome::Gone,
+            Verdict::Stays => Outcome::Stays,
+            Verdict::WasGone => Outcome::WasGone,
+        })
+    }
+
+    fn not_removed(
+        &self,
+        directory: &Directory,
+        name: &[u8],
+        error: io::Error,
+    ) -> io::Result<Outcome> {
+        match error.kind() {
+            io::ErrorKind::NotFound => Ok(Outcome::WasGone),
+            io::ErrorKind::IsADirectory => Ok(Outcome::IsDirectory),
+            io::ErrorKind::PermissionDenied if self.options.force_chmod => {
+                let mode = directory.own_metadata()?.mode;
+                if mode & 0o300 == 0o300 {
+                    return Err(explained(error));
+                }
+                directory.set_own_mode(mode | 0o700)?;
+                directory.remove(name)?;
+                Ok(Outcome::Gone)
+            }
+            _ => Err(explained(error)),
+        }
+    }
+}
+
+/// Adds the usual reason where the system's word for it helps nobody.
+pub(super) fn explained(error: io::Error) -> io::Error {
+    let hint = if is_not_permitted(&error) {
+        "`lsattr` tells whether it is immutable; in a sticky directory only its owner may"
+    } else if error.kind() == io::ErrorKind::ResourceBusy {
+        "it is in use, or something is mounted there"
+    } else {
+        return error;
+    };
+    io::Error::other(format!("{} ({hint})", stook_sys::cause(&error)))
+}
