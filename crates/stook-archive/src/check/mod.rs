@@ -33,7 +33,7 @@ use crate::mutex::lock;
 use crate::observer::{Damage, Observer, Tally};
 use reading::{Reading, read_members};
 pub(crate) use record::passed_volumes;
-use record::{Checked, record, stamp_of};
+use record::{Checked, record};
 
 /// How to check.
 #[derive(Debug, Clone)]
@@ -146,7 +146,7 @@ fn check_volumes(
         if checker.observer.is_interrupted() {
             break;
         }
-        let is_whole = checker.check_and_note(index, volume, options)?;
+        let is_whole = checker.check_volume(index, volume, options)?;
         report.volumes += 1;
         report.volume_md5s += u64::from(is_whole);
     }
@@ -240,24 +240,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Checks a volume and notes whether it passed; returns true if the MD5 of the whole volume was taken.
-    fn check_and_note(
-        &self,
-        index: &mut Index,
-        volume: &KnownVolume,
-        options: &CheckOptions,
-    ) -> Result<bool, ArchiveError> {
-        let before = stamp_of(self.folder, volume.id);
-        let is_whole = self.check_volume(index, volume, options)?;
-        let has_changed = before != stamp_of(self.folder, volume.id);
-        if !has_changed && !self.observer.is_interrupted() {
-            // Damage that was found is noted already.
-            lock(&self.checked).entry(volume.id).or_insert(before);
-        }
-        Ok(is_whole)
-    }
-
-    /// Writes down which volumes passed and which did not, and returns it.
+    /// Writes down what was noted of volumes, and returns it.
     fn record(self, index: Index) -> Result<Checked, ArchiveError> {
         let checked = std::mem::take(&mut *lock(&self.checked));
         record(self.folder, index, &checked, &self.observer)?;

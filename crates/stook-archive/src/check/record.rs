@@ -1,4 +1,6 @@
 //! What is on record of checks: which volumes passed their last one, and are as they were then.
+//!
+//! A mere check writes nothing, unless it finds a volume damaged that is on record.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,9 +11,10 @@ use stook_sys::{Stamp, open_file, utc_now};
 use super::{CheckOptions, Checker, KnownVolumes};
 use crate::ArchiveError;
 use crate::folder::Folder;
+use crate::mutex::lock;
 use crate::observer::Observer;
 
-/// Volumes that were checked: what told their state, if they passed.
+/// What was noted of volumes: their state if they passed a check, None if they are damaged.
 pub(super) type Checked = BTreeMap<VolumeId, Option<String>>;
 
 /// Returns those of the volumes that passed their last check and have not changed since. Where none is on record,
@@ -54,7 +57,13 @@ pub(crate) fn passed_volumes(
         ..CheckOptions::default()
     };
     for volume in volumes() {
-        checker.check_and_note(&mut index, volume, &options)?;
+        let before = stamp_of(folder, volume.id);
+        checker.check_volume(&mut index, volume, &options)?;
+        let has_changed = before != stamp_of(folder, volume.id);
+        if !has_changed && !observer.is_interrupted() {
+            // Damage is noted already.
+            lock(&checker.checked).entry(volume.id).or_insert(before);
+        }
     }
     let checked = checker.record(index)?;
     if observer.is_interrupted() {
@@ -66,13 +75,13 @@ pub(crate) fn passed_volumes(
 }
 
 /// Returns what tells the state of a volume's file: it has changed if this has. None if that cannot be told.
-pub(super) fn stamp_of(folder: &Folder, id: VolumeId) -> Option<String> {
+fn stamp_of(folder: &Folder, id: VolumeId) -> Option<String> {
     let file = open_file(&folder.volume(id)).ok()?;
     let stamp = Stamp::of(&file).ok()?;
     stamp.settle().then(|| stamp.text())
 }
 
-/// Writes down what was checked, if anything is new in it. Of an archive that stook never wrote to nothing is
+/// Writes down what was noted, if anything is new in it. Of an archive that stook never wrote to nothing is
 /// written: whoever reads one does not change it.
 ///
 /// # Errors

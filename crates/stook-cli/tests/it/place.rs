@@ -3,7 +3,9 @@
 //! The program runs with the folder as its working directory and gets relative paths, so that its messages
 //! are the same everywhere. Databases are looked at with Python's own SQLite, not with the code under test.
 
+use std::fs::File;
 use std::io::Write;
+use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -97,13 +99,11 @@ impl Place {
 
     /// Runs the program as a user whom permissions bind: as nobody if the tests run as root.
     ///
-    /// It runs from a copy in the place: nobody need be able to reach the folder it was built in.
+    /// It runs from an open file: nobody may not reach the folder it was built in.
     pub(crate) fn run_as_nobody(&self, arguments: &[&str]) -> Ran {
-        let program = self.path("stook");
-        if !program.exists() {
-            std::fs::copy(env!("CARGO_BIN_EXE_stook"), &program).unwrap();
-        }
-        let mut command = self.command_of(&program, arguments);
+        let program = File::open(env!("CARGO_BIN_EXE_stook")).unwrap();
+        let path = format!("/proc/self/fd/{}", program.as_raw_fd());
+        let mut command = self.command_of(Path::new(&path), arguments);
         if is_root() {
             command.uid(NOBODY).gid(NOBODY);
         }
