@@ -8,6 +8,10 @@ use stook_sys::Timestamp;
 /// offset it is UTC.
 pub(crate) fn time(text: &str) -> Option<jiff::Timestamp> {
     let civil = || {
+        // The parser passes over the name of a zone; then a time there would be taken for one in UTC.
+        if text.contains('[') {
+            return None;
+        }
         let civil: DateTime = text.parse().ok()?;
         Some(civil.to_zoned(TimeZone::UTC).ok()?.timestamp())
     };
@@ -19,8 +23,9 @@ pub(crate) fn time(text: &str) -> Option<jiff::Timestamp> {
 /// # Errors
 /// A sentence that names what is wrong.
 pub(crate) fn time_or_age(text: &str, now: Timestamp) -> Result<Timestamp, String> {
-    if let Some(time) = time(text) {
-        return Ok(stamp(time));
+    let since_1970 = text.strip_prefix('@').and_then(since_1970);
+    if let Some(stamp) = since_1970.or_else(|| time(text).map(stamp)) {
+        return Ok(stamp);
     }
     let digits_end = text
         .find(|c: char| !c.is_ascii_digit())
@@ -29,9 +34,14 @@ pub(crate) fn time_or_age(text: &str, now: Timestamp) -> Result<Timestamp, Strin
     let unit = unit.trim();
     if number.is_empty() || !unit.chars().all(char::is_alphabetic) {
         return Err(
-            "it is neither a time such as 2026-11-21T18:30, nor an age such as 2d, nor file:PATH"
+            "it is neither a time such as 2026-11-21T18:30 or @1795285800, nor an age such as 2d, nor file:PATH"
                 .to_owned(),
         );
+    }
+    if unit.is_empty() {
+        return Err(format!(
+            "it has no unit; use s, min, h, d, w, or @{number} for seconds since 1970"
+        ));
     }
     let seconds = seconds(unit)
         .ok_or_else(|| format!("`{unit}` is not a unit of time; use s, min, h, d, w"))?;
@@ -43,6 +53,36 @@ pub(crate) fn time_or_age(text: &str, now: Timestamp) -> Result<Timestamp, Strin
     Ok(Timestamp {
         seconds: before,
         ..now
+    })
+}
+
+/// Returns the time that `{mtime}` of a format is printed as: seconds, with up to nine decimals.
+fn since_1970(text: &str) -> Option<Timestamp> {
+    let (is_before, number) = match text.strip_prefix('-') {
+        Some(number) => (true, number),
+        None => (false, text),
+    };
+    let (whole, decimals) = number.split_once('.').unwrap_or((number, "0"));
+    let is_number = |digits: &str| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+    if !is_number(whole) || !is_number(decimals) || decimals.len() > 9 {
+        return None;
+    }
+    let seconds: i64 = whole.parse().ok()?;
+    let nanoseconds: u32 = format!("{decimals:0<9}").parse().ok()?;
+    // A stamp counts forwards from the whole second before.
+    Some(match (is_before, nanoseconds) {
+        (false, _) => Timestamp {
+            seconds,
+            nanoseconds,
+        },
+        (true, 0) => Timestamp {
+            seconds: -seconds,
+            nanoseconds,
+        },
+        (true, _) => Timestamp {
+            seconds: -seconds - 1,
+            nanoseconds: 1_000_000_000 - nanoseconds,
+        },
     })
 }
 
@@ -92,6 +132,51 @@ mod tests {
     }
 
     #[test]
+    fn what_is_printed_as_mtime_is_a_time() {
+        for (seconds, nanoseconds) in [
+            (1_600_000_000, 123_456_789),
+            (0, 7),
+            (-1, 0),
+            (-1, 750_000_000),
+            (-2, 250_000_000),
+            (i64::MAX, 999_999_999),
+        ] {
+            let printed = crate::format::time_text(Timestamp {
+                seconds,
+                nanoseconds,
+            });
+            assert_eq!(is(&format!("@{printed}")), (seconds, nanoseconds));
+        }
+        assert_eq!(is("@7"), (7, 0));
+        assert_eq!(is("@7.5"), (7, 500_000_000));
+        assert_eq!(is("@-7.5"), (-8, 500_000_000));
+        for wrong in [
+            "@",
+            "@-",
+            "@7.",
+            "@.5",
+            "@+7",
+            "@7.1234567890",
+            "@1e9",
+            "@9223372036854775808",
+        ] {
+            assert!(time_or_age(wrong, NOW).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_zone_without_an_offset_is_not_taken_for_utc() {
+        assert_eq!(is("1970-01-01T01:00+01:00[Europe/Berlin]"), (0, 0));
+        for text in [
+            "1970-01-01T01:00[Europe/Berlin]",
+            "1970-01-01[Europe/Berlin]",
+        ] {
+            assert_eq!(time(text), None, "{text}");
+            assert!(time_or_age(text, NOW).is_err(), "{text}");
+        }
+    }
+
+    #[test]
     fn ages_count_back_from_now() {
         for (text, seconds) in [
             ("0s", 0),
@@ -109,13 +194,15 @@ mod tests {
     #[test]
     fn what_is_no_moment_is_explained() {
         let why = |text: &str| time_or_age(text, NOW).unwrap_err();
-        let neither =
-            "it is neither a time such as 2026-11-21T18:30, nor an age such as 2d, nor file:PATH";
+        let neither = "it is neither a time such as 2026-11-21T18:30 or @1795285800, nor an age such as 2d, nor file:PATH";
         for text in ["", "yesterday", "-2d", "d", "2026-13-01", "1.5h", "+1d"] {
             assert_eq!(why(text), neither, "{text}");
         }
         assert_eq!(why("5m"), "`m` is not a unit of time; use s, min, h, d, w");
-        assert_eq!(why("7"), "`` is not a unit of time; use s, min, h, d, w");
+        assert_eq!(
+            why("7"),
+            "it has no unit; use s, min, h, d, w, or @7 for seconds since 1970"
+        );
         assert_eq!(why("99999999999999999w"), "it is too long ago");
         assert_eq!(why("99999999999999999999s"), "it is too long ago");
     }

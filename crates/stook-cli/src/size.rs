@@ -17,16 +17,36 @@ pub(crate) fn parse_or_none(text: &str) -> Result<u64, String> {
         .find(|c: char| !c.is_ascii_digit() && c != '.')
         .unwrap_or(text.len());
     let (number, unit) = text.split_at(digits_end);
+    if !number.bytes().any(|byte| byte.is_ascii_digit()) {
+        return Err("it is not a size such as 4GiB, 1.5MB or 1024".to_owned());
+    }
     let factor = factor(unit.trim()).ok_or_else(|| {
         format!(
             "`{}` is not a unit; use KiB, MiB, GiB, TiB, or kB, MB, GB, TB",
             unit.trim()
         )
     })?;
-    match number.parse::<u64>() {
-        Ok(whole) => Ok(whole.checked_mul(factor).ok_or("it is too large")?),
-        Err(_) => fraction(number, factor),
+    bytes(number, factor)
+}
+
+/// Returns so many units, exactly; what is left of a byte is cut off.
+fn bytes(number: &str, factor: u64) -> Result<u64, String> {
+    let (whole, decimals) = number.split_once('.').unwrap_or((number, ""));
+    if decimals.contains('.') {
+        return Err(format!("`{number}` is not a number"));
     }
+    // All that follow are less than a byte of the largest unit.
+    let decimals = &decimals[..decimals.len().min(20)];
+    let digits = |text: &str| format!("0{text}").parse::<u128>().ok();
+    let unit_parts = 10_u128.pow(u32::try_from(decimals.len()).unwrap_or(0));
+    let rest = digits(decimals).map(|part| u128::from(factor) * part / unit_parts);
+    let units = digits(whole).and_then(|whole| whole.checked_mul(factor.into()));
+    let bytes = units
+        .zip(rest)
+        .map(|(units, rest)| units.saturating_add(rest));
+    bytes
+        .and_then(|bytes| u64::try_from(bytes).ok())
+        .ok_or_else(|| "it is too large".to_owned())
 }
 
 fn factor(unit: &str) -> Option<u64> {
@@ -49,24 +69,6 @@ fn factor(unit: &str) -> Option<u64> {
         .iter()
         .find(|(name, _)| *name == unit)
         .map(|(_, factor)| *factor)
-}
-
-#[expect(
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a fraction of a unit is a round figure"
-)]
-fn fraction(number: &str, factor: u64) -> Result<u64, String> {
-    let value: f64 = number
-        .parse()
-        .map_err(|error: std::num::ParseFloatError| format!("`{number}`: {error}"))?;
-    let bytes = value * factor as f64;
-    if bytes < u64::MAX as f64 {
-        Ok(bytes as u64)
-    } else {
-        Err("it is too large".to_owned())
-    }
 }
 
 /// Returns a figure such as `1.4 GB`.
@@ -106,9 +108,42 @@ mod tests {
         assert_eq!(parse("500MB"), Ok(500_000_000));
         assert_eq!(parse("1.5 kib"), Ok(1536));
         assert_eq!(parse("20480"), Ok(20_480));
-        for wrong in ["10XB", "GiB", "", "1e9", "-1", "0", "99999999PB", "1.2.3MB"] {
+        // As floats, these lose a byte.
+        assert_eq!(parse("1.001kB"), Ok(1001));
+        assert_eq!(
+            parse("8388608.000000001PB"),
+            Err("it is too large".to_owned())
+        );
+        assert_eq!(parse("9007.199254740993PB"), Ok(9_007_199_254_740_993_000));
+        assert_eq!(parse("18446744073709551615"), Ok(u64::MAX));
+        assert_eq!(parse("18446744073709551615.9"), Ok(u64::MAX));
+        assert_eq!(parse("0.99999999999999999999999999PiB"), Ok((1 << 50) - 1));
+        assert_eq!(parse(".5kB"), Ok(500));
+        assert_eq!(parse("1.kB"), Ok(1000));
+        for wrong in [
+            "10XB",
+            "GiB",
+            "",
+            "1e9",
+            "-1",
+            "0",
+            "99999999PB",
+            "1.2.3MB",
+            ".",
+            ".GB",
+            "18446744073709551616",
+        ] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
+        let why = |text: &str| parse(text).unwrap_err();
+        for text in ["", ".", "-1", "GiB", " 5"] {
+            assert_eq!(
+                why(text),
+                "it is not a size such as 4GiB, 1.5MB or 1024",
+                "{text}"
+            );
+        }
+        assert_eq!(why("1.2.3MB"), "`1.2.3` is not a number");
         assert_eq!(parse_or_none("0"), Ok(0));
         assert_eq!(parse_or_none("0 kB"), Ok(0));
         assert!(parse_or_none("").is_err());

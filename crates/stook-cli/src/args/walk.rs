@@ -43,8 +43,8 @@ pub(crate) struct WalkArgs {
     /// Only regular files of more bytes than this
     #[arg(long, value_name = "SIZE")]
     pub(crate) larger_than: Option<String>,
-    /// Only what has changed since: a time (2026-11-21 or 2026-11-21T18:30, UTC), an age (30min, 12h, 2d, 1w), or
-    /// file:PATH for the time of another file
+    /// Only what has changed since: a time (2026-11-21, 2026-11-21T18:30, in UTC, or with an offset such as +01:00;
+    /// @SECONDS since 1970), an age (30min, 12h, 2d, 1w), or file:PATH for the time of another file
     #[arg(long, value_name = "TIME|AGE|file:PATH")]
     pub(crate) newer_than: Option<OsString>,
     /// What to print of an entry: text with {path}, {size}, {mtime}, {inode}, {type}, {mode}, {links} (default: {path})

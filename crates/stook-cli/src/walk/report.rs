@@ -1,5 +1,6 @@
 //! A summary as text: the figures one below the other, then tables.
 
+use stook_archive::DEFAULT_VOLUME_BYTES;
 use stook_sys::display_bytes;
 use stook_tree::{Group, Ranking, SizeClass, SizeFigures, Summary};
 
@@ -9,6 +10,9 @@ use crate::size::{grouped, show};
 
 /// Subtrees that are shown; of the others there is only the sum.
 const MOST_ADVISED: usize = 10;
+
+/// Figures are at least so wide: below a petabyte all summaries are alike.
+const FIGURE_WIDTH: usize = 20;
 
 /// Returns the whole report.
 pub(super) fn text(summary: &Summary, walker: &Walker<'_>) -> String {
@@ -38,12 +42,12 @@ pub(super) fn text(summary: &Summary, walker: &Walker<'_>) -> String {
 
 fn push_figures(text: &mut String, summary: &Summary, failed: u64) {
     let Summary { counts, sizes, .. } = summary;
-    let bytes = |bytes: u128| format!("{:>20}  {}", grouped(bytes), show(bytes));
     let size = |figure: fn(&SizeFigures) -> String| {
         let figure = sizes.as_ref().map_or_else(|| "-".to_owned(), figure);
-        format!("{figure:>20}")
+        (figure, String::new())
     };
-    let number = |number: u64| format!("{:>20}", grouped(number));
+    let number = |number: u64| (grouped(number), String::new());
+    let bytes = |bytes: u128| (grouped(bytes), show(bytes));
     let mut lines = vec![
         ("files", number(counts.files)),
         ("directories", number(summary.directories)),
@@ -58,10 +62,15 @@ fn push_figures(text: &mut String, summary: &Summary, failed: u64) {
         ("max", size(|sizes| grouped(sizes.largest))),
     ];
     if failed > 0 {
-        lines.push(("failed", number(failed) + "  could not be looked at"));
+        let remark = "could not be looked at".to_owned();
+        lines.push(("failed", (grouped(failed), remark)));
     }
-    for (name, value) in lines {
-        text.push_str(&format!("{name:<11} {value}\n"));
+    let widths = lines.iter().map(|(_, (figure, _))| figure.len());
+    let width = widths.fold(FIGURE_WIDTH, usize::max);
+    for (name, (figure, remark)) in lines {
+        let line = format!("{name:<11} {figure:>width$}  {remark}");
+        text.push_str(line.trim_end());
+        text.push('\n');
     }
 }
 
@@ -162,9 +171,14 @@ fn push_advice(text: &mut String, summary: &Summary, path: impl Fn(&Group) -> St
     text.push_str(&format!(
         "archived, {} inodes would be {}: `stook create`, then `stook remove --archived-in`\n",
         grouped(entries),
-        // A folder, a volume and the index of each.
-        grouped(3 * advice.len() as u64),
+        grouped(advice.iter().map(archived_inodes).sum::<u128>()),
     ));
+}
+
+/// Returns how many inodes an archive of a subtree has: a folder, the index and the volumes.
+fn archived_inodes(subtree: &Group) -> u128 {
+    let volumes = subtree.counts.bytes.div_ceil(DEFAULT_VOLUME_BYTES.into());
+    2 + volumes.max(1)
 }
 
 /// Returns a figure with one decimal: `7,165.3`.
@@ -184,16 +198,25 @@ fn whole(mean: f64) -> String {
     show(mean.round() as u64)
 }
 
+/// Returns a share in whole per cents; only nothing is 0, and only all is 100.
 #[expect(clippy::cast_precision_loss, reason = "whole per cents are shown")]
 fn share(part: u128, all: u128) -> String {
-    match all {
-        0 => "-".to_owned(),
-        _ => format!("{:.0} %", part as f64 * 100.0 / all as f64),
+    let percents = part as f64 * 100.0 / all as f64;
+    if all == 0 {
+        "-".to_owned()
+    } else if part > 0 && percents < 0.5 {
+        "<1 %".to_owned()
+    } else if part < all && percents >= 99.5 {
+        ">99 %".to_owned()
+    } else {
+        format!("{percents:.0} %")
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use stook_tree::Counts;
+
     use super::*;
 
     #[test]
@@ -202,8 +225,41 @@ mod tests {
         assert_eq!(decimal(0.0), "0.0");
         assert_eq!(decimal(999.96), "1,000.0");
         assert_eq!(whole(1023.5), "1.0 kB");
-        assert_eq!(share(1, 3), "33 %");
+    }
+
+    #[test]
+    fn only_nothing_is_0_and_only_all_is_100_per_cent() {
+        for (part, text) in [
+            (0, "0 %"),
+            (1, "<1 %"),
+            (4, "<1 %"),
+            (6, "1 %"),
+            (333, "33 %"),
+            (994, "99 %"),
+            (999, ">99 %"),
+            (1000, "100 %"),
+        ] {
+            assert_eq!(share(part, 1000), text);
+        }
         assert_eq!(share(0, 0), "-");
+    }
+
+    #[test]
+    fn an_archive_has_a_folder_an_index_and_volumes() {
+        let volume = u128::from(DEFAULT_VOLUME_BYTES);
+        let inodes = |bytes| {
+            archived_inodes(&Group {
+                name: Vec::new(),
+                counts: Counts {
+                    bytes,
+                    ..Counts::default()
+                },
+            })
+        };
+        assert_eq!(
+            [0, volume, volume + 1, 9 * volume].map(inodes),
+            [3, 3, 4, 11]
+        );
     }
 
     #[test]

@@ -157,6 +157,9 @@ fn limits_are_strict() {
         "2020-09-13T12:26:40.000000005",
     ];
     assert_eq!(walk(&newer), "src/ten\n");
+    let mtime = walk(&["--include", "nine", "--format", "@{mtime}"]);
+    let newer = ["--type", "f", "--newer-than", mtime.trim_end()];
+    assert_eq!(walk(&newer), "src/ten\n");
     assert_eq!(
         walk(&["--type", "f", "--newer-than", "file:src/nine"]),
         "src/ten\n"
@@ -251,7 +254,7 @@ fn conditions_that_make_no_sense_are_refused() {
     ");
     assert_snapshot!(refused(&["--larger-than", "big"]), @r"
     status 2
-    error: cannot use `big` for --larger-than: `big` is not a unit; use KiB, MiB, GiB, TiB, or kB, MB, GB, TB
+    error: cannot use `big` for --larger-than: it is not a size such as 4GiB, 1.5MB or 1024
     ");
     assert_snapshot!(refused(&["--larger-than", "99999999PB"]), @r"
     status 2
@@ -259,11 +262,15 @@ fn conditions_that_make_no_sense_are_refused() {
     ");
     assert_snapshot!(refused(&["--newer-than", "yesterday"]), @r"
     status 2
-    error: cannot use `yesterday` for --newer-than: it is neither a time such as 2026-11-21T18:30, nor an age such as 2d, nor file:PATH
+    error: cannot use `yesterday` for --newer-than: it is neither a time such as 2026-11-21T18:30 or @1795285800, nor an age such as 2d, nor file:PATH
     ");
     assert_snapshot!(refused(&["--newer-than", "5m"]), @r"
     status 2
     error: cannot use `5m` for --newer-than: `m` is not a unit of time; use s, min, h, d, w
+    ");
+    assert_snapshot!(refused(&["--newer-than", "2026-11-21T18:30[Europe/Berlin]"]), @r"
+    status 2
+    error: cannot use `2026-11-21T18:30[Europe/Berlin]` for --newer-than: it is neither a time such as 2026-11-21T18:30 or @1795285800, nor an age such as 2d, nor file:PATH
     ");
     assert_snapshot!(refused(&["--newer-than", "99999999999999w"]), @r"
     status 2

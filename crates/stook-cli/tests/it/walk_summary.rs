@@ -239,51 +239,51 @@ fn a_summary_reads_like_this() {
     max                7,000,000,000
 
     files  share   bytes  share  size
-        1    0 %     0 B    0 %  empty
+        1   <1 %     0 B    0 %  empty
         0    0 %     0 B    0 %  below 10 B
         0    0 %     0 B    0 %  below 100 B
         0    0 %     0 B    0 %  below 1 kB
-    2,400   99 %  7.2 MB    0 %  below 10 kB
-       12    0 %  240 kB    0 %  below 100 kB
+    2,400   99 %  7.2 MB   <1 %  below 10 kB
+       12   <1 %  240 kB   <1 %  below 100 kB
         0    0 %     0 B    0 %  below 1 MB
         0    0 %     0 B    0 %  below 10 MB
         0    0 %     0 B    0 %  below 100 MB
         0    0 %     0 B    0 %  below 1 GB
-        1    0 %  7.0 GB  100 %  below 10 GB
+        1   <1 %  7.0 GB  >99 %  below 10 GB
 
     files  share    bytes  share  on disk     mean  extension, most files
-    2,400   99 %   7.2 MB    0 %      0 B   3.0 kB  .nc
-        1    0 %      0 B    0 %      0 B      0 B  (none)
-        1    0 %   7.0 GB  100 %      0 B   7.0 GB  .mp4
-        1    0 %  20.0 kB    0 %      0 B  20.0 kB  .x0
-        1    0 %  20.0 kB    0 %      0 B  20.0 kB  .x1
-        1    0 %  20.0 kB    0 %      0 B  20.0 kB  .x10
-        1    0 %  20.0 kB    0 %      0 B  20.0 kB  .x11
-        1    0 %  20.0 kB    0 %      0 B  20.0 kB  .x2
-        1    0 %  20.0 kB    0 %      0 B  20.0 kB  .x3
-        1    0 %  20.0 kB    0 %      0 B  20.0 kB  .x4
+    2,400   99 %   7.2 MB   <1 %      0 B   3.0 kB  .nc
+        1   <1 %      0 B    0 %      0 B      0 B  (none)
+        1   <1 %   7.0 GB  >99 %      0 B   7.0 GB  .mp4
+        1   <1 %  20.0 kB   <1 %      0 B  20.0 kB  .x0
+        1   <1 %  20.0 kB   <1 %      0 B  20.0 kB  .x1
+        1   <1 %  20.0 kB   <1 %      0 B  20.0 kB  .x10
+        1   <1 %  20.0 kB   <1 %      0 B  20.0 kB  .x11
+        1   <1 %  20.0 kB   <1 %      0 B  20.0 kB  .x2
+        1   <1 %  20.0 kB   <1 %      0 B  20.0 kB  .x3
+        1   <1 %  20.0 kB   <1 %      0 B  20.0 kB  .x4
 
     files  share    bytes  share  on disk     mean  extension, most bytes
-        1    0 %   7.0 GB  100 %      0 B   7.0 GB  .mp4
-    2,400   99 %   7.2 MB    0 %      0 B   3.0 kB  .nc
-        1    0 %  20.0 kB    0 %      0 B  20.0 kB  .x11
-        1    0 %  20.0 kB    0 %      0 B  20.0 kB  .x10
-        1    0 %  20.0 kB    0 %      0 B  20.0 kB  .x9
-        1    0 %  20.0 kB    0 %      0 B  20.0 kB  .x8
-        1    0 %  20.0 kB    0 %      0 B  20.0 kB  .x7
-        1    0 %  20.0 kB    0 %      0 B  20.0 kB  .x6
-        1    0 %  20.0 kB    0 %      0 B  20.0 kB  .x5
-        1    0 %  20.0 kB    0 %      0 B  20.0 kB  .x4
+        1   <1 %   7.0 GB  >99 %      0 B   7.0 GB  .mp4
+    2,400   99 %   7.2 MB   <1 %      0 B   3.0 kB  .nc
+        1   <1 %  20.0 kB   <1 %      0 B  20.0 kB  .x11
+        1   <1 %  20.0 kB   <1 %      0 B  20.0 kB  .x10
+        1   <1 %  20.0 kB   <1 %      0 B  20.0 kB  .x9
+        1   <1 %  20.0 kB   <1 %      0 B  20.0 kB  .x8
+        1   <1 %  20.0 kB   <1 %      0 B  20.0 kB  .x7
+        1   <1 %  20.0 kB   <1 %      0 B  20.0 kB  .x6
+        1   <1 %  20.0 kB   <1 %      0 B  20.0 kB  .x5
+        1   <1 %  20.0 kB   <1 %      0 B  20.0 kB  .x4
 
     files  share   bytes  share  on disk    mean  directly in, most files
-    1,200   50 %  3.6 MB    0 %      0 B  3.0 kB  src/runs/a
-    1,200   50 %  3.6 MB    0 %      0 B  3.0 kB  src/runs/b
-       13    1 %  7.0 GB  100 %      0 B  538 MB  src/films
-        1    0 %     0 B    0 %      0 B     0 B  src
+    1,200   50 %  3.6 MB   <1 %      0 B  3.0 kB  src/runs/a
+    1,200   50 %  3.6 MB   <1 %      0 B  3.0 kB  src/runs/b
+       13    1 %  7.0 GB  >99 %      0 B  538 MB  src/films
+        1   <1 %     0 B    0 %      0 B     0 B  src
 
     files  share   bytes  share  on disk    mean  would gain from being archived
-    1,200   50 %  3.6 MB    0 %      0 B  3.0 kB  src/runs/a
-    1,200   50 %  3.6 MB    0 %      0 B  3.0 kB  src/runs/b
+    1,200   50 %  3.6 MB   <1 %      0 B  3.0 kB  src/runs/a
+    1,200   50 %  3.6 MB   <1 %      0 B  3.0 kB  src/runs/b
     archived, 2,402 inodes would be 6: `stook create`, then `stook remove --archived-in`
     ");
     let advice = &summary(&place, &[])["advice"];
@@ -294,6 +294,24 @@ fn a_summary_reads_like_this() {
         })
     };
     assert_eq!(advice, &json!([subtree("runs/a"), subtree("runs/b")]));
+}
+
+#[test]
+fn figures_of_a_petabyte_are_under_each_other() {
+    let printed = of_sizes(&[15 << 40; 80]).stdout(&["walk", "src", "--summary"]);
+    assert_snapshot!(printed.split("\n\n").next().unwrap(), @r"
+    files                          80
+    directories                     1
+    links                           0
+    others                          0
+    bytes       1,319,413,953,331,200  1.3 PB
+    on disk                         0  0 B
+    mean         16,492,674,416,640.0
+    stdev                         0.0
+    min            16,492,674,416,640
+    median         16,492,674,416,640
+    max            16,492,674,416,640
+    ");
 }
 
 #[test]

@@ -170,11 +170,20 @@ impl<V: Visitor> Walk<'_, V> {
     /// The directory could not be opened.
     fn closed(&self, task: Unopened<'_>, source: io::Error) {
         let is_told = self.options.unreadable && source.kind() == io::ErrorKind::PermissionDenied;
-        if is_told && let Ok(metadata) = self.openings.metadata(&task) {
+        if is_told && let Ok(metadata) = self.closed_metadata(&task) {
             let listing = Listing::unread(task.path.clone(), metadata);
             self.visitor.directory(listing);
         }
         self.fail(task.path, "open", source);
+    }
+
+    /// In a directory that may be read but not entered, only kinds can be found out.
+    fn closed_metadata(&self, task: &Unopened<'_>) -> io::Result<Metadata> {
+        if self.options.detail == Detail::Kinds {
+            Ok(Metadata::of_kind(FileKind::Directory))
+        } else {
+            self.openings.metadata(task)
+        }
     }
 
     /// Reports a directory without looking into it; so it may be one that cannot be opened.

@@ -163,3 +163,27 @@ fn a_directory_that_may_not_be_read_is_told_if_that_is_wanted() {
         assert_eq!(found.listings[&b"closed"[..]], (Vec::new(), false));
     }
 }
+
+#[test]
+fn a_closed_directory_is_told_by_kind_where_its_facts_may_not_be_had() {
+    let tree = TempTree::new(&tree! {
+        "names-only/" => dir().mode(0o444),
+        "names-only/sub/file" => file(b"unseen"),
+    })
+    .unwrap();
+    let root = Directory::open(tree.path()).unwrap();
+    for (detail, paths) in [
+        (Detail::Kinds, &["names-only", "names-only/sub"][..]),
+        (Detail::Facts, &["names-only"]),
+    ] {
+        let mut options = options(2, Links::Refuse);
+        (options.detail, options.unreadable) = (detail, true);
+        let walked = without_privileges(|| Recorder::default().walk_open(&root, &options));
+        let found = match walked {
+            Ok(found) => found,
+            Err(error) => return println!("skipped: the user cannot be changed here: {error}"),
+        };
+        assert_eq!(found.paths(), paths);
+        assert_eq!(found.failed(), [("names-only/sub", "open")]);
+    }
+}
