@@ -9,6 +9,8 @@
 pub struct Pattern {
     text: Vec<u8>,
     tokens: Vec<Token>,
+    /// What every path that matches ends with: most paths do not, and need no more of a look.
+    ending: Vec<u8>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,9 +31,11 @@ impl Pattern {
         if characters.last() == Some(&u32::from('/')) {
             characters.push(u32::from('*'));
         }
+        let tokens = compile(&characters);
         Self {
             text: text.to_vec(),
-            tokens: compile(&characters),
+            ending: ending(&tokens),
+            tokens,
         }
     }
 
@@ -45,6 +49,14 @@ impl Pattern {
     /// # Cost
     /// At most the length of the path times the number of pattern elements; no allocation.
     pub fn matches(&self, path: &[u8]) -> bool {
+        if !path.ends_with(&self.ending) {
+            return false;
+        }
+        if self.tokens.first() == Some(&Token::AnyText)
+            && self.tokens.len() == 1 + self.ending.len()
+        {
+            return true;
+        }
         let mut path = Characters { rest: path };
         let mut token = 0;
         // Where to go on if what follows the last `*` does not fit: that `*` takes one more.
@@ -164,6 +176,17 @@ fn compile(pattern: &[u32]) -> Vec<Token> {
         }
     }
     tokens
+}
+
+/// Returns the characters at the end that stand for themselves, as far as they are one byte in every path.
+fn ending(tokens: &[Token]) -> Vec<u8> {
+    let plain = tokens.iter().rev().map_while(|token| match token {
+        Token::Character(character) => u8::try_from(*character).ok().filter(u8::is_ascii),
+        _ => None,
+    });
+    let mut ending: Vec<u8> = plain.collect();
+    ending.reverse();
+    ending
 }
 
 /// Returns where the `]` of a set is; a `]` in the first place is a member of the set.
