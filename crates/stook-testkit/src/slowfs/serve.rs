@@ -245,7 +245,7 @@ impl Filesystem for Server {
     fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
         let call = self.begin(Op::Flush);
         let result = if self.loses_writes {
-            Err(rustix::io::Errno::NOSPC.into())
+            Err(rustix::io::Errno::NOSPC)
         } else {
             Ok(())
         };

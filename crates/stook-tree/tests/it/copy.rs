@@ -248,6 +248,10 @@ fn what_is_there_is_refused_in_words() {
     assert!(why("a", "file", &options(1)).contains("is no directory"));
     assert!(why("a", "file", &update()).contains("is no directory"));
     assert!(why("a", "dangling", &options(1)).contains("something else is there"));
+    for options in [options(1), update()] {
+        assert!(why("a/f", "empty", &options).contains("it is a directory"));
+        assert!(why("a/f", "empty/", &options).contains("it is a directory"));
+    }
     assert!(why("a/f", "file", &options(1)).contains("--update"));
     assert!(why("none", "b", &options(1)).contains("no such file or directory"));
     assert!(why("a", "none/b", &options(1)).contains("no such file or directory"));

@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::time::Duration;
 
 use stook_testkit::slowfs::{Options, SlowFs, unavailable};
-use stook_testkit::{Random, Tree, file, hardlink, tree};
+use stook_testkit::{Random, Tree, file, tree};
 use stook_tree::CopyOptions;
 
 use crate::copying::{Mounted, Place, Told, copied, options, snapshot, torture, update};
