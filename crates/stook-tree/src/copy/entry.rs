@@ -11,7 +11,8 @@ use super::errand::{At, Fault, Side};
 use super::file::Original;
 use super::links::{First, Met};
 use super::making::Making;
-use super::round::{Entry, Later, Outcome};
+use super::task::Later;
+use super::work::{Entry, Outcome};
 
 /// The name under which something is made.
 pub(super) struct Target<'t> {

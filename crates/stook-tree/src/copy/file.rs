@@ -13,7 +13,7 @@ use super::dress::{ACCESS_ACL, Has, remove_inherited, without_shadows};
 use super::entry::Target;
 use super::errand::{At, Fault, Side};
 use super::making::{Facts, Making};
-use super::round::{Entry, Outcome};
+use super::work::{Entry, Outcome};
 
 /// Set-id and sticky bits: a file is not made with them.
 const SPECIAL_BITS: u32 = 0o7000;

@@ -17,7 +17,8 @@ use super::dress::{
 use super::errand::{ATTRIBUTES, At, Errand, Fault, Side};
 use super::links::Links;
 use super::node::{Node, Pair};
-use super::round::{Entrance, Entry, Later, Outcome, Work};
+use super::task::Later;
+use super::work::{Entrance, Entry, Outcome, Work};
 use crate::names::Names;
 
 /// A file system, by its device.
