@@ -3,7 +3,7 @@
 //! Each function is the one of [`rustix`] with the same name. Counting is off by default, and a call
 //! then costs one relaxed load more; on, it costs two looks at the clock.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, IntoRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -118,6 +118,8 @@ calls! {
         Pread "pread64";
         Flistxattr "flistxattr";
         Fgetxattr "fgetxattr";
+        Llistxattr "llistxattr";
+        Lgetxattr "lgetxattr";
     }
     Openat "openat": fs::openat(at: impl AsFd, path: impl Arg, flags: OFlags, mode: Mode) -> OwnedFd;
     Openat2 "openat2": fs::openat2(at: impl AsFd, path: impl Arg, flags: OFlags, mode: Mode, resolve: ResolveFlags) -> OwnedFd;
@@ -140,17 +142,19 @@ calls! {
     Clone "ioctl(FICLONE)": fs::ioctl_ficlone(to: impl AsFd, from: impl AsFd) -> ();
     CopyRange "copy_file_range": fs::copy_file_range(from: impl AsFd, from_offset: Option<&mut u64>, to: impl AsFd, to_offset: Option<&mut u64>, len: usize) -> usize;
     Fsetxattr "fsetxattr": fs::fsetxattr(fd: impl AsFd, name: impl Arg, value: &[u8], flags: XattrFlags) -> ();
+    Lsetxattr "lsetxattr": fs::lsetxattr(path: impl Arg, name: impl Arg, value: &[u8], flags: XattrFlags) -> ();
     Fremovexattr "fremovexattr": fs::fremovexattr(fd: impl AsFd, name: impl Arg) -> ();
     Syncfs "syncfs": fs::syncfs(fd: impl AsFd) -> ();
     Pwrite "pwrite64": io::pwrite(fd: impl AsFd, buffer: &[u8], offset: u64) -> usize;
 }
 
-pub(crate) fn close(fd: OwnedFd) {
-    // It has no answer: the system closes the descriptor whatever it says.
-    let _ = counted(Call::Close, || {
-        drop(fd);
-        Ok(())
-    });
+pub(crate) fn close(fd: OwnedFd) -> Result<()> {
+    let fd = fd.into_raw_fd();
+    counted(Call::Close, || {
+        // SAFETY: `into_raw_fd` gave the descriptor away, so nobody else has it, and it is not used again: Linux closes
+        // it whatever it answers.
+        unsafe { rustix::io::try_close(fd) }
+    })
 }
 
 /// The next name of a directory: one getdents64 if all that were read are used up.
@@ -173,4 +177,12 @@ pub(crate) fn flistxattr(fd: impl AsFd, list: &mut [u8]) -> Result<usize> {
 
 pub(crate) fn fgetxattr(fd: impl AsFd, name: impl Arg, value: &mut [u8]) -> Result<usize> {
     counted(Call::Fgetxattr, || rustix::fs::fgetxattr(fd, name, value))
+}
+
+pub(crate) fn llistxattr(path: &[u8], list: &mut [u8]) -> Result<usize> {
+    counted(Call::Llistxattr, || rustix::fs::llistxattr(path, list))
+}
+
+pub(crate) fn lgetxattr(path: &[u8], name: impl Arg, value: &mut [u8]) -> Result<usize> {
+    counted(Call::Lgetxattr, || rustix::fs::lgetxattr(path, name, value))
 }

@@ -40,7 +40,7 @@ pub struct Directory {
 impl Drop for Directory {
     fn drop(&mut self) {
         if let Some(fd) = self.fd.take() {
-            fs::close(fd);
+            let _ = fs::close(fd);
         }
     }
 }

@@ -10,6 +10,10 @@
     allow(clippy::disallowed_methods, reason = "tests make their own files")
 )]
 
+#[expect(
+    unsafe_code,
+    reason = "only a bare descriptor tells how closing it went"
+)]
 mod calls;
 mod directory;
 mod error;

@@ -59,9 +59,12 @@ pub fn set_len(file: &File, len: u64) -> io::Result<()> {
     Ok(calls::ftruncate(file, len)?)
 }
 
-/// Closes a file, which is counted; dropping one is not.
-pub fn close_file(file: File) {
-    calls::close(file.into());
+/// Closes a file. Unlike dropping it, this is counted, and tells what some file systems tell only now.
+///
+/// # Errors
+/// As `close`: on a network file system, that something written before got lost.
+pub fn close_file(file: File) -> io::Result<()> {
+    Ok(calls::close(file.into())?)
 }
 
 #[cfg(test)]
@@ -91,7 +94,7 @@ mod tests {
         }
         set_len(&to, 3).unwrap();
         assert_eq!(read_up_to_at(&to, &mut found, 0).unwrap(), 3);
-        close_file(to);
+        close_file(to).unwrap();
         assert_eq!(refusal(&io::ErrorKind::StorageFull.into()), None);
         assert_eq!(refusal(&Errno::NOSPC.into()), None);
         assert_eq!(refusal(&Errno::IO.into()), None);

@@ -1,12 +1,15 @@
 //! Extended attributes of open files.
 
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 
 use rustix::fs::XattrFlags;
 use rustix::io::Errno;
 
-use crate::calls::{fgetxattr, flistxattr, fremovexattr, fsetxattr};
+use crate::Directory;
+use crate::calls::{
+    fgetxattr, flistxattr, fremovexattr, fsetxattr, lgetxattr, llistxattr, lsetxattr,
+};
 
 /// A name and its value.
 pub type Xattr = (Vec<u8>, Vec<u8>);
@@ -23,7 +26,17 @@ pub type Xattr = (Vec<u8>, Vec<u8>);
 /// One system call for a file without attributes.
 pub fn get_xattrs(fd: impl AsFd) -> io::Result<Vec<Xattr>> {
     let fd = fd.as_fd();
-    let list = match grow(|buffer| flistxattr(fd, buffer)) {
+    read_all(
+        |list| flistxattr(fd, list),
+        |name, value| fgetxattr(fd, name, value),
+    )
+}
+
+fn read_all(
+    list: impl FnMut(&mut [u8]) -> Result<usize, Errno>,
+    mut get: impl FnMut(&[u8], &mut [u8]) -> Result<usize, Errno>,
+) -> io::Result<Vec<Xattr>> {
+    let list = match grow(list) {
         Ok(list) => list,
         Err(Errno::NOTSUP | Errno::NOSYS) => return Ok(Vec::new()),
         Err(error) => return Err(error.into()),
@@ -33,7 +46,7 @@ pub fn get_xattrs(fd: impl AsFd) -> io::Result<Vec<Xattr>> {
         .split(|&byte| byte == 0)
         .filter(|name| !name.is_empty())
     {
-        match grow(|buffer| fgetxattr(fd, name, buffer)) {
+        match grow(|value| get(name, value)) {
             Ok(value) => found.push((name.to_vec(), value)),
             Err(Errno::NODATA | Errno::NOTSUP | Errno::PERM | Errno::ACCESS) => {}
             Err(error) => return Err(error.into()),
@@ -59,6 +72,35 @@ pub fn remove_xattr(fd: impl AsFd, name: &[u8]) -> io::Result<()> {
     match fremovexattr(fd, name) {
         Err(Errno::NODATA) => Ok(()),
         other => Ok(other?),
+    }
+}
+
+/// Attributes of what cannot be opened, or only with consequences: a fifo, a device. They need `/proc`.
+impl Directory {
+    /// As [`get_xattrs`], of an entry that is not opened; a link is not followed.
+    ///
+    /// # Errors
+    /// As `llistxattr` and `lgetxattr`.
+    pub fn xattrs(&self, name: &[u8]) -> io::Result<Vec<Xattr>> {
+        let path = self.path_of(name);
+        read_all(
+            |list| llistxattr(&path, list),
+            |name, value| lgetxattr(&path, name, value),
+        )
+    }
+
+    /// As [`set_xattr`], of an entry that is not opened; a link is not followed.
+    ///
+    /// # Errors
+    /// As `lsetxattr`.
+    pub fn set_xattr(&self, name: &[u8], attribute: &[u8], value: &[u8]) -> io::Result<()> {
+        let path = self.path_of(name);
+        Ok(lsetxattr(path, attribute, value, XattrFlags::empty())?)
+    }
+
+    fn path_of(&self, name: &[u8]) -> Vec<u8> {
+        let directory = format!("/proc/self/fd/{}/", self.as_fd().as_raw_fd());
+        [directory.as_bytes(), name].concat()
     }
 }
 
@@ -101,6 +143,9 @@ mod tests {
         remove_xattr(&file, b"user.c").unwrap();
         remove_xattr(&file, b"user.c").unwrap();
         let found = get_xattrs(&file).unwrap();
+        let directory = Directory::open(folder.path()).unwrap();
+        assert_eq!(directory.xattrs(b"f").unwrap(), found);
+        directory.set_xattr(b"f", b"user.a", b"").unwrap();
         assert_eq!(
             found,
             [

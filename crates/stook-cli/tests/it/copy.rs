@@ -240,7 +240,7 @@ fn paths_are_not_taken_for_others() {
         ),
         (
             ["copy", "src/f", "b"],
-            "error: cannot copy to `b`: it is there already; --update copies what differs\n",
+            "error: cannot copy to `b`: it is a directory\n",
         ),
     ] {
         let ran = place.run(&arguments);

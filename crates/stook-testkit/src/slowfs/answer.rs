@@ -24,6 +24,7 @@ pub(super) struct Server {
     delay: Delay,
     latencies: [Duration; OPS],
     pub(super) ttl: Duration,
+    pub(super) loses_writes: bool,
     pub(super) counters: Arc<Counters>,
 }
 
@@ -45,6 +46,7 @@ impl Server {
             delay: Delay::new(options.slots, Arc::clone(&counters))?,
             latencies: options.latencies,
             ttl: options.ttl,
+            loses_writes: options.loses_writes,
             counters,
         })
     }

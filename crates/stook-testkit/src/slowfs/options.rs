@@ -86,6 +86,7 @@ pub struct Options {
     pub(super) slots: Option<NonZeroUsize>,
     pub(super) ttl: Duration,
     pub(super) readers: NonZeroUsize,
+    pub(super) loses_writes: bool,
 }
 
 /// Threads that take requests. With 128 clients on 2 cores, 1, 2 and 4 gave the same 60,000 `lstat` a second; two of
@@ -107,7 +108,15 @@ impl Options {
             slots: None,
             ttl: Duration::from_secs(1),
             readers: READERS,
+            loses_writes: false,
         }
+    }
+
+    /// Says only as a file is closed that there was no room for it, as NFS may.
+    #[must_use]
+    pub fn losing_writes(mut self) -> Self {
+        self.loses_writes = true;
+        self
     }
 
     /// Sets the latency of one kind of request. That of [`Op::Forget`] is never used.

@@ -244,7 +244,12 @@ impl Filesystem for Server {
 
     fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
         let call = self.begin(Op::Flush);
-        self.answer_empty(call, reply, Ok(()));
+        let result = if self.loses_writes {
+            Err(rustix::io::Errno::NOSPC)
+        } else {
+            Ok(())
+        };
+        self.answer_empty(call, reply, result);
     }
 
     fn release(

@@ -111,8 +111,7 @@ impl Content<'_> {
                 return Ok(size);
             }
         }
-        let has_holes = self.metadata.blocks.saturating_mul(512) < size;
-        let copied = if has_holes {
+        let copied = if self.has_holes() {
             set_len(to, size).at(Side::Copy, WRITE)?;
             self.copy_data(to)?
         } else {
@@ -206,13 +205,32 @@ impl Content<'_> {
         Ok(count)
     }
 
-    /// Reads a small file at once; false if it has not the length that it should have.
-    pub(super) fn read_whole(&self, buffer: &mut Vec<u8>) -> Result<bool, Fault> {
+    /// Reads a small file at once; false if that is not the way to copy it.
+    pub(super) fn is_read_whole(&self, buffer: &mut Vec<u8>) -> Result<bool, Fault> {
         buffer.clear();
         let size = usize::try_from(self.metadata.size).unwrap_or(usize::MAX);
         let count = append_some_at(self.file, buffer, size, size + 1, 0).at(Side::Source, READ)?;
-        Ok(count == size)
+        if count != size {
+            // By a change, or because it is made up as it is read.
+            self.require_unchanged()?;
+            return Ok(false);
+        }
+        Ok(!self.has_holes() || !has_empty_page(buffer))
     }
+
+    /// Returns true if it has fewer blocks than bytes: it has holes, or is compressed.
+    fn has_holes(&self) -> bool {
+        self.metadata.blocks.saturating_mul(512) < self.metadata.size
+    }
+}
+
+/// The least hole worth keeping.
+const PAGE: usize = 4096;
+
+/// Returns true if there is nothing in one of the pages. Where none is empty, nobody need be asked for holes.
+fn has_empty_page(bytes: &[u8]) -> bool {
+    let mut pages = bytes.chunks_exact(PAGE);
+    pages.any(|page| page.iter().all(|&byte| byte == 0))
 }
 
 thread_local! {

@@ -145,7 +145,7 @@ impl User {
         let fd = fd.as_fd();
         let given = self.give(wanted, has.owner, |uid, gid| set_owner(fd, uid, gid));
         let owner = *given.as_ref().unwrap_or(&has.owner);
-        set_attributes(fd, attributes, ways)?;
+        set_attributes(attributes, ways, |name, value| set_xattr(fd, name, value))?;
         let mode = mode_for(wanted, owner);
         let is_cleared = owner != has.owner && mode & (SET_USER_ID | SET_GROUP_ID) != 0;
         if has.mode != Some(mode) || is_cleared || !attributes.is_empty() {
@@ -178,9 +178,20 @@ pub(super) fn remove_inherited(fd: impl AsFd, names: &[&[u8]]) -> Result<(), Fau
     Ok(())
 }
 
-fn set_attributes(fd: impl AsFd, attributes: &[Xattr], ways: &Ways) -> Result<(), Fault> {
+/// Returns the attributes that a copy gets: not those in which XFS shows access control lists a second time.
+pub(super) fn without_shadows(mut attributes: Vec<Xattr>) -> Vec<Xattr> {
+    attributes.retain(|(name, _)| !name.starts_with(b"trusted.SGI_ACL_"));
+    attributes
+}
+
+/// Gives something its attributes by `set`.
+pub(super) fn set_attributes(
+    attributes: &[Xattr],
+    ways: &Ways,
+    set: impl Fn(&[u8], &[u8]) -> io::Result<()>,
+) -> Result<(), Fault> {
     for (name, value) in attributes {
-        if let Err(error) = set_xattr(fd.as_fd(), name, value) {
+        if let Err(error) = set(name, value) {
             excuse(name, error, ways).at(Side::Copy, ATTRIBUTES)?;
         }
     }
@@ -276,6 +287,14 @@ mod tests {
         assert_eq!(root.owner_to_give(&wanted, (9, 9)), Some((1, 2)));
         assert!(root.give(&wanted, (9, 9), |_, _| refused()).is_err());
         assert_eq!(root.owner_to_give(&wanted, (1, 2)), None);
+    }
+
+    #[test]
+    fn the_shadows_of_lists_on_xfs_are_left_out() {
+        let attribute = |name: &[u8]| (name.to_vec(), Vec::new());
+        let found = [ACCESS_ACL, b"trusted.SGI_ACL_FILE", b"trusted.a"].map(attribute);
+        let kept = [ACCESS_ACL, b"trusted.a"].map(attribute);
+        assert_eq!(without_shadows(found.to_vec()), kept);
     }
 
     #[test]

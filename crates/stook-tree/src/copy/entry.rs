@@ -6,12 +6,13 @@ use std::sync::atomic::Ordering;
 
 use stook_sys::{Directory, FileKind, Links as Follow, Metadata};
 
-use super::dress::mode_for;
+use super::dress::{mode_for, set_attributes, without_shadows};
 use super::errand::{At, Fault, Side};
 use super::file::Original;
 use super::links::{First, Met};
 use super::making::Making;
-use super::round::{Entry, Later, Outcome};
+use super::task::Later;
+use super::work::{Entry, Outcome};
 
 /// The name under which something is made.
 pub(super) struct Target<'t> {
@@ -63,7 +64,9 @@ impl<'h> Making<'_, 'h> {
             _ => None,
         };
         let is_same = match (&there, copy) {
-            (Some(there), Some(copy)) => is_same(entry, copy, &metadata, there)?,
+            (Some(there), Some(copy)) => {
+                is_same(entry, copy, &metadata, there)? && !self.is_tied(&metadata, there)
+            }
             _ => false,
         };
         let Some(copy) = copy.filter(|_| !self.errand.options.is_dry_run) else {
@@ -228,16 +231,23 @@ impl<'h> Making<'_, 'h> {
         Ok(Outcome::Unchanged)
     }
 
+    /// Returns true if setting the copy right would change what has other names, too, which the original has not.
+    fn is_tied(&self, metadata: &Metadata, there: &Metadata) -> bool {
+        metadata.links < 2 && there.links > 1 && !self.is_right(metadata, there)
+    }
+
+    /// Returns true if owner, mode and time of the copy are right.
+    fn is_right(&self, metadata: &Metadata, there: &Metadata) -> bool {
+        let has = (there.uid, there.gid);
+        let owner = self.user.owner_to_give(metadata, has);
+        let is_mode_right =
+            metadata.kind == FileKind::Symlink || there.mode == mode_for(metadata, has);
+        owner.is_none() && is_mode_right && there.mtime == metadata.mtime
+    }
+
     /// Tells what would be done about an entry; `same` is its copy if that is the same.
     fn tell(&self, entry: &Entry<'_, '_>, metadata: &Metadata, same: Option<&Metadata>) -> Outcome {
-        let is_right = same.is_some_and(|same| {
-            let has = (same.uid, same.gid);
-            let owner = self.user.owner_to_give(metadata, has);
-            let is_mode_right =
-                metadata.kind == FileKind::Symlink || same.mode == mode_for(metadata, has);
-            owner.is_none() && is_mode_right && same.mtime == metadata.mtime
-        });
-        if is_right {
+        if same.is_some_and(|same| self.is_right(metadata, same)) {
             return Outcome::Unchanged;
         }
         self.errand.would_copy(entry.node, entry.name);
@@ -293,12 +303,29 @@ impl<'h> Making<'_, 'h> {
             .give(metadata, has, |uid, gid| copy.set_owner(name, uid, gid));
         let owner = given.at(Side::Copy, "set the owner of")?;
         if metadata.kind != FileKind::Symlink {
+            if let Err(fault) = self.set_other_attributes(entry, target) {
+                // It is there, and stays, as a file would.
+                self.errand.fail(entry.node, entry.name, fault);
+            }
             let mode = mode_for(metadata, owner);
             copy.set_mode(name, mode)
                 .at(Side::Copy, "set the mode of")?;
         }
         copy.set_mtime(name, metadata.mtime)
             .at(Side::Copy, "set the time of")
+    }
+
+    /// Gives a fifo or a device its attributes: its mode alone may let in whom its access control list keeps out.
+    fn set_other_attributes(
+        &self,
+        entry: &Entry<'_, '_>,
+        target: &Target<'_>,
+    ) -> Result<(), Fault> {
+        let found = entry.source.xattrs(entry.name);
+        let attributes = without_shadows(found.at(Side::Source, "read the attributes of")?);
+        set_attributes(&attributes, &entry.node.facts.ways, |name, value| {
+            target.copy.set_xattr(&target.name, name, value)
+        })
     }
 }
 

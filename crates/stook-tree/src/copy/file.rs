@@ -9,11 +9,11 @@ use stook_sys::{
 use stook_timers::scope;
 
 use super::content::{Content, with_buffer};
-use super::dress::{ACCESS_ACL, Has, remove_inherited};
+use super::dress::{ACCESS_ACL, Has, remove_inherited, without_shadows};
 use super::entry::Target;
 use super::errand::{At, Fault, Side};
 use super::making::{Facts, Making};
-use super::round::{Entry, Outcome};
+use super::work::{Entry, Outcome};
 
 /// Set-id and sticky bits: a file is not made with them.
 const SPECIAL_BITS: u32 = 0o7000;
@@ -32,6 +32,7 @@ impl Original {
         let file = file.at(Side::Source, "open")?;
         // Before the look at it: some file systems take it for a change.
         let attributes = get_xattrs(&file).at(Side::Source, "read the attributes of")?;
+        let attributes = without_shadows(attributes);
         let metadata = stook_sys::metadata(&file).at(Side::Source, "look at")?;
         if metadata.kind != FileKind::File {
             return Err(Fault::because("copy", "it changed while it was copied"));
@@ -73,11 +74,7 @@ impl Making<'_, '_> {
         let (file, has, written) = with_buffer(|buffer| {
             let is_read = facts.ways.are_read_first(metadata.size) && {
                 let _scope = scope!("read");
-                content.read_whole(buffer)? || {
-                    // Shorter or longer than it says: by a change, or because it is made up as it is read.
-                    content.require_unchanged()?;
-                    false
-                }
+                content.is_read_whole(buffer)?
             };
             let (file, has) = self.create(facts, &mut target, metadata, attributes.is_empty())?;
             let _scope = scope!("write");
@@ -96,9 +93,12 @@ impl Making<'_, '_> {
             self.user
                 .dress(&file, metadata, &attributes, has, &facts.ways)
         };
-        close_file(file);
-        close_file(source);
-        target.finish().inspect_err(|_| target.abandon())?;
+        let _ = close_file(source);
+        // A network file system may tell only now that there was no room.
+        let closed = close_file(file).at(Side::Copy, "write");
+        closed
+            .and_then(|()| target.finish())
+            .inspect_err(|_| target.abandon())?;
         // The content is there, and stays.
         dressed?;
         Ok(Outcome::Done { bytes, is_told })

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use stook_sys::FileId;
 
-use super::round::Later;
+use super::task::Later;
 
 /// Files with several names, by what tells them from all others: file system and inode.
 #[derive(Debug, Default)]

@@ -11,11 +11,14 @@ use stook_sys::{
 use stook_timers::scope;
 
 use super::content::Ways;
-use super::dress::{ACCESS_ACL, Born, DEFAULT_ACL, Has, Owner, User, remove_inherited};
+use super::dress::{
+    ACCESS_ACL, Born, DEFAULT_ACL, Has, Owner, User, remove_inherited, without_shadows,
+};
 use super::errand::{ATTRIBUTES, At, Errand, Fault, Side};
 use super::links::Links;
 use super::node::{Node, Pair};
-use super::round::{Entrance, Entry, Later, Outcome, Work};
+use super::task::Later;
+use super::work::{Entrance, Entry, Outcome, Work};
 use crate::names::Names;
 
 /// A file system, by its device.
@@ -123,7 +126,8 @@ impl<'a> Making<'a, '_> {
         if self.errand.options.is_dry_run {
             return Ok(Vec::new());
         }
-        get_xattrs(source).at(Side::Source, "read the attributes of")
+        let attributes = get_xattrs(source).at(Side::Source, "read the attributes of")?;
+        Ok(without_shadows(attributes))
     }
 
     /// Returns what is known of a directory whose copy was not made in a directory of this run.

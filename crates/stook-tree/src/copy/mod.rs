@@ -25,7 +25,9 @@ mod making;
 mod node;
 mod places;
 mod round;
+mod task;
 mod verify;
+mod work;
 
 use std::path::Path;
 
@@ -101,8 +103,8 @@ const OPEN_FILES: usize = 5;
 /// If one of them is named by a symbolic link, what it leads to is meant; below them nothing is followed.
 ///
 /// # Errors
-/// If there is no such tree, if `dest` is there already and no update is wanted, and if one of them is within the
-/// other. What fails later is told to the observer, and the rest goes on.
+/// If there is no such tree, if `dest` is there already and no update is wanted, if only one of them is a directory, and
+/// if one of them is within the other. What fails later is told to the observer, and the rest goes on.
 ///
 /// # Cost
 /// For each small file: on one side openat, statx, flistxattr, pread64 and close, on the other openat, pwrite64,

@@ -140,6 +140,10 @@ impl Places {
         let (source, copy) = (Directory::open(&from.holder)?, Directory::open(&to.holder)?);
         match copy.metadata(&to.name, Links::Refuse) {
             Ok(there) if there.is_same_file(metadata) => return refuse(dest, IS_THE_TREE),
+            // Below a tree a file takes the place of an empty directory; here it is hardly what the user means.
+            Ok(there) if there.kind == FileKind::Directory => {
+                return refuse(dest, "it is a directory");
+            }
             Ok(_) if wanted == Wanted::New => return refuse(dest, IS_THERE),
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound && wanted != Wanted::There => {}

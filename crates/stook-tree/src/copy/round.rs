@@ -7,7 +7,7 @@ use std::io;
 use std::sync::Arc;
 
 use stook_pool::{Crew, Tasks, advance};
-use stook_sys::{Directory, FileId, FileKind, Links, Metadata, is_mount_point};
+use stook_sys::{Directory, FileId, FileKind, Links, is_mount_point};
 use stook_timers::scope;
 
 use super::OPEN_FILES;
@@ -15,33 +15,10 @@ use super::errand::{At, Errand, Fault, Side, Tally};
 use super::making::Facts;
 use super::node::{Node, Pair};
 use super::places::Single;
+use super::task::{CHUNK, Chunk, Found, Later, Shared, Task, sort_out};
+use super::work::{Entrance, Entry, Outcome, Work};
 use crate::held::Holder;
 use crate::names::{Name, Names};
-
-/// What a round does to each entry.
-pub(super) trait Work<'h>: Sync {
-    /// Gets the copy of a directory ready; None in a dry run, where there is none.
-    fn enter(
-        &self,
-        entrance: &Entrance<'_, 'h>,
-        source: &Directory,
-        metadata: Metadata,
-    ) -> Result<(Option<Directory>, Facts), Fault>;
-
-    /// Deals with anything but a directory. What must wait is put into `later`.
-    fn entry(&self, entry: &Entry<'_, 'h>, later: &mut Vec<Later<'h>>) -> Result<Outcome, Fault>;
-
-    /// Ends a directory in which all is done; `copy` is its copy if that is open.
-    fn leave(&self, node: &Node<'h>, copy: Option<Directory>) -> Result<(), Fault>;
-}
-
-/// A directory that is being entered, seen from the one above.
-pub(super) struct Entrance<'e, 'h> {
-    pub(super) parent: &'e Node<'h>,
-    /// The copy of the one above.
-    pub(super) copy: Option<&'e Directory>,
-    pub(super) name: &'e [u8],
-}
 
 /// What it takes to go on in a directory.
 struct Entered<'h> {
@@ -51,115 +28,11 @@ struct Entered<'h> {
     is_within: bool,
 }
 
-/// A name in a directory, and the name of its copy.
-pub(super) struct Entry<'e, 'h> {
-    pub(super) node: &'e Arc<Node<'h>>,
-    pub(super) source: &'e Directory,
-    /// None in a dry run, where there is none.
-    pub(super) copy: Option<&'e Directory>,
-    pub(super) name: &'e [u8],
-    pub(super) new_name: &'e [u8],
-    pub(super) kind: FileKind,
-    /// True if a large file may be left to another worker.
-    pub(super) may_wait: bool,
-}
-
-/// Larger files are tasks of their own, so that other workers take the small ones meanwhile.
-const LARGE: u64 = 8 << 20;
-
-impl<'h> Entry<'_, 'h> {
-    /// Leaves a large file to another task; true if it did.
-    pub(super) fn waits(&self, metadata: &Metadata, later: &mut Vec<Later<'h>>) -> bool {
-        let waits = self.may_wait && metadata.kind == FileKind::File && metadata.size > LARGE;
-        if waits {
-            later.push(self.for_later());
-        }
-        waits
-    }
-
-    pub(super) fn for_later(&self) -> Later<'h> {
-        Later {
-            node: Arc::clone(self.node),
-            name: self.name.into(),
-        }
-    }
-}
-
-/// An entry that is dealt with later, by any worker.
-#[derive(Debug)]
-pub(super) struct Later<'h> {
-    pub(super) node: Arc<Node<'h>>,
-    pub(super) name: Box<[u8]>,
-}
-
-/// What became of an entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Outcome {
-    Done {
-        bytes: u64,
-        /// True if the observer has been told of the bytes.
-        is_told: bool,
-    },
-    Unchanged,
-    /// It is a directory after all.
-    Directory,
-    Later,
-    Skipped(&'static str),
-}
-
 /// Names read at a time. A directory of more is read in parts.
 const MOST_NAMES: usize = 1 << 20;
 
-/// Entries that one task deals with; a directory of more is split.
-const CHUNK: usize = 128;
-
 /// Entries between two looks at whether to stop.
 const STEP: usize = 16;
-
-enum Task<'h> {
-    Directory(Later<'h>),
-    /// A directory of which not all names have been read.
-    Rest(Arc<Node<'h>>),
-    Chunk(Chunk<'h>),
-    Entry(Later<'h>),
-}
-
-/// Some of the names of a directory.
-struct Chunk<'h> {
-    node: Arc<Node<'h>>,
-    names: Arc<Shared>,
-    first: usize,
-}
-
-struct Shared {
-    bytes: Vec<u8>,
-    names: Vec<Name>,
-}
-
-/// What a worker found that is for other tasks.
-#[derive(Default)]
-struct Found<'h> {
-    directories: Vec<Box<[u8]>>,
-    later: Vec<Later<'h>>,
-}
-
-impl<'h> Found<'h> {
-    /// Returns tasks; the last one is taken first, so that the first directory comes first.
-    fn into_tasks(self, node: &Arc<Node<'h>>) -> Vec<Task<'h>> {
-        let directories = self.directories.into_iter().rev().map(|name| {
-            Task::Directory(Later {
-                node: Arc::clone(node),
-                name,
-            })
-        });
-        let later = self.later.into_iter().map(Task::Entry);
-        directories.chain(later).collect()
-    }
-
-    fn is_empty(&self) -> bool {
-        self.directories.is_empty() && self.later.is_empty()
-    }
-}
 
 pub(super) struct Round<'r, 'h> {
     pub(super) name: &'static str,
@@ -177,7 +50,7 @@ impl<'h> Round<'_, 'h> {
         let most = self.holder.most_workers(OPEN_FILES);
         let crew = Crew::new(self.name, self.errand.options.jobs).at_most(most);
         crew.recursive([Task::Rest(root)], |task, tasks| match task {
-            Task::Directory(Later { node, name }) => self.run_directory(node, &name, tasks),
+            Task::Directory(later) => self.run_directory(later, tasks),
             Task::Rest(node) => Names::with(|names| self.go_through(node, None, names, tasks)),
             Task::Chunk(chunk) => self.run_chunk(chunk, tasks),
             Task::Entry(later) => self.run_entry(later, tasks),
@@ -206,11 +79,12 @@ impl<'h> Round<'_, 'h> {
         }
     }
 
-    fn run_directory(&self, parent: Arc<Node<'h>>, name: &[u8], tasks: &Tasks<Task<'h>>) {
+    fn run_directory(&self, later: Later<'h>, tasks: &Tasks<Task<'h>>) {
+        let Later { node: parent, name } = later;
         if self.errand.is_stopped() {
             parent.leave_partial();
-        } else if let Some(is_listed) = self.is_entered(&parent, name) {
-            match self.enter(&parent, name) {
+        } else if let Some(is_listed) = self.is_entered(&parent, &name) {
+            match self.enter(&parent, &name) {
                 Ok(Entered {
                     node,
                     pair,
@@ -222,7 +96,7 @@ impl<'h> Round<'_, 'h> {
                         self.leave(node, pair.copy);
                     }
                 }
-                Err(fault) => self.errand.fail(&parent, name, fault),
+                Err(fault) => self.errand.fail(&parent, &name, fault),
             }
         }
         self.leave(parent, None);
@@ -518,17 +392,4 @@ impl<'h> Round<'_, 'h> {
             leaving = parent.and_then(Arc::into_inner).map(|node| (node, None));
         }
     }
-}
-
-/// Puts the names in the order of their inodes, in which a disk has them; directories go to the front, and
-/// their names into `directories`. Returns how many they are.
-fn sort_out(names: &mut Names, directories: &mut Vec<Box<[u8]>>) -> usize {
-    let is_directory = |name: &Name| name.kind == Some(FileKind::Directory);
-    names
-        .all
-        .sort_unstable_by_key(|name| (!is_directory(name), name.inode));
-    let others = names.all.partition_point(is_directory);
-    let found = names.all[..others].iter();
-    directories.extend(found.map(|name| name.place.of(&names.bytes).into()));
-    others
 }

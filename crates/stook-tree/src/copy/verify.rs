@@ -16,7 +16,9 @@ use super::errand::{At, Errand, Fault, Side};
 use super::making::Facts;
 use super::node::Node;
 use super::places::Places;
-use super::round::{Entrance, Entry, Later, Outcome, Round, Work};
+use super::round::Round;
+use super::task::Later;
+use super::work::{Entrance, Entry, Outcome, Work};
 use super::{CopyObserver, CopyOptions};
 use crate::held::Holder;
 

@@ -153,6 +153,23 @@ fn holes_stay_holes() {
 }
 
 #[test]
+fn holes_of_small_files_stay_holes() {
+    let place = Place::with(&tree! {
+        "empty" => sparse(&[], 65_536),
+        "page" => sparse(&[], 4096),
+        "middle" => sparse(&[(40_960, b"x")], 100_000),
+        "end" => sparse(&[(61_440, b"x")], 65_536),
+        "full" => file(vec![0; 20_000]),
+    });
+    place.copy(&options(2));
+    place.assert_same();
+    for name in ["empty", "page", "middle", "end"] {
+        let blocks = |side: &str| place.metadata(&format!("{side}/{name}")).blocks();
+        assert!(blocks("b") <= blocks("a"), "{name}");
+    }
+}
+
+#[test]
 fn large_files_are_copied_whole() {
     let mut random = stook_testkit::Random::new(5);
     let mut tree = Tree::new();
@@ -231,6 +248,10 @@ fn what_is_there_is_refused_in_words() {
     assert!(why("a", "file", &options(1)).contains("is no directory"));
     assert!(why("a", "file", &update()).contains("is no directory"));
     assert!(why("a", "dangling", &options(1)).contains("something else is there"));
+    for options in [options(1), update()] {
+        assert!(why("a/f", "empty", &options).contains("it is a directory"));
+        assert!(why("a/f", "empty/", &options).contains("it is a directory"));
+    }
     assert!(why("a/f", "file", &options(1)).contains("--update"));
     assert!(why("none", "b", &options(1)).contains("no such file or directory"));
     assert!(why("a", "none/b", &options(1)).contains("no such file or directory"));
@@ -520,6 +541,25 @@ fn access_control_lists_are_kept_and_none_are_inherited() {
     stook_sys::remove_xattr(&source, default).unwrap();
     place.copy(&update());
     place.assert_same();
+}
+
+#[test]
+fn fifos_keep_their_access_control_lists() {
+    let place = Place::with(&tree! { "fifo" => fifo(), "d/f" => file(b"x") });
+    let attribute = b"system.posix_acl_access";
+    let list = access_list(12_345);
+    let source = stook_sys::Directory::open(&place.path("a")).unwrap();
+    if let Err(error) = source.set_xattr(b"fifo", attribute, &list) {
+        println!("skipped: no access control lists here: {error}");
+        return;
+    }
+    place.copy(&options(1));
+    place.assert_same();
+    let copy = stook_sys::Directory::open(&place.path("b")).unwrap();
+    let wanted = [(attribute.to_vec(), list)];
+    assert_eq!(copy.xattrs(b"fifo").unwrap(), wanted);
+    assert_eq!(place.metadata("b/fifo").mode() & 0o777, 0o640);
+    assert_eq!(copy.xattrs(b"d").unwrap(), []);
 }
 
 #[test]

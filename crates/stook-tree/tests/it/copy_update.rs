@@ -3,7 +3,9 @@
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::time::Duration;
 
+use stook_testkit::slowfs::{Options, SlowFs, unavailable};
 use stook_testkit::{Random, Tree, file, tree};
 use stook_tree::CopyOptions;
 
@@ -166,6 +168,20 @@ fn hard_links_are_set_right_by_an_update() {
 }
 
 #[test]
+fn a_mode_that_is_set_right_does_not_reach_through_a_link_that_the_tree_has_no_more() {
+    let place = Place::with(&tree! { "one" => file(b"same"), "two" => hardlink("one") });
+    place.copy(&options(1));
+    // Two becomes a file of its own, with the same content and time.
+    fs::remove_file(place.path("a/two")).unwrap();
+    place.write("a/two", "same");
+    give_time(&place, "a/one", "a/two");
+    fs::set_permissions(place.path("a/two"), fs::Permissions::from_mode(0o600)).unwrap();
+    place.copy(&update());
+    place.assert_same();
+    assert_eq!(place.copy(&update()).entries, 0);
+}
+
+#[test]
 fn a_copy_that_is_told_to_stop_stops_and_goes_on_later() {
     let mut tree = Tree::wide(3000);
     tree.graft("more", &Tree::random(5, 600));
@@ -316,6 +332,36 @@ fn a_full_disk_ends_the_copy_and_leaves_nothing_that_looks_done() {
         stook_testkit::remove_tree(&to).unwrap();
         disk.grow("2M");
     }
+}
+
+#[test]
+fn what_gets_lost_as_it_is_closed_does_not_look_done() {
+    if let Some(why) = unavailable() {
+        println!("skipped: {why}");
+        return;
+    }
+    let place = Place::with(&tree! { "small" => file(b"x"), "large" => file(vec![7; 300_000]) });
+    for name in ["remote", "mounted"] {
+        fs::create_dir(place.path(name)).unwrap();
+    }
+    let to = place.path("mounted/b");
+    let mount = |options: Options| {
+        SlowFs::mount(&place.path("remote"), &place.path("mounted"), &options).unwrap()
+    };
+    let losing = mount(Options::new(Duration::ZERO).losing_writes());
+    let told = Told::default();
+    let some = stook_tree::copy(&place.path("a"), &to, &options(1), &told).unwrap();
+    assert!(some.is_full);
+    assert_eq!(some.bytes, 0);
+    let (_, operation, why) = &told.failures()[0];
+    assert_eq!(
+        (*operation, why.as_str()),
+        ("write", "no space left on device")
+    );
+    assert_eq!(fs::read_dir(&to).unwrap().count(), 0);
+    drop(losing);
+    let _mounted = mount(Options::new(Duration::ZERO));
+    assert_eq!(copied(&place.path("a"), &to, &update()).bytes, 300_001);
 }
 
 #[test]
