@@ -45,8 +45,10 @@ impl Place<'_> {
 /// What the archive says of a candidate.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Held {
-    pub(super) id: RowId,
+    id: RowId,
     pub(super) volume: VolumeId,
+    /// Where its member begins in there.
+    pub(super) offset: u64,
     /// None for what has no content.
     pub(super) md5: Option<[u8; 16]>,
     has_passed: bool,
@@ -135,6 +137,7 @@ impl<'a, O> Candidates<'a, O> {
                 held.push(Held {
                     id: row.id,
                     volume: row.volume,
+                    offset: row.offset,
                     md5: row.md5,
                     has_passed: false,
                 });

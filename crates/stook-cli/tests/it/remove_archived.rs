@@ -266,6 +266,18 @@ fn a_part_of_the_archived_tree_is_compared_with_that_part() {
 }
 
 #[test]
+fn links_and_empty_directories_of_a_part_are_found_in_the_archive() {
+    let place = Place::with(&tree! {
+        "part/empty/" => dir(),
+        "part/link" => symlink("where"),
+    });
+    place.stderr(&["create", "src", "arc"]);
+    let ran = remove(&place, &["src/part"]);
+    assert_eq!(ran.text(), "");
+    assert_eq!(place.names("src"), [""; 0]);
+}
+
+#[test]
 fn special_files_stay_whether_the_archive_has_them_or_not() {
     let place = archived();
     let _socket = UnixListener::bind(place.path("src/socket")).unwrap();
