@@ -10,7 +10,8 @@ use crate::calls as fs;
 use crate::metadata::timestamp;
 use crate::{Directory, FileId, Timestamp, utc_now};
 
-/// State of a file: as long as it has the same stamp, it has the same content.
+/// State of a file: as long as it has the same stamp, it has the same content. A server is asked for it each time,
+/// as others may have changed the file there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
     /// Which file it is.
@@ -42,7 +43,7 @@ impl Stamp {
         Ok(Self::from(&fs::statx(
             file,
             c"",
-            AtFlags::EMPTY_PATH,
+            AtFlags::EMPTY_PATH | AtFlags::STATX_FORCE_SYNC,
             WANTED,
         )?))
     }
@@ -55,7 +56,7 @@ impl Stamp {
         Ok(Self::from(&fs::statx(
             directory,
             name,
-            AtFlags::SYMLINK_NOFOLLOW,
+            AtFlags::SYMLINK_NOFOLLOW | AtFlags::STATX_FORCE_SYNC,
             WANTED,
         )?))
     }

@@ -24,16 +24,19 @@ pub(super) struct Place<'a> {
 impl Place<'_> {
     /// Returns the row of an entry that looks as it was archived; of a directory that is empty now any time will do.
     pub(super) fn row_of(&self, path: &[u8], metadata: &Metadata) -> Result<RowId, Staying> {
+        use FileKind::{Directory, File, Symlink};
+        if !matches!(metadata.kind, File | Symlink | Directory) {
+            return Err(Staying::Special);
+        }
         let row = self.known.lookup(&join(&self.prefix, path));
         // What is only staged by an interrupted run is not archived.
         let (row, id) = row
             .and_then(|row| Some((row, row.id?)))
             .ok_or(Staying::New)?;
         let is_same = match metadata.kind {
-            FileKind::File | FileKind::Symlink => is_same(&row, metadata),
             // What was in it may have been removed by a run like this one, which changed its time.
-            FileKind::Directory => !row.is_file,
-            _ => return Err(Staying::Special),
+            Directory => !row.is_file,
+            _ => is_same(&row, metadata),
         };
         is_same.then_some(id).ok_or(Staying::Changed)
     }
@@ -42,8 +45,10 @@ impl Place<'_> {
 /// What the archive says of a candidate.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Held {
-    pub(super) id: RowId,
+    id: RowId,
     pub(super) volume: VolumeId,
+    /// Where its member begins in there.
+    pub(super) offset: u64,
     /// None for what has no content.
     pub(super) md5: Option<[u8; 16]>,
     has_passed: bool,
@@ -132,6 +137,7 @@ impl<'a, O> Candidates<'a, O> {
                 held.push(Held {
                     id: row.id,
                     volume: row.volume,
+                    offset: row.offset,
                     md5: row.md5,
                     has_passed: false,
                 });

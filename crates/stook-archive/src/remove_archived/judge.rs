@@ -2,27 +2,23 @@
 
 use std::fs::File;
 use std::io;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use stook_index::Index;
 use stook_md5::Md5;
 use stook_sys::{Directory, FileId, FileKind, Links, Metadata, Stamp, append_at};
 use stook_timers::scope;
 use stook_tree::{Candidate, Judge, Tree, TreeError, Verdict};
-use stook_volume::{Kind, Member};
+use stook_volume::{Header, Kind, VolumeError, decode};
 
 use super::evidence::{Evidence, Held, Place};
 use super::{RemoveArchivedObserver, Staying};
-use crate::batch::{RowBatch, Volumes, Window, disagreement};
-use crate::mutex::lock;
+use crate::batch::Volumes;
 use crate::plan::BATCH_BYTES;
 use crate::survey::join;
 
 pub(super) struct ArchiveJudge<'a, O> {
     pub(super) place: &'a Place<'a>,
     pub(super) evidence: &'a Evidence,
-    pub(super) index: Mutex<Index>,
     pub(super) volumes: Volumes<'a>,
     /// The archive's own folder.
     pub(super) archive: Option<FileId>,
@@ -121,7 +117,7 @@ impl<O: RemoveArchivedObserver> ArchiveJudge<'_, O> {
         let held = self.held(candidate.path, &metadata)?;
         match (metadata.kind, held.md5) {
             (FileKind::File, Some(md5)) => self.prove_file(directory, name, &metadata, md5),
-            (FileKind::Symlink, None) => self.prove_link(directory, name, &held),
+            (FileKind::Symlink, None) => self.prove_link(candidate, &held),
             _ => Err(Obstacle::Stays(Staying::Changed)),
         }
     }
@@ -184,10 +180,13 @@ impl<O: RemoveArchivedObserver> ArchiveJudge<'_, O> {
     }
 
     /// The index does not tell where a link leads; its member does.
-    fn prove_link(&self, directory: &Directory, name: &[u8], held: &Held) -> Proof {
-        let member = self.member(held)?;
-        let target = directory.read_link(name).map_err(failed_to("read"))?;
-        let is_same = member.header.kind == Kind::Symlink && member.header.target == target;
+    fn prove_link(&self, candidate: &Candidate<'_>, held: &Held) -> Proof {
+        let header = self.header(candidate.path, held)?;
+        let target = candidate
+            .directory
+            .read_link(candidate.name)
+            .map_err(failed_to("read"))?;
+        let is_same = header.kind == Kind::Symlink && header.target == target;
         is_same
             .then_some(())
             .ok_or(Obstacle::Stays(Staying::Changed))
@@ -196,28 +195,26 @@ impl<O: RemoveArchivedObserver> ArchiveJudge<'_, O> {
     fn prove_empty(&self, directory: &Directory, path: &[u8]) -> Proof {
         let metadata = directory.own_metadata().map_err(failed_to("look at"))?;
         let held = self.held(path, &metadata)?;
-        let is_same = self.member(&held)?.header.kind == Kind::Directory;
+        let is_same = self.header(path, &held)?.kind == Kind::Directory;
         is_same
             .then_some(())
             .ok_or(Obstacle::Stays(Staying::Changed))
     }
 
-    fn member(&self, held: &Held) -> Result<Member, Obstacle> {
+    /// Returns the header of what the archive holds at the path, as it stands in the volume.
+    fn header(&self, path: &[u8], held: &Held) -> Result<Header, Obstacle> {
         let unreadable = |error| Obstacle::Failed("read the member of", error);
-        let row = lock(&self.index).row(held.id);
-        let row = row.map_err(|error| unreadable(io::Error::other(error)))?;
-        let row = row.ok_or(Obstacle::Stays(Staying::Unchecked))?;
         let volume = self.volumes.get(held.volume);
         let volume = volume.map_err(|error| unreadable(error.source))?;
-        let batch = RowBatch {
-            volume: held.volume,
-            rows: vec![row],
+        let header = match decode(&*volume, held.offset) {
+            Ok(member) => member.map(|member| member.header),
+            Err(VolumeError::Io { source, .. }) => return Err(unreadable(source)),
+            Err(_) => None,
         };
-        let window = Window::of(&batch, &volume, &self.volumes.buffers).map_err(unreadable)?;
-        let row = &batch.rows[0];
-        let member = window.member(row.offset).ok();
-        let member = member.filter(|member| disagreement(row, member).is_none());
-        member.ok_or(Obstacle::Stays(Staying::Unchecked))
+        let name = join(&self.place.prefix, path);
+        header
+            .filter(|header| header.name == name)
+            .ok_or(Obstacle::Stays(Staying::Unchecked))
     }
 }
 

@@ -81,7 +81,7 @@ pub trait RemoveArchivedObserver: RemoveObserver {
 ///
 /// # Cost
 /// A walk and a removal; every file that looks unchanged is read, and every volume that it is in, unless that has
-/// passed its last check and not changed since. 48 bytes a row of the index, and 40 a candidate.
+/// passed its last check and not changed since. 48 bytes a row of the index, and 48 a candidate.
 pub fn remove_archived<O: RemoveArchivedObserver>(
     tree: &Tree,
     archive: &Path,
@@ -125,7 +125,6 @@ pub fn remove_archived<O: RemoveArchivedObserver>(
     let judge = ArchiveJudge {
         place: &place,
         evidence: &evidence,
-        index: index.into(),
         volumes: Volumes::new(&folder),
         archive: exists(archive)?.map(|metadata| metadata.identity()),
         tree,

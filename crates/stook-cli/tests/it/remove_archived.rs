@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::SystemTime;
@@ -262,6 +263,27 @@ fn a_part_of_the_archived_tree_is_compared_with_that_part() {
     assert_eq!(moved.status, Some(1), "{}", moved.stderr);
     assert_snapshot!(moved.stderr, @"error: cannot remove `moved/a`: it is no directory, and only a tree can be compared with an archive");
     assert_snapshot!(remove(&place, &["moved"]).stderr, @"removed 5 entries, 2 of them directories; 0 stay");
+}
+
+#[test]
+fn links_and_empty_directories_of_a_part_are_found_in_the_archive() {
+    let place = Place::with(&tree! {
+        "part/empty/" => dir(),
+        "part/link" => symlink("where"),
+    });
+    place.stderr(&["create", "src", "arc"]);
+    let ran = remove(&place, &["src/part"]);
+    assert_eq!(ran.text(), "");
+    assert_eq!(place.names("src"), [""; 0]);
+}
+
+#[test]
+fn special_files_stay_whether_the_archive_has_them_or_not() {
+    let place = archived();
+    let _socket = UnixListener::bind(place.path("src/socket")).unwrap();
+    let ran = remove(&place, &["src"]);
+    assert_eq!(ran.status, Some(0), "{}", ran.stderr);
+    assert_eq!(ran.text(), "special   src/socket\n");
 }
 
 #[test]

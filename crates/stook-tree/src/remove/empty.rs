@@ -92,7 +92,14 @@ impl<O: RemoveObserver> Remover<'_, O> {
     /// Opens a directory; None if that was not needed to be rid of the name.
     fn open(&self, waiting: &Waiting<'_>) -> io::Result<Option<Directory>> {
         let Waiting { parent, name, .. } = waiting;
-        match self.open_below(parent, name) {
+        let mut opened = self.open_below(parent, name);
+        if self.options.force_chmod && !self.options.is_dry_run && is_denied(&opened) {
+            opened = parent
+                .reach()
+                .and_then(|directory| directory.add_mode_of_directory(name, 0o700))
+                .and_then(|()| self.open_below(parent, name));
+        }
+        match opened {
             Ok(directory) => Ok(Some(directory)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 if parent.is_holding() && waiting.attempts == 0 {
@@ -105,7 +112,7 @@ impl<O: RemoveObserver> Remover<'_, O> {
                 Err(io::Error::other("something else is mounted there"))
             }
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                self.open_closed(parent, name, error)
+                self.remove_closed(parent, name, error)
             }
             Err(error) => Err(error),
         }
@@ -145,26 +152,24 @@ impl<O: RemoveObserver> Remover<'_, O> {
     }
 
     /// An empty directory can be removed unread. Any other needs permissions.
-    fn open_closed(
+    fn remove_closed(
         &self,
         parent: &Node<'_>,
         name: &[u8],
         error: io::Error,
     ) -> io::Result<Option<Directory>> {
-        if self.options.is_dry_run {
+        let is_kept = self.judge.is_some() || (parent.is_holding() && self.options.keep_root);
+        if self.options.is_dry_run || is_kept {
             return Err(error);
         }
-        let directory = parent.reach()?;
-        if self.options.force_chmod {
-            directory.add_mode_of_directory(name, 0o700)?;
-            return self.open_below(parent, name).map(Some);
+        let removed = parent
+            .reach()
+            .and_then(|directory| directory.remove_directory(name));
+        if removed.is_err() {
+            return Err(error);
         }
-        let is_kept = self.judge.is_some() || (parent.is_holding() && self.options.keep_root);
-        if !is_kept && directory.remove_directory(name).is_ok() {
-            self.count(1, 1);
-            return Ok(None);
-        }
-        Err(error)
+        self.count(1, 1);
+        Ok(None)
     }
 
     fn enters(&self, directory: &Directory, waiting: &Waiting<'_>) -> bool {
@@ -293,6 +298,10 @@ impl<O: RemoveObserver> Remover<'_, O> {
             source,
         });
     }
+}
+
+fn is_denied<T>(result: &io::Result<T>) -> bool {
+    matches!(result, Err(error) if error.kind() == io::ErrorKind::PermissionDenied)
 }
 
 /// Returns true if nearly all inodes ascend, or nearly all descend.

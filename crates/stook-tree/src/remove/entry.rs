@@ -48,9 +48,40 @@ impl<O: RemoveObserver> Remover<'_, O> {
                 other => return other,
             }
         }
-        match place.directory.remove(name) {
+        let Place {
+            directory, node, ..
+        } = *place;
+        match self.permitted(directory, node, || directory.remove(name)) {
             Ok(()) => Ok(Outcome::Gone),
-            Err(error) => self.not_removed(place.directory, name, error),
+            Err(error) => match error.kind() {
+                io::ErrorKind::NotFound => Ok(Outcome::WasGone),
+                io::ErrorKind::IsADirectory => Ok(Outcome::IsDirectory),
+                _ => Err(explained(error)),
+            },
+        }
+    }
+
+    /// Calls `remove`, and once more if the directory refuses it, but may be given the permissions for it.
+    pub(super) fn permitted(
+        &self,
+        directory: &Directory,
+        node: &Node<'_>,
+        remove: impl Fn() -> io::Result<()>,
+    ) -> io::Result<()> {
+        let refused = match remove() {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => error,
+            other => return other,
+        };
+        // What holds a tree is not part of it.
+        if !self.options.force_chmod || node.is_holding() {
+            return Err(refused);
+        }
+        let mode = directory.own_metadata()?.mode;
+        // Another remover may just have given them.
+        if mode & 0o300 == 0o300 || directory.set_own_mode(mode | 0o700).is_ok() {
+            remove()
+        } else {
+            Err(refused)
         }
     }
 
@@ -96,28 +127,6 @@ impl<O: RemoveObserver> Remover<'_, O> {
             Verdict::Stays => Outcome::Stays,
             Verdict::WasGone => Outcome::WasGone,
         })
-    }
-
-    fn not_removed(
-        &self,
-        directory: &Directory,
-        name: &[u8],
-        error: io::Error,
-    ) -> io::Result<Outcome> {
-        match error.kind() {
-            io::ErrorKind::NotFound => Ok(Outcome::WasGone),
-            io::ErrorKind::IsADirectory => Ok(Outcome::IsDirectory),
-            io::ErrorKind::PermissionDenied if self.options.force_chmod => {
-                let mode = directory.own_metadata()?.mode;
-                if mode & 0o300 == 0o300 {
-                    return Err(explained(error));
-                }
-                directory.set_own_mode(mode | 0o700)?;
-                directory.remove(name)?;
-                Ok(Outcome::Gone)
-            }
-            _ => Err(explained(error)),
-        }
     }
 }
 

@@ -55,9 +55,9 @@ impl<O: RemoveObserver> Remover<'_, O> {
             self.observer.would_remove(&parent.path(&name));
             return self.count(1, 1);
         }
-        let removed = parent
-            .reach()
-            .and_then(|directory| directory.remove_directory(&name));
+        let removed = parent.reach().and_then(|directory| {
+            self.permitted(&directory, parent, || directory.remove_directory(&name))
+        });
         match removed {
             Ok(()) => self.count(1, 1),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}

@@ -391,6 +391,70 @@ fn what_may_not_be_removed_is_named_and_the_rest_goes() {
 }
 
 #[test]
+fn a_directory_of_directories_is_given_permissions_too_but_not_what_holds_the_tree() {
+    let place = TempDir::new().unwrap();
+    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let holder = place.path().join("holder");
+    let outcome = without_privileges(|| {
+        fs::create_dir_all(holder.join("tree/of/empty")).unwrap();
+        fs::create_dir_all(holder.join("tree/of/directories")).unwrap();
+        fs::write(holder.join("file"), "1").unwrap();
+        let set = |path: &Path, mode| {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        };
+        set(&holder.join("tree/of"), 0o555);
+        set(&holder, 0o555);
+        let forced = RemoveOptions {
+            force_chmod: true,
+            ..options()
+        };
+        for (name, gone) in [("tree", 3), ("file", 0)] {
+            let told = Told::default();
+            assert_eq!(run(&holder.join(name), &forced, &told).entries, gone);
+            let denied = (holder.join(name), "permission denied".to_owned());
+            assert_eq!(told.failures(), [denied]);
+        }
+        let mode = fs::metadata(&holder).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o555);
+        set(&holder, 0o755);
+    });
+    if let Err(error) = outcome {
+        println!("skipped: the user cannot be changed here: {error}");
+    }
+}
+
+#[test]
+fn two_that_give_permissions_at_once_both_end_well() {
+    let place = TempDir::new().unwrap();
+    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let outcome = without_privileges(|| {
+        let tree = place.path().join("tree");
+        let forced = RemoveOptions {
+            force_chmod: true,
+            ..options()
+        };
+        for _ in 0..50 {
+            for number in 0..30 {
+                let closed = tree.join(format!("{number}/closed"));
+                fs::create_dir_all(closed.join("empty")).unwrap();
+                fs::write(closed.join("file"), "1").unwrap();
+                fs::set_permissions(&closed, fs::Permissions::from_mode(0o500)).unwrap();
+            }
+            let (told, other) = (Told::default(), Told::default());
+            std::thread::scope(|scope| {
+                scope.spawn(|| run(&tree, &forced, &other));
+                run(&tree, &forced, &told);
+            });
+            assert_eq!((told.failures(), other.failures()), (vec![], vec![]));
+            assert!(!tree.exists());
+        }
+    });
+    if let Err(error) = outcome {
+        println!("skipped: the user cannot be changed here: {error}");
+    }
+}
+
+#[test]
 fn an_immutable_file_is_named_with_advice() {
     let place = TempDir::new().unwrap();
     let tree = place.path().join("tree");
