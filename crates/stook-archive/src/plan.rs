@@ -10,9 +10,10 @@ use std::collections::{BTreeMap, HashMap};
 use stook_index::VolumeId;
 use stook_pool::Weight;
 use stook_sys::{FileId, FileKind, Metadata, Owners};
+use stook_tree::{join, split};
 use stook_volume::{Dialect, Header, Kind, padding, trailer_len};
 
-use crate::survey::{Group, Survey, join};
+use crate::survey::{Group, Survey};
 use crate::tracks::{self, Track};
 
 /// What a volume may hold unless the user says otherwise: 256 GiB, as with zstash.
@@ -169,7 +170,7 @@ impl Plan {
                 (&group.path, listing.name(entry), entry.metadata())
             }
             (_, Some(own), _) => {
-                let (directory, name) = crate::survey::split(&group.path);
+                let (directory, name) = split(&group.path);
                 (directory, name, *own)
             }
             (_, None, _) => {

@@ -11,7 +11,7 @@ use stook_md5::Md5;
 use stook_pool::Jobs;
 use stook_sys::{Directory, FileId, FileKind, Links, Metadata};
 use stook_timers::scope;
-use stook_tree::{Filter, Listing, TreeError, Visitor, WalkOptions, walk};
+use stook_tree::{Filter, Listing, TreeError, Visitor, WalkOptions, split, walk};
 
 use crate::mutex::lock;
 use crate::observer::{Failure, Observer};
@@ -329,22 +329,6 @@ pub(crate) fn is_same(row: &KnownRow, metadata: &Metadata) -> bool {
     row.size == size
         && row.mtime == Mtime::from(metadata.mtime)
         && row.is_file == (metadata.kind == FileKind::File)
-}
-
-/// Splits a path into its directory and its last name.
-pub(crate) fn split(path: &[u8]) -> (&[u8], &[u8]) {
-    match path.iter().rposition(|&byte| byte == b'/') {
-        Some(slash) => (&path[..slash], &path[slash + 1..]),
-        None => (&[], path),
-    }
-}
-
-pub(crate) fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
-    if directory.is_empty() {
-        name.to_vec()
-    } else {
-        [directory, b"/", name].concat()
-    }
 }
 
 fn set_name(path: &mut Vec<u8>, directory: &[u8], name: &[u8]) {

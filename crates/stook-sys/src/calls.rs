@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use rustix::buffer::Buffer;
 use rustix::fs::{
-    AtFlags, Dev, FileType, Gid, Mode, OFlags, RawDirEntry, ResolveFlags, SeekFrom, Statx,
-    StatxFlags, Timestamps, Uid, XattrFlags,
+    AtFlags, Dev, FileType, Gid, Mode, OFlags, RawDirEntry, RenameFlags, ResolveFlags, SeekFrom,
+    StatFs, Statx, StatxFlags, Timestamps, Uid, XattrFlags,
 };
 use rustix::io::Result;
 use rustix::path::Arg;
@@ -130,6 +130,7 @@ calls! {
     Symlinkat "symlinkat": fs::symlinkat(target: impl Arg, at: impl AsFd, path: impl Arg) -> ();
     Linkat "linkat": fs::linkat(at: impl AsFd, path: impl Arg, new_at: impl AsFd, new_path: impl Arg, flags: AtFlags) -> ();
     Renameat "renameat": fs::renameat(at: impl AsFd, path: impl Arg, new_at: impl AsFd, new_path: impl Arg) -> ();
+    RenameatWith "renameat2": fs::renameat_with(at: impl AsFd, path: impl Arg, new_at: impl AsFd, new_path: impl Arg, flags: RenameFlags) -> ();
     Readlinkat "readlinkat": fs::readlinkat(at: impl AsFd, path: impl Arg, reuse: Vec<u8>) -> std::ffi::CString;
     Utimensat "utimensat": fs::utimensat(at: impl AsFd, path: impl Arg, times: &Timestamps, flags: AtFlags) -> ();
     Futimens "utimensat": fs::futimens(fd: impl AsFd, times: &Timestamps) -> ();
@@ -145,6 +146,7 @@ calls! {
     Lsetxattr "lsetxattr": fs::lsetxattr(path: impl Arg, name: impl Arg, value: &[u8], flags: XattrFlags) -> ();
     Fremovexattr "fremovexattr": fs::fremovexattr(fd: impl AsFd, name: impl Arg) -> ();
     Syncfs "syncfs": fs::syncfs(fd: impl AsFd) -> ();
+    Fstatfs "fstatfs": fs::fstatfs(fd: impl AsFd) -> StatFs;
     Pwrite "pwrite64": io::pwrite(fd: impl AsFd, buffer: &[u8], offset: u64) -> usize;
 }
 

@@ -13,8 +13,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, Gid, Mode, OFlags, RawDir, ResolveFlags, StatxAttributes, Timespec,
-    Timestamps, UTIME_OMIT, Uid, makedev,
+    AtFlags, CWD, FileType, Gid, Mode, OFlags, RawDir, RenameFlags, ResolveFlags, StatxAttributes,
+    Timespec, Timestamps, UTIME_OMIT, Uid, makedev,
 };
 use rustix::io::Errno;
 
@@ -321,6 +321,20 @@ impl Directory {
     /// Renames an entry within this directory, replacing what had the new name.
     pub fn rename(&self, from: &[u8], to: &[u8]) -> io::Result<()> {
         Ok(fs::renameat(self, from, self, to)?)
+    }
+
+    /// Renames an entry within this directory, to a name that nothing has.
+    ///
+    /// # Errors
+    /// `AlreadyExists` if something has it; `InvalidInput` where the file system cannot make sure of that.
+    pub fn rename_to_new(&self, from: &[u8], to: &[u8]) -> io::Result<()> {
+        Ok(fs::renameat_with(
+            self,
+            from,
+            self,
+            to,
+            RenameFlags::NOREPLACE,
+        )?)
     }
 
     /// Removes a name that is not a directory.

@@ -41,6 +41,15 @@ impl Directory {
         flock(self, FlockOperation::NonBlockingLockExclusive) != Err(Errno::WOULDBLOCK)
     }
 
+    /// Returns true if the directory is on ext2, ext3 or ext4.
+    ///
+    /// # Errors
+    /// As `fstatfs`.
+    pub fn is_on_ext(&self) -> io::Result<bool> {
+        const EXT_SUPER_MAGIC: i64 = 0xEF53;
+        Ok(calls::fstatfs(self)?.f_type == EXT_SUPER_MAGIC)
+    }
+
     /// Waits until everything in the directory's file system is on the disk.
     ///
     /// # Errors

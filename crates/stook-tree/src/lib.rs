@@ -19,6 +19,7 @@ mod walk;
 
 pub use copy::{Copied, CopyObserver, CopyOptions, Verified, copy, verify};
 pub use filter::Filter;
+pub use path::{join, split};
 pub use pattern::Pattern;
 pub use remove::{
     Candidate, Guard, Judge, RemoveObserver, RemoveOptions, Removed, Tree, Verdict, remove,

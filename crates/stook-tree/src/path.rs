@@ -3,11 +3,19 @@
 use std::cmp::Ordering;
 
 /// Returns the path of what is in a directory.
-pub(crate) fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
+pub fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
     if directory.is_empty() {
         name.to_vec()
     } else {
         [directory, b"/", name].concat()
+    }
+}
+
+/// Splits a path into its directory and its last name.
+pub fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    match path.iter().rposition(|&byte| byte == b'/') {
+        Some(slash) => (&path[..slash], &path[slash + 1..]),
+        None => (&[], path),
     }
 }
 

@@ -19,12 +19,12 @@ use stook_sys::{
     set_mtime, set_owner, set_xattr,
 };
 use stook_timers::scope;
+use stook_tree::split;
 use stook_volume::{Header, Kind};
 
 use super::ContentError;
 use crate::mutex::lock;
 use crate::observer::Failure;
-use crate::survey::split;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TargetOptions {

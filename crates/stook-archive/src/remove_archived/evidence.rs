@@ -6,12 +6,12 @@ use std::sync::Mutex;
 
 use stook_index::{Index, Known, RowId, VolumeId};
 use stook_sys::{FileKind, Metadata};
-use stook_tree::{Filter, Listing, RemoveObserver, TreeError, Visitor};
+use stook_tree::{Filter, Listing, RemoveObserver, TreeError, Visitor, join};
 
 use super::Staying;
 use crate::ArchiveError;
 use crate::mutex::lock;
-use crate::survey::{is_same, join};
+use crate::survey::is_same;
 
 /// The tree, and what the archive says of it.
 pub(super) struct Place<'a> {

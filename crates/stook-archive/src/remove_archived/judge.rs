@@ -7,14 +7,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use stook_md5::Md5;
 use stook_sys::{Directory, FileId, FileKind, Links, Metadata, Stamp, append_at};
 use stook_timers::scope;
-use stook_tree::{Candidate, Judge, Tree, TreeError, Verdict};
+use stook_tree::{Candidate, Judge, Tree, TreeError, Verdict, join};
 use stook_volume::{Header, Kind, VolumeError, decode};
 
 use super::evidence::{Evidence, Held, Place};
 use super::{RemoveArchivedObserver, Staying};
 use crate::batch::Volumes;
 use crate::plan::BATCH_BYTES;
-use crate::survey::join;
 
 pub(super) struct ArchiveJudge<'a, O> {
     pub(super) place: &'a Place<'a>,
@@ -24,7 +23,10 @@ pub(super) struct ArchiveJudge<'a, O> {
     pub(super) archive: Option<FileId>,
     pub(super) tree: &'a Tree,
     pub(super) observer: &'a O,
+    pub(super) is_dry_run: bool,
     pub(super) staying: AtomicU64,
+    /// Entries that were given another name.
+    pub(super) set_aside: AtomicU64,
 }
 
 /// Why an entry does not go.
@@ -58,11 +60,12 @@ impl<O: RemoveArchivedObserver> Judge for ArchiveJudge<'_, O> {
             return Verdict::Stays;
         }
         let _scope = scope!("compare");
-        match self.prove(candidate) {
-            Ok(()) => Verdict::Goes,
+        let proof = self.prove(candidate);
+        match proof.and_then(|metadata| self.set_aside(candidate, &metadata)) {
+            Ok(verdict) => verdict,
             Err(Obstacle::WasGone) => Verdict::WasGone,
-            obstacle => {
-                self.report(candidate.path, obstacle);
+            Err(obstacle) => {
+                self.report(candidate.path, Err(obstacle));
                 Verdict::Stays
             }
         }
@@ -107,7 +110,8 @@ impl<O: RemoveArchivedObserver> ArchiveJudge<'_, O> {
         false
     }
 
-    fn prove(&self, candidate: &Candidate<'_>) -> Proof {
+    /// Proves that the archive holds a candidate, and returns what told so.
+    fn prove(&self, candidate: &Candidate<'_>) -> Result<Metadata, Obstacle> {
         let Candidate {
             directory, name, ..
         } = *candidate;
@@ -119,6 +123,48 @@ impl<O: RemoveArchivedObserver> ArchiveJudge<'_, O> {
             (FileKind::File, Some(md5)) => self.prove_file(directory, name, &metadata, md5),
             (FileKind::Symlink, None) => self.prove_link(candidate, &held),
             _ => Err(Obstacle::Stays(Staying::Changed)),
+        }?;
+        Ok(metadata)
+    }
+
+    /// Gives the candidate a name that nobody knows: what has taken its place since it was looked at is not removed,
+    /// but gets its name back.
+    fn set_aside(
+        &self,
+        candidate: &Candidate<'_>,
+        metadata: &Metadata,
+    ) -> Result<Verdict, Obstacle> {
+        let Candidate {
+            directory, name, ..
+        } = *candidate;
+        if self.is_dry_run {
+            return Ok(Verdict::Goes);
+        }
+        let number = self.set_aside.fetch_add(1, Ordering::Relaxed);
+        let aside = format!(".stook-{}-{number}.removed", std::process::id()).into_bytes();
+        match directory.rename_to_new(name, &aside) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(Obstacle::WasGone),
+            // The file system cannot, or nothing may be changed here: removing it will tell.
+            Err(_) => return Ok(Verdict::Goes),
+        }
+        let is_it = |found: &Metadata| {
+            found.identity() == metadata.identity()
+                && (found.size, found.mtime) == (metadata.size, metadata.mtime)
+        };
+        if directory
+            .metadata(&aside, Links::Refuse)
+            .is_ok_and(|found| is_it(&found))
+        {
+            return Ok(Verdict::GoesAs(aside));
+        }
+        match directory.rename_to_new(&aside, name) {
+            Ok(()) => Err(Obstacle::Stays(Staying::Changing)),
+            Err(error) => {
+                let aside = String::from_utf8_lossy(&aside);
+                let why = format!("{} (it is `{aside}` now)", stook_sys::cause(&error));
+                Err(Obstacle::Failed("put back", io::Error::other(why)))
+            }
         }
     }
 

@@ -8,10 +8,10 @@
 //! A link goes if the archive has one with the same target, an empty directory if the archive has one of that name. Fifos, sockets
 //! and devices stay: they hold nothing that could be compared.
 //!
-//! The removal is the usual one, and this its judge. Between the last look at a file and its end lie two system calls;
-//! whoever puts another file in its place just then loses that, and so does who writes to it through a mapping of
-//! memory, which changes no time until it is written back. Nothing in the kernel removes a name only if it is still
-//! that file.
+//! The removal is the usual one, and this its judge. What was proved gets a name that nobody knows, is looked at once
+//! more, and goes: another file that has taken its place meanwhile gets its name back. A run that is killed in between
+//! leaves such a name; its content is in the archive. Who writes through a mapping of memory is not seen: that changes
+//! no time until it is written back.
 
 mod evidence;
 mod judge;
@@ -129,7 +129,9 @@ pub fn remove_archived<O: RemoveArchivedObserver>(
         archive: exists(archive)?.map(|metadata| metadata.identity()),
         tree,
         observer,
+        is_dry_run: options.is_dry_run,
         staying: AtomicU64::new(0),
+        set_aside: AtomicU64::new(0),
     };
     let removed = remove(std::slice::from_ref(tree), options, Some(&judge), observer);
     Ok(RemoveArchivedReport {

@@ -363,8 +363,7 @@ pub(crate) struct RemoveArgs {
     /// A volume that has not passed one is checked now. Directories go in which nothing is left. What stays is printed
     /// with the reason: `new` is not in the archive, `changed` is another version, `changing` changed meanwhile,
     /// `unchecked` is in a volume that is damaged or missing, `special` is a fifo, a socket or a device, `archive` is
-    /// the archive itself. Nobody should write to the tree meanwhile: between the last look at a file and its end is
-    /// a moment.
+    /// the archive itself. A file that takes the place of another one meanwhile stays.
     #[arg(long, value_name = "ARCHIVE", conflicts_with = "syscalls")]
     pub(crate) archived_in: Option<PathBuf>,
     /// Count and time the system calls, and print them as `strace -c` does

@@ -5,7 +5,8 @@ use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::SystemTime;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime};
 
 use insta::assert_snapshot;
 use stook_testkit::{file, tree};
@@ -341,6 +342,52 @@ fn two_at_once_both_end_well() {
     }
     assert_eq!(remove(&place, &["src"]).text(), "");
     assert!(!place.path("src").exists());
+}
+
+#[test]
+fn what_takes_a_name_meanwhile_is_not_lost() {
+    let place = Place::with(&tree! { "f" => file(b"archived") });
+    place.stderr(&["create", "src", "arc"]);
+    remove(&place, &["--dry-run", "src"]);
+    let (name, old, new) = (place.path("src/f"), place.path("old"), place.path("new"));
+    let mtime = fs::metadata(&name).unwrap().modified().unwrap();
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let removers: Vec<_> = (0..2)
+            .map(|_| {
+                scope.spawn(|| {
+                    while !is_done.load(Ordering::Relaxed) {
+                        remove(&place, &["--keep-root", "src"]);
+                    }
+                })
+            })
+            .collect();
+        for round in 0..2000 {
+            fs::write(&old, "archived").unwrap();
+            let file = File::options().write(true).open(&old).unwrap();
+            file.set_modified(mtime).unwrap();
+            fs::rename(&old, &name).unwrap();
+            std::thread::sleep(Duration::from_micros(round % 400));
+            fs::write(&new, "new").unwrap();
+            fs::rename(&new, &name).unwrap();
+            std::thread::yield_now();
+            // It may have lost its name for a moment.
+            let is_there = (0..1000).any(|_| {
+                let is_new = fs::read(&name).is_ok_and(|content| content == b"new");
+                is_new || {
+                    std::thread::sleep(Duration::from_millis(1));
+                    false
+                }
+            });
+            if !is_there {
+                is_done.store(true, Ordering::Relaxed);
+                panic!("lost in round {round}");
+            }
+        }
+        is_done.store(true, Ordering::Relaxed);
+        drop(removers);
+    });
+    assert_eq!(place.names("src"), ["f"]);
 }
 
 #[test]

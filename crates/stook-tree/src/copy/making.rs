@@ -46,6 +46,8 @@ pub(super) struct Making<'a, 'h> {
     pub(super) user: User,
     pub(super) links: Links<'h>,
     ways: Mutex<HashMap<(FileSystem, FileSystem), Arc<Ways>>>,
+    /// True if directories of the copy may be there, made by this run.
+    pub(super) is_made_ahead: bool,
     pub(super) has_lost_links: AtomicBool,
     temporary: AtomicU64,
 }
@@ -83,9 +85,10 @@ impl Facts {
 }
 
 impl<'a> Making<'a, '_> {
-    pub(super) fn new(errand: &'a Errand<'a>) -> Self {
+    pub(super) fn new(errand: &'a Errand<'a>, is_made_ahead: bool) -> Self {
         Self {
             errand,
+            is_made_ahead,
             user: User::current(),
             links: Links::default(),
             ways: Mutex::default(),
@@ -176,11 +179,7 @@ impl<'a> Making<'a, '_> {
         let _scope = scope!("mkdir");
         let parent = &entrance.parent.facts;
         let attributes = self.attributes(source)?;
-        // Until it is done, it is for its maker alone.
-        above
-            .create_directory(entrance.name, 0o700)
-            .at(Side::Copy, "create")?;
-        let copy = above.open_beneath(entrance.name).at(Side::Copy, "open")?;
+        let copy = self.made(above, entrance.name)?;
         if parent.lends_lists {
             remove_inherited(&copy, &[ACCESS_ACL, DEFAULT_ACL])?;
         }
@@ -201,6 +200,20 @@ impl<'a> Making<'a, '_> {
             ways,
         };
         Ok((copy, facts))
+    }
+
+    /// Makes the copy of a directory, unless this run has done so already.
+    fn made(&self, above: &Directory, name: &[u8]) -> Result<Directory, Fault> {
+        if self.is_made_ahead
+            && let Ok(copy) = above.open_beneath(name)
+        {
+            return Ok(copy);
+        }
+        // Until it is done, it is for its maker alone.
+        above
+            .create_directory(name, 0o700)
+            .at(Side::Copy, "create")?;
+        above.open_beneath(name).at(Side::Copy, "open")
     }
 
     /// Opens the copy of a directory that may be there; None if it must be made.

@@ -15,6 +15,7 @@
 //!
 //! What is not kept: times of last access, attributes of anything but files and directories, and sockets.
 
+mod ahead;
 mod content;
 mod dress;
 mod entry;
@@ -120,9 +121,10 @@ pub fn copy(
     let _scope = scope!("copy");
     let places = Places::to_copy(tree, dest, options)?;
     let leave_out = places.leave_out().context("look at", dest)?;
+    let is_made_ahead = is_made_ahead(&places, options);
     let errand = Errand::new(options, observer, places.roots);
     let holder = Holder::new();
-    let making = Making::new(&errand);
+    let making = Making::new(&errand, is_made_ahead);
     let round = Round {
         name: "copy",
         errand: &errand,
@@ -133,6 +135,9 @@ pub fn copy(
     match &places.single {
         None => {
             let facts = making.facts_of_roots(&places.pair, places.is_made);
+            if making.is_made_ahead {
+                ahead::make_directories(&errand, &places.pair, leave_out, &holder);
+            }
             round.over_trees(places.pair, facts.map_err(|fault| errand.error(fault))?);
         }
         Some(single) => {
@@ -142,4 +147,10 @@ pub fn copy(
         }
     }
     Ok(errand.copied())
+}
+
+/// Returns true if all directories of a new copy are to be made before any file.
+fn is_made_ahead(places: &Places, options: &CopyOptions) -> bool {
+    let copy = places.pair.copy.as_ref().filter(|_| places.is_made);
+    options.filter.is_empty() && copy.is_some_and(|copy| copy.is_on_ext().unwrap_or(false))
 }

@@ -38,16 +38,34 @@ impl<O: RemoveObserver> Remover<'_, O> {
         if kind == Some(FileKind::Directory) {
             return Ok(self.directory_found(place, name));
         }
-        if self.judge.is_some() || self.options.is_dry_run {
-            match self.judged(place, name, kind) {
-                Ok(Outcome::Gone) if self.options.is_dry_run => {
-                    self.observer.would_remove(&place.node.path(name));
-                    return Ok(Outcome::Gone);
+        if self.judge.is_none() && !self.options.is_dry_run {
+            return self.unlink(place, name);
+        }
+        if kind.is_none() {
+            match place.directory.metadata(name, Links::Refuse) {
+                Ok(metadata) if metadata.kind == FileKind::Directory => {
+                    return Ok(self.directory_found(place, name));
                 }
-                Ok(Outcome::Gone) => {}
-                other => return other,
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    return Ok(Outcome::WasGone);
+                }
+                Err(error) => return Err(error),
             }
         }
+        match self.judged(place, name) {
+            Verdict::Goes | Verdict::GoesAs(_) if self.options.is_dry_run => {
+                self.observer.would_remove(&place.node.path(name));
+                Ok(Outcome::Gone)
+            }
+            Verdict::Goes => self.unlink(place, name),
+            Verdict::GoesAs(name) => self.unlink(place, &name),
+            Verdict::Stays => Ok(Outcome::Stays),
+            Verdict::WasGone => Ok(Outcome::WasGone),
+        }
+    }
+
+    fn unlink(&self, place: &Place<'_, '_>, name: &[u8]) -> io::Result<Outcome> {
         let Place {
             directory, node, ..
         } = *place;
@@ -94,38 +112,14 @@ impl<O: RemoveObserver> Remover<'_, O> {
         }
     }
 
-    /// Says what would become of a name.
-    fn judged(
-        &self,
-        place: &Place<'_, '_>,
-        name: &[u8],
-        kind: Option<FileKind>,
-    ) -> io::Result<Outcome> {
-        if kind.is_none() {
-            match place.directory.metadata(name, Links::Refuse) {
-                Ok(metadata) if metadata.kind == FileKind::Directory => {
-                    return Ok(self.directory_found(place, name));
-                }
-                Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    return Ok(Outcome::WasGone);
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        let Some(judge) = self.judge else {
-            return Ok(Outcome::Gone);
-        };
+    fn judged(&self, place: &Place<'_, '_>, name: &[u8]) -> Verdict {
         // The path of a tree that is no directory is its name.
-        let candidate = Candidate {
-            directory: place.directory,
-            name,
-            path: &join(&place.path, name),
-        };
-        Ok(match judge.judge(&candidate) {
-            Verdict::Goes => Outcome::Gone,
-            Verdict::Stays => Outcome::Stays,
-            Verdict::WasGone => Outcome::WasGone,
+        self.judge.map_or(Verdict::Goes, |judge| {
+            judge.judge(&Candidate {
+                directory: place.directory,
+                name,
+                path: &join(&place.path, name),
+            })
         })
     }
 }

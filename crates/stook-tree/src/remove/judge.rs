@@ -16,10 +16,12 @@ pub struct Candidate<'a> {
 }
 
 /// What a [`Judge`] says of a candidate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// It goes.
     Goes,
+    /// It goes, under the name that the judge has given it in the same directory.
+    GoesAs(Vec<u8>),
     /// It stays, and so do the directories above it.
     Stays,
     /// It is not there any more.
