@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use stook_md5::Md5;
 use stook_sys::{Directory, FileId, FileKind, Links, Metadata, Stamp, append_at};
@@ -28,6 +29,11 @@ pub(super) struct ArchiveJudge<'a, O> {
     /// Entries that were given another name.
     pub(super) set_aside: AtomicU64,
 }
+
+/// Names that entries are given before they go.
+const ASIDE: (&[u8], &[u8]) = (b".stook-", b".removed");
+/// No run that goes on leaves such a name for so long.
+const MOMENT: Duration = Duration::from_millis(50);
 
 /// Why an entry does not go.
 enum Obstacle {
@@ -118,7 +124,12 @@ impl<O: RemoveArchivedObserver> ArchiveJudge<'_, O> {
         let metadata = directory
             .metadata(name, Links::Refuse)
             .map_err(failed_to("look at"))?;
-        let held = self.held(candidate.path, &metadata)?;
+        let held = match self.held(candidate.path, &metadata) {
+            Err(Obstacle::Stays(Staying::New)) if is_just_going(candidate) => {
+                return Err(Obstacle::WasGone);
+            }
+            other => other?,
+        };
         match (metadata.kind, held.md5) {
             (FileKind::File, Some(md5)) => self.prove_file(directory, name, &metadata, md5),
             (FileKind::Symlink, None) => self.prove_link(candidate, &held),
@@ -141,7 +152,8 @@ impl<O: RemoveArchivedObserver> ArchiveJudge<'_, O> {
             return Ok(Verdict::Goes);
         }
         let number = self.set_aside.fetch_add(1, Ordering::Relaxed);
-        let aside = format!(".stook-{}-{number}.removed", std::process::id()).into_bytes();
+        let middle = format!("{}-{number}", std::process::id());
+        let aside = [ASIDE.0, middle.as_bytes(), ASIDE.1].concat();
         match directory.rename_to_new(name, &aside) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(Obstacle::WasGone),
@@ -261,6 +273,19 @@ impl<O: RemoveArchivedObserver> ArchiveJudge<'_, O> {
         header
             .filter(|header| header.name == name)
             .ok_or(Obstacle::Stays(Staying::Unchecked))
+    }
+}
+
+/// Returns true for a name that another run like this one has given, if it is gone a moment later.
+fn is_just_going(candidate: &Candidate<'_>) -> bool {
+    let Candidate {
+        directory, name, ..
+    } = *candidate;
+    let is_aside = name.starts_with(ASIDE.0) && name.ends_with(ASIDE.1);
+    is_aside && {
+        std::thread::sleep(MOMENT);
+        let found = directory.metadata(name, Links::Refuse);
+        found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
     }
 }
 
