@@ -1,5 +1,7 @@
 //! `--timings`: the call paths, printed at the end of a command; and the trace of decisions.
 
+use stook_timers::Detail;
+
 use crate::args::{Common, TimingsFormat};
 use crate::exit::CliError;
 use crate::output;
@@ -18,8 +20,13 @@ pub(crate) fn begin(common: &Common) {
             .with_ansi(false)
             .init();
     }
-    if common.timings.is_some() {
-        stook_timers::enable();
+    match common.timings {
+        None => {}
+        Some(TimingsFormat::Cpu) => stook_timers::enable_with(Detail::Cpu),
+        Some(TimingsFormat::Trace) => stook_timers::enable_with(Detail::Events),
+        Some(TimingsFormat::Tree | TimingsFormat::Json | TimingsFormat::Folded) => {
+            stook_timers::enable();
+        }
     }
 }
 
@@ -30,8 +37,10 @@ pub(crate) fn finish(common: &Common) -> Result<(), CliError> {
     };
     let report = stook_timers::snapshot();
     let text = match format {
-        TimingsFormat::Tree => report.tree(),
+        TimingsFormat::Tree | TimingsFormat::Cpu => report.tree(),
         TimingsFormat::Json => report.json(),
+        TimingsFormat::Folded => report.folded(),
+        TimingsFormat::Trace => stook_timers::trace().chrome(),
     };
     match &common.timings_to {
         Some(path) => stook_sys::write_file(path, format!("{}\n", text.trim_end()).as_bytes())?,

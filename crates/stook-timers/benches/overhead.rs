@@ -1,10 +1,10 @@
-//! What a scope costs: switched off, on, nested; and what reading the records costs.
+//! What a scope costs: switched off, on, nested, with details; and what reading the records costs.
 //!
 //! Each figure is for entering and leaving. A timer that shares the machine measures the machine, so
 //! take the fastest column.
 
 use divan::Bencher;
-use stook_timers::{Callsite, Scope, scope};
+use stook_timers::{Callsite, Detail, Scope, scope};
 
 fn main() {
     divan::main();
@@ -33,6 +33,23 @@ fn scope_on_3_deep(bencher: Bencher<'_, '_>) {
         let _outer = scope!("outer");
         let _middle = scope!("middle");
         let _inner = scope!("inner");
+    });
+}
+
+#[divan::bench(sample_size = 1_000)]
+fn scope_on_with_cpu(bencher: Bencher<'_, '_>) {
+    stook_timers::enable_with(Detail::Cpu);
+    bencher.bench_local(|| {
+        let _scope = scope!("cpu");
+    });
+}
+
+#[divan::bench(sample_size = 100, sample_count = 100)]
+fn scope_on_with_events(bencher: Bencher<'_, '_>) {
+    stook_timers::enable_with(Detail::Events);
+    stook_timers::reset();
+    bencher.bench_local(|| {
+        let _scope = scope!("event");
     });
 }
 

@@ -1,11 +1,13 @@
 //! The clock: raw ticks of the time-stamp counter, scaled to nanoseconds when a scope ends.
 //!
 //! Reading the counter costs 10 ns where `Instant::now` costs 23 ns, and a scope reads it twice. On
-//! machines without a steady counter `quanta` falls back to the system's monotonic clock.
+//! machines without a steady counter `quanta` falls back to the system's monotonic clock. The thread's CPU
+//! clock is a system call of 200 to 500 ns, hence only read on request.
 
 use std::sync::OnceLock;
 
 use quanta::Clock;
+use rustix::time::{ClockId, clock_gettime};
 
 static CLOCK: OnceLock<Clock> = OnceLock::new();
 
@@ -26,4 +28,12 @@ pub(crate) fn nanoseconds(from: u64, to: u64) -> u64 {
     CLOCK
         .get()
         .map_or(0, |clock| clock.delta_as_nanos(from, to))
+}
+
+/// Returns the nanoseconds the calling thread has spent on a processor.
+#[cold]
+pub(crate) fn thread_cpu() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    let (seconds, rest) = (time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs());
+    seconds.saturating_mul(1_000_000_000).saturating_add(rest)
 }

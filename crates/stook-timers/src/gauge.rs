@@ -64,6 +64,11 @@ pub(crate) fn begin_anew() {
     };
 }
 
+/// Returns the reading of the clock when recording began, from which times count.
+pub(crate) fn begun() -> u64 {
+    lock().begun
+}
+
 /// Returns all gauges, in the order of their first samples, and how many samples were dropped.
 pub(crate) fn collect() -> (Vec<Gauge>, u64) {
     let samples = lock();

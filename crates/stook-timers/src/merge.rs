@@ -14,8 +14,11 @@ use crate::report::{Record, Report};
 pub(crate) fn merge(records: &Records<'_>) -> Report {
     let now = clock::now();
     let mut roots = Vec::new();
-    for root in records.roots {
-        add_children(&mut roots, root, now);
+    for tree in records.trees {
+        add_children(&mut roots, tree.root, now);
+    }
+    if !records.has_cpu {
+        remove_cpu(&mut roots);
     }
     prune_and_sort(&mut roots);
     Report {
@@ -65,6 +68,7 @@ fn add(record: &mut Record, numbers: &Numbers, total: u64, inner: u64) {
     record.calls = record.calls.saturating_add(calls);
     record.total += Duration::from_nanos(total);
     record.own += Duration::from_nanos(total.saturating_sub(inner));
+    *record.cpu.get_or_insert_default() += Duration::from_nanos(numbers.cpu);
     if let Some(so_far) = numbers.running {
         record.running += 1;
         record.running_time += Duration::from_nanos(so_far);
@@ -79,6 +83,14 @@ fn add(record: &mut Record, numbers: &Numbers, total: u64, inner: u64) {
     }
     for (sum, calls) in record.histogram.iter_mut().zip(&numbers.histogram) {
         *sum = sum.saturating_add(*calls);
+    }
+}
+
+/// Tells apart that nothing was used from that nothing was measured.
+fn remove_cpu(records: &mut [Record]) {
+    for record in records {
+        record.cpu = None;
+        remove_cpu(&mut record.children);
     }
 }
 

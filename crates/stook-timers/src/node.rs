@@ -72,6 +72,11 @@ pub(crate) struct Node {
     total: AtomicU64,
     min: AtomicU64,
     max: AtomicU64,
+    /// CPU time of finished calls; stays 0 unless that is asked for.
+    cpu: AtomicU64,
+    /// What the latest entry is to remember on request: CPU time at its start, or its place in the log. Not
+    /// in the guard, which would no longer fit into two registers: 28 ns a scope instead of 19 ns (Zen 4).
+    detail: AtomicU64,
     /// Time of the latest call, which is not in `histogram` yet.
     latest: AtomicU64,
     callsite: &'static Callsite,
@@ -92,6 +97,8 @@ pub(crate) struct Numbers {
     pub(crate) running: Option<u64>,
     pub(crate) min: u64,
     pub(crate) max: u64,
+    /// CPU time of finished calls.
+    pub(crate) cpu: u64,
     pub(crate) histogram: [u64; BUCKETS],
 }
 
@@ -112,6 +119,8 @@ impl Node {
             total: AtomicU64::new(0),
             min: AtomicU64::new(u64::MAX),
             max: AtomicU64::new(0),
+            cpu: AtomicU64::new(0),
+            detail: AtomicU64::new(0),
             latest: AtomicU64::new(NO_CALL),
             callsite,
             parent,
@@ -222,6 +231,24 @@ impl Node {
         self.opened_at.store(CLOSED, Ordering::Relaxed);
     }
 
+    /// Remembers something for the entry just made.
+    pub(crate) fn set_detail(&self, detail: u64) {
+        self.detail.store(detail, Ordering::Relaxed);
+    }
+
+    /// Returns what the latest entry remembers, if that is the one at `start` and still open.
+    pub(crate) fn detail(&self, start: u64) -> Option<u64> {
+        self.is_open_since(start)
+            .then(|| self.detail.load(Ordering::Relaxed))
+    }
+
+    /// Adds the CPU time of a finished call; to be followed by [`Node::record`].
+    #[cold]
+    pub(crate) fn record_cpu(&self, cpu: u64) {
+        let cpu = self.cpu.load(Ordering::Relaxed).saturating_add(cpu);
+        self.cpu.store(cpu, Ordering::Relaxed);
+    }
+
     /// Adds one finished call: first what goes with it, the count last, so that a reader who sees the
     /// call counted sees it in the other numbers too, and no longer as running.
     ///
@@ -254,6 +281,7 @@ impl Node {
         self.total.store(0, Ordering::Relaxed);
         self.min.store(u64::MAX, Ordering::Relaxed);
         self.max.store(0, Ordering::Relaxed);
+        self.cpu.store(0, Ordering::Relaxed);
         self.latest.store(NO_CALL, Ordering::Relaxed);
         for bucket in &self.histogram {
             bucket.store(0, Ordering::Relaxed);
@@ -294,6 +322,7 @@ impl Node {
             running: (opened_at > FORGOTTEN).then(|| clock::nanoseconds(opened_at, now)),
             min: self.min.load(Ordering::Relaxed),
             max: self.max.load(Ordering::Relaxed),
+            cpu: self.cpu.load(Ordering::Relaxed),
             histogram,
         }
     }

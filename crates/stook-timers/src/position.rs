@@ -10,7 +10,7 @@ use std::ptr;
 
 use crate::clock;
 use crate::node::{Callsite, Kind, Node};
-use crate::registry::{self, Tree};
+use crate::registry::{self, CPU, DETAILS, EVENTS, Tree};
 
 /// Slots of the cache from (parent, callsite) to node; enough for the loops of one phase.
 const SLOTS: usize = 64;
@@ -37,6 +37,8 @@ struct Position {
     resume: Cell<Option<&'static Node>>,
     /// The [`registry::STATE`] this thread's tree is good for.
     state: Cell<u32>,
+    /// The thread's number since the last reset.
+    thread: Cell<usize>,
     /// When the tree was last cleared.
     cleared_at: Cell<u64>,
     /// Holds `Timed` nodes only.
@@ -61,6 +63,7 @@ thread_local! {
             current: Cell::new(None),
             resume: Cell::new(None),
             state: Cell::new(0),
+            thread: Cell::new(0),
             cleared_at: Cell::new(0),
             recent: [const { Cell::new(None) }; SLOTS],
         }
@@ -76,15 +79,20 @@ pub(crate) fn enter(callsite: &'static Callsite, state: u32) -> Option<Open> {
             None => position.locate(callsite, state)?,
         };
         position.current.set(Some(node));
-        Some(Open {
-            node,
-            start: node.open(),
-        })
+        let start = node.open();
+        if state & DETAILS != 0 {
+            position.begin_detail(node, start, state);
+        }
+        Some(Open { node, start })
     })
 }
 
 /// Leaves a scope and records its time.
 pub(crate) fn leave(open: Open) {
+    let details = POSITION.with(|position| position.state.get() & DETAILS);
+    if details != 0 {
+        end_detail(open, details);
+    }
     let elapsed = clock::nanoseconds(open.start, clock::now());
     let Open { node, start } = open;
     POSITION.with(|position| {
@@ -100,6 +108,32 @@ pub(crate) fn leave(open: Open) {
             position.leave_out_of_order(open, elapsed);
         }
     });
+}
+
+/// Adds what was measured besides wall time.
+///
+/// The wall clock is read first at the start and last at the end: wall time encloses CPU time, and is never less
+/// but by the rates of the two clocks.
+#[cold]
+fn end_detail(open: Open, details: u32) {
+    let Open { node, start } = open;
+    let detail = node.detail(start);
+    if details & CPU != 0
+        && let Some(cpu_start) = detail
+    {
+        node.record_cpu(clock::thread_cpu().saturating_sub(cpu_start));
+    }
+    if details & EVENTS != 0 && !node.is_lost() {
+        let end = clock::now();
+        with_own_tree(|tree| tree.events().end(detail, start, end));
+    }
+}
+
+/// Calls `work` with this thread's tree, if it has one still.
+fn with_own_tree(work: impl FnOnce(&'static Tree)) {
+    if let Ok(Some(tree)) = SEAT.try_with(|seat| seat.0.get().copied()) {
+        work(tree);
+    }
 }
 
 /// Returns the callsites from the outermost scope to the current one, and its node; `None` outside
@@ -159,6 +193,22 @@ pub(crate) fn detach(place: Place) {
 }
 
 impl Position {
+    #[cold]
+    fn begin_detail(&self, node: &'static Node, start: u64, state: u32) {
+        if node.is_lost() {
+            return;
+        }
+        if state & EVENTS != 0 {
+            with_own_tree(|tree| {
+                let thread = self.thread.get();
+                node.set_detail(tree.events().begin(node.callsite(), thread, start));
+            });
+        }
+        if state & CPU != 0 {
+            node.set_detail(clock::thread_cpu());
+        }
+    }
+
     /// Finds the node among those entered recently.
     #[inline]
     fn recall(&self, callsite: &'static Callsite, state: u32) -> Option<&'static Node> {
@@ -207,7 +257,8 @@ impl Position {
             }
             // The switch is read without ordering: it may show before the clock does.
             clock::calibrate();
-            let (tree, state) = registry::join(known);
+            let (tree, state, thread) = registry::join(known);
+            self.thread.set(thread);
             self.cleared_at.set(clock::now());
             self.state.set(state);
             seat.0.get_or_init(|| tree)

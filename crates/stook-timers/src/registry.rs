@@ -8,14 +8,23 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::clock;
+use crate::events::Events;
 use crate::node::{Callsite, Kind, MAX_NODES, Node};
 
-/// Bit 0: recording is on. The bits above: the number of resets, so that one load tells a scope both
-/// whether to record and whether the thread's records are out of date.
+/// Bit 0: recording is on. Bits 1 and 2: what is measured besides wall time. The bits above: the number
+/// of resets, so that one load tells a scope both whether and what to record, and whether the thread's
+/// records are out of date.
 pub(crate) static STATE: AtomicU32 = AtomicU32::new(0);
 /// The bit of [`STATE`] that switches recording on.
 pub(crate) const ON: u32 = 1;
-const ONE_RESET: u32 = 2;
+/// The bit of [`STATE`] for CPU time.
+pub(crate) const CPU: u32 = 2;
+/// The bit of [`STATE`] for single calls.
+pub(crate) const EVENTS: u32 = 4;
+/// What costs more than the time of day.
+pub(crate) const DETAILS: u32 = CPU | EVENTS;
+const ONE_RESET: u32 = 8;
 
 /// Scopes entered on threads too far in their end to have a tree.
 static HOMELESS: AtomicU64 = AtomicU64::new(0);
@@ -41,13 +50,15 @@ pub(crate) struct Tree {
     nodes: AtomicU64,
     dropped: AtomicU64,
     resets: AtomicU32,
+    events: Mutex<Events>,
 }
 
 /// What a reader gets to see while the registry is locked.
 #[derive(Debug)]
 pub(crate) struct Records<'a> {
-    pub(crate) roots: &'a [&'static Node],
+    pub(crate) trees: &'a [&'static Tree],
     pub(crate) dropped: u64,
+    pub(crate) has_cpu: bool,
     pub(crate) threads: usize,
 }
 
@@ -59,7 +70,13 @@ impl Tree {
             nodes: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
             resets: AtomicU32::new(0),
+            events: Mutex::new(Events::EMPTY),
         }))
+    }
+
+    /// Locks the log of single calls; it has one writer, so there is hardly ever anybody to wait for.
+    pub(crate) fn events(&self) -> MutexGuard<'_, Events> {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the child of `parent`, or `None` if there is no room for another node.
@@ -87,6 +104,7 @@ impl Tree {
     fn clear(&self) {
         self.root.each(&mut Node::clear);
         self.dropped.store(0, Ordering::Relaxed);
+        *self.events() = Events::EMPTY;
     }
 }
 
@@ -95,8 +113,8 @@ fn lock() -> MutexGuard<'static, Registry> {
 }
 
 /// Brings a thread's tree up to date with the last reset, finding it one if it has none yet; returns
-/// the tree and the [`STATE`] it is good for.
-pub(crate) fn join(seat: Option<&'static Tree>) -> (&'static Tree, u32) {
+/// the tree, the [`STATE`] it is good for, and the thread's number, from 1.
+pub(crate) fn join(seat: Option<&'static Tree>) -> (&'static Tree, u32, usize) {
     let mut registry = lock();
     let tree = seat.unwrap_or_else(|| registry.seat());
     let state = STATE.load(Ordering::Relaxed) | ON;
@@ -105,10 +123,16 @@ pub(crate) fn join(seat: Option<&'static Tree>) -> (&'static Tree, u32) {
         tree.resets.store(state, Ordering::Relaxed);
     }
     registry.threads += 1;
-    (tree, state)
+    (tree, state, registry.threads)
 }
 
 impl Registry {
+    fn forget(&mut self) {
+        STATE.fetch_add(ONE_RESET, Ordering::Relaxed);
+        HOMELESS.store(0, Ordering::Relaxed);
+        self.threads = 0;
+    }
+
     /// Takes a vacant tree that has room for another thread's paths, or makes one.
     fn seat(&mut self) -> &'static Tree {
         let roomy = self
@@ -128,6 +152,7 @@ impl Registry {
 /// Takes back the tree of a thread that ends; scopes it never left count as not running.
 pub(crate) fn leave(tree: &'static Tree) {
     tree.root.each(&mut Node::close);
+    tree.events().end_all(clock::now());
     lock().vacant.push(tree);
 }
 
@@ -136,31 +161,38 @@ pub(crate) fn drop_homeless() {
     HOMELESS.fetch_add(1, Ordering::Relaxed);
 }
 
+/// Switches recording on with these [`DETAILS`]; if they are other ones than before, present records are
+/// out of date. Returns whether they are.
+pub(crate) fn switch_on(details: u32) -> bool {
+    let mut registry = lock();
+    let has_changed = STATE.load(Ordering::Relaxed) & DETAILS != details;
+    if has_changed {
+        STATE.fetch_and(!DETAILS, Ordering::Relaxed);
+        registry.forget();
+    }
+    STATE.fetch_or(details | ON, Ordering::Relaxed);
+    has_changed
+}
+
 /// Makes all present records out of date.
 pub(crate) fn reset() {
-    let mut registry = lock();
-    STATE.fetch_add(ONE_RESET, Ordering::Relaxed);
-    HOMELESS.store(0, Ordering::Relaxed);
-    registry.threads = 0;
+    lock().forget();
 }
 
 /// Shows the records since the last reset to `read`; no thread joins, ends or resets meanwhile.
 pub(crate) fn with_records<T>(read: impl FnOnce(&Records<'_>) -> T) -> T {
     let registry = lock();
     let state = STATE.load(Ordering::Relaxed) | ON;
-    let present = || {
-        registry
-            .all
-            .iter()
-            .filter(|tree| tree.resets.load(Ordering::Relaxed) == state)
-    };
-    let roots: Vec<_> = present().map(|tree| tree.root).collect();
-    let dropped: u64 = present()
+    let is_present = |tree: &&Tree| tree.resets.load(Ordering::Relaxed) == state;
+    let trees: Vec<_> = registry.all.iter().copied().filter(is_present).collect();
+    let dropped: u64 = trees
+        .iter()
         .map(|tree| tree.dropped.load(Ordering::Relaxed))
         .sum();
     read(&Records {
-        roots: &roots,
+        trees: &trees,
         dropped: dropped + HOMELESS.load(Ordering::Relaxed),
+        has_cpu: state & CPU != 0,
         threads: registry.threads,
     })
 }

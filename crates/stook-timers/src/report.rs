@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::table;
+use crate::{folded, table};
 
 /// All threads' records at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,6 +51,15 @@ pub struct Record {
     /// `total` without the scopes inside it on the same thread: time no other record explains.
     #[serde(rename = "self_ns", with = "nanoseconds")]
     pub own: Duration,
+    /// CPU time of the finished calls on their own threads, of all threads together; `None` if that was
+    /// not measured. A call not finished adds nothing: its thread's clock is only read by that thread.
+    #[serde(
+        rename = "cpu_ns",
+        default,
+        skip_serializing_if = "Option::is_none",
+        with = "optional_nanoseconds"
+    )]
+    pub cpu: Option<Duration>,
     /// Shortest finished call; zero without calls.
     #[serde(rename = "min_ns", with = "nanoseconds")]
     pub min: Duration,
@@ -79,9 +88,20 @@ impl Record {
 
     /// Returns the mean time of finished calls; zero without calls.
     pub fn mean(&self) -> Duration {
-        let finished = self.total.saturating_sub(self.running_time).as_nanos();
+        let finished = self.finished().as_nanos();
         let mean = finished.checked_div(self.calls.into()).unwrap_or(0);
         Duration::from_nanos(u64::try_from(mean).unwrap_or(u64::MAX))
+    }
+
+    /// Returns the wall time of finished calls.
+    pub fn finished(&self) -> Duration {
+        self.total.saturating_sub(self.running_time)
+    }
+
+    /// Returns the time finished calls were not on a processor: waiting for files, locks, helper threads, or
+    /// a processor. `None` if CPU time was not measured.
+    pub fn blocked(&self) -> Option<Duration> {
+        Some(self.finished().saturating_sub(self.cpu?))
     }
 }
 
@@ -99,9 +119,15 @@ impl Report {
         Some(record)
     }
 
-    /// Returns the report as an aligned table for people; the last line counts threads and dropped scopes.
+    /// Returns the report as an aligned table for people, with CPU time if that was measured; the last line
+    /// counts threads and dropped scopes.
     pub fn tree(&self) -> String {
         table::render(self)
+    }
+
+    /// Returns the report as folded stacks of own time in microseconds, for flame-graph programs.
+    pub fn folded(&self) -> String {
+        folded::render(self)
     }
 
     /// Returns the report as JSON on one line.
@@ -127,5 +153,29 @@ mod nanoseconds {
         deserializer: D,
     ) -> Result<Duration, D::Error> {
         u64::deserialize(deserializer).map(Duration::from_nanos)
+    }
+}
+
+/// The same for what may be absent.
+mod optional_nanoseconds {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    #[expect(clippy::ref_option, reason = "serde passes the field by reference")]
+    pub(super) fn serialize<S: Serializer>(
+        duration: &Option<Duration>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        match duration {
+            Some(duration) => super::nanoseconds::serialize(duration, serializer),
+            None => serializer.serialize_none(),
+        }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Duration>, D::Error> {
+        Ok(Option::<u64>::deserialize(deserializer)?.map(Duration::from_nanos))
     }
 }

@@ -4,36 +4,33 @@
 //! scope     calls    total      self       min      mean       max   share
 //! create        1  2.000 s  500.0 ms   2.000 s   2.000 s   2.000 s  100.0%
 //!   open   12,000  1.500 s   1.500 s  90.00 us  125.0 us  1.250 ms   75.0%
+//! sum           1  2.000 s         -         -         -         -  100.0%
 //! workers in create: 2 (1.000 ms), 4 (12.00 ms), 8 (23.00 ms)
 //! 3 threads, 0 scopes dropped
 //! ```
-//! Shares are of the outermost scopes' time together; helpers running at once can exceed 100%. `12+1`
-//! calls means one more still running, whose time so far is in total and self. ASCII only, no colour.
+//! The sum is that of the outermost scopes, and shares are of it; helpers running at once can exceed 100%.
+//! `12+1` calls means one more still running, whose time so far is in total and self. If CPU time was
+//! measured, three columns follow `self`: CPU time, the time blocked, and its share of CPU time and itself, all of
+//! finished calls only; reading the CPU clock makes each call look blocked for some 0.5 us. ASCII only, no colour.
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use crate::report::{Gauge, Record, Report};
 
-const COLUMNS: usize = 8;
-const HEADER: [&str; COLUMNS] = [
+/// What needs CPU time, and where it is put.
+const CPU_HEADER: [&str; 3] = ["cpu", "blocked", "blocked%"];
+const CPU_COLUMN: usize = 4;
+
+const HEADER: [&str; 8] = [
     "scope", "calls", "total", "self", "min", "mean", "max", "share",
 ];
 
-type Row = [String; COLUMNS];
+type Row = Vec<String>;
 
 /// Renders the table, each line ending in a newline.
 pub(crate) fn render(report: &Report) -> String {
-    let whole = report
-        .roots
-        .iter()
-        .map(|root| root.total)
-        .fold(Duration::ZERO, Duration::saturating_add);
-    let mut rows = vec![HEADER.map(str::to_owned)];
-    for root in &report.roots {
-        push_rows(&mut rows, root, 0, whole);
-    }
-    let mut text = align(&rows);
+    let mut text = align(&rows(report));
     for gauge in &report.gauges {
         let _ = writeln!(text, "{}", series(gauge));
     }
@@ -51,6 +48,55 @@ pub(crate) fn render(report: &Report) -> String {
         counts.0, counts.1, counts.2, counts.3
     );
     text
+}
+
+/// All lines of the table: the header, one for each record, and the sum if there is anything to add up.
+fn rows(report: &Report) -> Vec<Row> {
+    let sum = sum(&report.roots);
+    let titles = header(sum.cpu.is_some());
+    let mut rows = vec![titles.into_iter().map(str::to_owned).collect()];
+    for root in &report.roots {
+        push_rows(&mut rows, root, 0, &sum);
+    }
+    if !report.roots.is_empty() {
+        rows.push(sum_row(&sum));
+    }
+    rows
+}
+
+/// The sum has neither an own time nor a shortest or longest call.
+fn sum_row(sum: &Record) -> Row {
+    let mut row = row(sum, 0, sum);
+    for (cell, title) in row.iter_mut().zip(header(sum.cpu.is_some())) {
+        if ["self", "min", "mean", "max"].contains(&title) {
+            "-".clone_into(cell);
+        }
+    }
+    row
+}
+
+/// The titles of the columns.
+fn header(has_cpu: bool) -> Vec<&'static str> {
+    let mut titles = HEADER.to_vec();
+    if has_cpu {
+        titles.splice(CPU_COLUMN..CPU_COLUMN, CPU_HEADER);
+    }
+    titles
+}
+
+/// The outermost scopes as one record, without what cannot be added up.
+fn sum(roots: &[Record]) -> Record {
+    let mut sum = Record::new("sum");
+    for root in roots {
+        sum.calls = sum.calls.saturating_add(root.calls);
+        sum.running = sum.running.saturating_add(root.running);
+        sum.total = sum.total.saturating_add(root.total);
+        sum.running_time = sum.running_time.saturating_add(root.running_time);
+        if let Some(cpu) = root.cpu {
+            sum.cpu = Some(sum.cpu.unwrap_or_default().saturating_add(cpu));
+        }
+    }
+    sum
 }
 
 /// Samples of a gauge that are shown.
@@ -78,7 +124,14 @@ fn series(gauge: &Gauge) -> String {
     text
 }
 
-fn push_rows(rows: &mut Vec<Row>, record: &Record, depth: usize, whole: Duration) {
+fn push_rows(rows: &mut Vec<Row>, record: &Record, depth: usize, sum: &Record) {
+    rows.push(row(record, depth, sum));
+    for child in &record.children {
+        push_rows(rows, child, depth + 1, sum);
+    }
+}
+
+fn row(record: &Record, depth: usize, sum: &Record) -> Row {
     let finished = |duration: Duration| {
         if record.calls == 0 {
             "-".to_owned()
@@ -90,7 +143,7 @@ fn push_rows(rows: &mut Vec<Row>, record: &Record, depth: usize, whole: Duration
         0 => grouped(record.calls),
         running => format!("{}+{}", grouped(record.calls), grouped(running)),
     };
-    rows.push([
+    let mut row = vec![
         format!("{:indent$}{}", "", record.name, indent = 2 * depth),
         calls,
         readable(record.total),
@@ -98,25 +151,39 @@ fn push_rows(rows: &mut Vec<Row>, record: &Record, depth: usize, whole: Duration
         finished(record.min),
         finished(record.mean()),
         finished(record.max),
-        share(record.total, whole),
-    ]);
-    for child in &record.children {
-        push_rows(rows, child, depth + 1, whole);
+        share(record.total, sum.total),
+    ];
+    if sum.cpu.is_some() {
+        row.splice(CPU_COLUMN..CPU_COLUMN, cpu(record));
+    }
+    row
+}
+
+/// CPU time, the time blocked and its share, for records that have any finished call.
+fn cpu(record: &Record) -> [String; 3] {
+    match (record.cpu, record.blocked()) {
+        (Some(cpu), Some(blocked)) if record.calls > 0 => [
+            readable(cpu),
+            readable(blocked),
+            share(blocked, cpu.saturating_add(blocked)),
+        ],
+        _ => CPU_HEADER.map(|_| "-".to_owned()),
     }
 }
 
 /// Pads names on the right and numbers on the left.
 fn align(rows: &[Row]) -> String {
-    let widths: [usize; COLUMNS] = std::array::from_fn(|column| {
-        rows.iter()
-            .map(|row| row[column].chars().count())
-            .max()
-            .unwrap_or(0)
-    });
+    let columns = rows.first().map_or(0, Vec::len);
+    let widths: Vec<usize> = (0..columns)
+        .map(|column| {
+            let cells = rows.iter().map(|row| row[column].chars().count());
+            cells.max().unwrap_or(0)
+        })
+        .collect();
     let mut text = String::new();
-    for [name, numbers @ ..] in rows {
-        let _ = write!(text, "{name:<width$}", width = widths[0]);
-        for (number, width) in numbers.iter().zip(&widths[1..]) {
+    for row in rows {
+        let _ = write!(text, "{:<width$}", row[0], width = widths[0]);
+        for (number, width) in row.iter().zip(&widths).skip(1) {
             let _ = write!(text, "  {number:>width$}");
         }
         text.push('\n');

@@ -44,7 +44,7 @@ pub(crate) struct Common {
     /// Print data as JSON, one object a line
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Measure where the time goes and print it at the end
+    /// Measure where the time goes and print it at the end: `tree`, `cpu`, `json`, `folded` or `trace`
     #[arg(long, global = true, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "tree")]
     pub(crate) timings: Option<TimingsFormat>,
     /// Write the timings to a file instead of stderr
@@ -56,8 +56,14 @@ pub(crate) struct Common {
 pub(crate) enum TimingsFormat {
     /// An indented table
     Tree,
+    /// The table with CPU time, and the time blocked: slower, as each scope asks the system twice
+    Cpu,
     /// One JSON object
     Json,
+    /// Folded stacks with own time in microseconds, for flame-graph programs
+    Folded,
+    /// The first 20,000 calls of each thread, for Perfetto or `chrome://tracing`
+    Trace,
 }
 
 #[derive(Debug, Subcommand)]

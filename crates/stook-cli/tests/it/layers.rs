@@ -19,7 +19,7 @@ const OWNERS: [(&str, &[&str]); 16] = [
     ("tracing-subscriber", &["stook-cli"]),
     ("rusqlite", &["stook-index"]),
     ("libsqlite3-sys", &[]),
-    ("rustix", &["stook-sys", "stook-testkit"]),
+    ("rustix", &["stook-sys", "stook-testkit", "stook-timers"]),
     ("libc", &["stook-sys"]),
     ("crc32fast", &["stook-volume"]),
     ("quanta", &["stook-timers"]),

@@ -146,6 +146,53 @@ fn timings_are_a_table_on_stderr_or_a_file_of_their_own() {
 }
 
 #[test]
+fn timings_with_cpu_time_show_what_was_blocked() {
+    let place = Place::with(&sample_tree());
+    let table = place.stderr(&["create", "src", "arc", "--timings=cpu", "-q"]);
+    let columns: Vec<&str> = table.lines().next().unwrap().split_whitespace().collect();
+    assert_eq!(columns[3..7], ["self", "cpu", "blocked", "blocked%"]);
+    let archive = table.lines().find(|line| line.starts_with("archive "));
+    assert!(archive.unwrap().matches('%').count() == 2, "{table}");
+    let sum = table.lines().find(|line| line.starts_with("sum "));
+    assert!(sum.unwrap().ends_with("100.0%"), "{table}");
+}
+
+#[test]
+fn folded_timings_are_paths_with_a_number() {
+    let place = Place::with(&sample_tree());
+    let text = place.stderr(&["create", "src", "arc", "--timings=folded", "-q"]);
+    let stacks: Vec<(&str, u64)> = text
+        .lines()
+        .map(|line| line.rsplit_once(' ').unwrap())
+        .map(|(path, number)| (path, number.parse().unwrap()))
+        .collect();
+    assert!(stacks.is_sorted(), "{text}");
+    for path in ["survey;walk;compare", "archive;pack;read", "finish"] {
+        assert!(stacks.iter().any(|stack| stack.0 == path), "{path}\n{text}");
+    }
+}
+
+#[test]
+fn a_trace_has_the_single_calls() {
+    let place = Place::with(&sample_tree());
+    place.stderr(&[
+        "create",
+        "src",
+        "arc",
+        "--timings=trace",
+        "--timings-to",
+        "t.json",
+    ]);
+    let text = std::fs::read(place.path("t.json")).unwrap();
+    let trace: Value = serde_json::from_slice(&text).unwrap();
+    assert_eq!(trace["otherData"]["dropped_events"], 0);
+    let events = trace["traceEvents"].as_array().unwrap();
+    let is_read = |event: &&Value| event["ph"] == "X" && event["name"] == "read";
+    assert_eq!(events.iter().filter(is_read).count(), 3);
+    assert!(events.iter().any(|event| event["ph"] == "C"), "{trace}");
+}
+
+#[test]
 fn timings_are_printed_when_a_command_fails_too() {
     let place = Place::with(&sample_tree());
     place.stderr(&["create", "src", "arc"]);

@@ -2,6 +2,8 @@
 //!
 //! The switch and the records belong to the whole process, so tests take turns.
 
+mod cpu;
+mod events;
 mod guards;
 mod limits;
 mod paths;
@@ -10,13 +12,18 @@ mod threads;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use stook_timers::{Record, Report};
+use stook_timers::{Detail, Record, Report};
 
 /// Gives one test at a time empty records and recording switched on.
 fn turn() -> MutexGuard<'static, ()> {
+    turn_with(Detail::Wall)
+}
+
+/// The same, with more than wall time.
+fn turn_with(detail: Detail) -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    stook_timers::enable();
+    stook_timers::enable_with(detail);
     stook_timers::reset();
     turn
 }

@@ -5,6 +5,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 use stook_timers::{Gauge, Record, Report};
 
+use crate::turn;
+
 fn sample() -> Report {
     let open = Record {
         name: "open".to_owned(),
@@ -35,6 +37,7 @@ fn sample() -> Report {
         max: Duration::from_secs(1),
         histogram: vec![1],
         children: vec![read, open],
+        ..Record::default()
     };
     Report {
         roots: vec![create],
@@ -56,6 +59,7 @@ scope    calls    total      self       min      mean       max   share
 create     1+1  2.000 s  500.0 ms   1.000 s   1.000 s   1.000 s  100.0%
   read     0+2  3.999 s   3.999 s         -         -         -  200.0%
   open  12,000  1.500 s   1.500 s  90.00 us  125.0 us  1.250 ms   75.0%
+sum        1+1  2.000 s         -         -         -         -  100.0%
 workers in create > archive: 2 (1.000 ms), 4 (12.00 ms)
 3 threads, 1 scope dropped
 ";
@@ -69,6 +73,63 @@ scope  calls  total  self  min  mean  max  share
 0 threads, 0 scopes dropped
 ";
     assert_eq!(Report::default().tree(), expected);
+}
+
+/// The sample with CPU time in each record.
+fn sample_with_cpu() -> Report {
+    let mut report = sample();
+    let create = &mut report.roots[0];
+    create.cpu = Some(Duration::from_millis(250));
+    create.children[0].cpu = Some(Duration::ZERO);
+    create.children[1].cpu = Some(Duration::from_millis(1_501));
+    report
+}
+
+#[test]
+fn tree_text_with_cpu_time_is_exactly_this() {
+    let expected = "\
+scope    calls    total      self       cpu   blocked  blocked%       min      mean       max   share
+create     1+1  2.000 s  500.0 ms  250.0 ms  750.0 ms     75.0%   1.000 s   1.000 s   1.000 s  100.0%
+  read     0+2  3.999 s   3.999 s         -         -         -         -         -         -  200.0%
+  open  12,000  1.500 s   1.500 s   1.501 s      0 ns      0.0%  90.00 us  125.0 us  1.250 ms   75.0%
+sum        1+1  2.000 s         -  250.0 ms  750.0 ms     75.0%         -         -         -  100.0%
+workers in create > archive: 2 (1.000 ms), 4 (12.00 ms)
+3 threads, 1 scope dropped
+";
+    assert_eq!(sample_with_cpu().tree(), expected);
+}
+
+#[test]
+fn cpu_time_comes_back_from_json_and_reports_without_it_are_read() {
+    let report = sample_with_cpu();
+    assert!(report.json().contains(r#""cpu_ns":1501000000,"#));
+    assert_eq!(
+        serde_json::from_str::<Report>(&report.json()).unwrap(),
+        report
+    );
+    let old = sample().json();
+    assert!(!old.contains("cpu_ns"));
+    assert_eq!(serde_json::from_str::<Report>(&old).unwrap(), sample());
+}
+
+#[test]
+fn folded_stacks_are_exactly_this() {
+    let mut report = sample();
+    let names = [" odd;name\n", "_odd:name ", "read"];
+    let odd = names.map(|name| Record {
+        name: name.to_owned(),
+        own: Duration::from_nanos(1_700),
+        ..Record::default()
+    });
+    report.roots[0].children.extend(odd);
+    let expected = "\
+create 500000
+create;_odd:name_ 3
+create;open 1500000
+create;read 3999001
+";
+    assert_eq!(report.folded(), expected);
+    assert_eq!(Report::default().folded(), "");
 }
 
 #[test]
@@ -137,6 +198,7 @@ fn any_record() -> impl Strategy<Value = Record> {
             histogram,
             running,
             running_time,
+            cpu: (running % 2 == 0).then_some(max),
             children: Vec::new(),
         },
     );
@@ -162,7 +224,7 @@ proptest! {
 
 #[test]
 fn gauges_keep_their_samples_and_their_path() {
-    stook_timers::enable();
+    let _turn = turn();
     {
         let _scope = stook_timers::scope!("gauged");
         for value in [2, 4, 2] {
