@@ -12,7 +12,7 @@ use crate::exit::{CliError, Ending};
 use crate::mutex::lock;
 use crate::output::{self, Data, JsonPath};
 use crate::progress::Reporter;
-use crate::size::grouped;
+use crate::text::count;
 
 /// Bytes of lines that are printed at once, where nobody sees them come.
 const MOST_BUFFERED: usize = 64 << 10;
@@ -118,8 +118,8 @@ impl<'a> Listener<'a> {
         }
         let failed = self.failed.load(Ordering::Relaxed);
         if failed > MOST_NAMED {
-            let rest = grouped(failed - MOST_NAMED);
-            output::error(&format!("and {rest} more failures"), None);
+            let rest = count(failed - MOST_NAMED, "more failure", "more failures");
+            output::error(&format!("and {rest}"), None);
         }
         Ok(failed)
     }

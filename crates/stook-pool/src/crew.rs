@@ -8,7 +8,7 @@
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
@@ -17,6 +17,7 @@ use stook_timers::{Spawner, gauge};
 
 use crate::activity::{Activity, Doing, advance};
 use crate::governor::{Decision, Governor, Reason, Sample};
+use crate::mutex::lock;
 
 /// How many workers a run has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -410,8 +411,4 @@ fn share(part: usize, whole: usize) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "numbers of looks are small")]
     let (part, whole) = (part as f64, whole.max(1) as f64);
     part / whole
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -15,6 +15,7 @@ mod activity;
 mod budget;
 mod crew;
 mod governor;
+mod mutex;
 mod ordered;
 mod tasks;
 

@@ -16,6 +16,7 @@ use std::thread;
 
 use crate::activity::idle;
 use crate::crew::{Crew, Ended, Worker};
+use crate::mutex::lock;
 
 /// The bytes that something holds: a part while it waits, an item while it is worked on.
 pub trait Weight {
@@ -301,10 +302,6 @@ fn wait<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, 
     condition
         .wait(guard)
         .unwrap_or_else(PoisonError::into_inner)
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

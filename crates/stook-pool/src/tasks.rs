@@ -1,9 +1,10 @@
 //! Work without an order: items of an iterator, or tasks that add tasks.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 
 use crate::activity::idle;
 use crate::crew::{Crew, Ended};
+use crate::mutex::lock;
 
 impl Crew {
     /// Calls `work` with every item.
@@ -144,10 +145,6 @@ impl<T> Drop for Running<'_, T> {
     fn drop(&mut self) {
         self.0.finish();
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ mod table;
 use std::io::{self, IsTerminal};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use stook_archive::{Failure, Observer};
 use stook_sys::{Directory, FileKind};
@@ -19,6 +19,7 @@ use stook_tree::{Detail, Listing, Selection, TreeError, Visitor, WalkOptions, wa
 
 use crate::args::WalkArgs;
 use crate::exit::{CliError, Ending};
+use crate::mutex::lock;
 use crate::progress::Reporter;
 use crate::{options, output};
 
@@ -152,8 +153,4 @@ impl<T: Default> InTurns<T> {
     fn into_all(self) -> Vec<T> {
         self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -14,10 +14,11 @@ use stook_sys::{FileKind, Metadata};
 use stook_timers::scope;
 use stook_tree::{Detail, Listing};
 
-use super::{InTurns, Sink, Walker, lock};
+use super::{InTurns, Sink, Walker};
 use crate::args::WalkArgs;
 use crate::exit::{CliError, Ending};
 use crate::format::{Format, time_text};
+use crate::mutex::lock;
 use crate::output::JsonPath;
 
 /// A buffer is written once it holds this much.
