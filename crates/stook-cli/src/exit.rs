@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::error::ErrorKind as ClapKind;
 use stook_archive::ArchiveError;
+use stook_bench::BenchError;
 
 use crate::output;
 
@@ -48,6 +49,7 @@ impl From<Ending> for ExitCode {
 #[derive(Debug)]
 pub(crate) enum CliError {
     Archive(ArchiveError),
+    Bench(BenchError),
     Sys(stook_sys::SysError),
     /// An option's value makes no sense: the option, the value, the reason.
     Option {
@@ -65,6 +67,12 @@ impl From<ArchiveError> for CliError {
             ArchiveError::Output(error) => Self::Output(error),
             other => Self::Archive(other),
         }
+    }
+}
+
+impl From<BenchError> for CliError {
+    fn from(error: BenchError) -> Self {
+        Self::Bench(error)
     }
 }
 
@@ -106,6 +114,14 @@ pub(crate) fn report(error: &CliError) -> Ending {
                 Some("the same command may be given again; what is done already is not done twice"),
             );
             Ending::Interrupted
+        }
+        CliError::Bench(error) => {
+            output::error(&error.to_string(), error.hint().as_deref());
+            match error {
+                BenchError::Interrupted => Ending::Interrupted,
+                BenchError::Usage(_) => Ending::Usage,
+                _ => Ending::Failed,
+            }
         }
         CliError::Archive(error) => {
             output::error(&error.to_string(), error.hint().as_deref());

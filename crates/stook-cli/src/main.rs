@@ -5,6 +5,7 @@
 
 mod archived;
 mod args;
+mod bench;
 mod calls;
 mod copy;
 mod exit;
@@ -14,6 +15,7 @@ mod moment;
 mod mutex;
 mod options;
 mod output;
+mod profile;
 mod progress;
 mod reference;
 mod remove;

@@ -23,14 +23,23 @@ pub(crate) fn man_pages(folder: &Path) -> Result<(), CliError> {
     let mut root = Args::command();
     root.build();
     write_page(folder, "stook".to_owned(), root.clone())?;
-    for command in root
-        .get_subcommands()
-        .filter(|command| !command.is_hide_set())
-    {
-        let name = format!("stook-{}", command.get_name());
-        write_page(folder, name, command.clone())?;
+    for (name, command) in commands(&root, "stook") {
+        write_page(folder, name.replace(' ', "-"), command.clone())?;
     }
     Ok(())
+}
+
+/// Returns what is below a command, each with its whole name, such as `stook bench fs`.
+fn commands<'a>(above: &'a Command, name: &str) -> Vec<(String, &'a Command)> {
+    let shown = above
+        .get_subcommands()
+        .filter(|command| !command.is_hide_set());
+    let with_those_below = shown.flat_map(|command| {
+        let name = format!("{name} {}", command.get_name());
+        let below = commands(command, &name);
+        std::iter::once((name, command)).chain(below)
+    });
+    with_those_below.collect()
 }
 
 fn write_page(folder: &Path, name: String, command: Command) -> Result<(), CliError> {
@@ -60,18 +69,14 @@ pub(crate) fn markdown() -> String {
          Environment: `STOOK_MD5_KERNEL`, one of `avx512`, `avx2`, `portable` and `scalar`, sets the instructions that \
          MD5s are taken with; without it they are the fastest that the processor has.\n",
     );
-    for command in root
-        .get_subcommands()
-        .filter(|command| !command.is_hide_set())
-    {
-        push_command(&mut text, command);
+    for (name, command) in commands(&root, "stook") {
+        push_command(&mut text, &name, command);
     }
     text
 }
 
-fn push_command(text: &mut String, command: &Command) {
-    let name = command.get_name();
-    text.push_str(&format!("\n## stook {name}\n\n"));
+fn push_command(text: &mut String, name: &str, command: &Command) {
+    text.push_str(&format!("\n## {name}\n\n"));
     let about = command
         .get_long_about()
         .or_else(|| command.get_about())

@@ -19,7 +19,7 @@ use crate::output::{Data, JsonPath, hex};
 use crate::progress::{Reporter, md5_text};
 use crate::size::{grouped, show};
 use crate::text::{count, failed_text};
-use crate::{copy, reference, remove, timings, walk};
+use crate::{bench, copy, profile, reference, remove, timings, walk};
 
 pub(crate) fn run(args: Args) -> ExitCode {
     let Args { command, common } = args;
@@ -51,6 +51,8 @@ fn dispatch(command: Command, common: &Common) -> Result<Ending, CliError> {
         Command::Walk(args) => walk_tree(&args, common),
         Command::Copy(args) => copy_tree(&args, common),
         Command::Remove(args) => remove_trees(&args, common),
+        Command::Bench(args) => bench::bench(&args, common),
+        Command::Profile(args) => profile::profile(&args, common),
         Command::Completions(args) => {
             to_stdout(|data| reference::completions(args.shell, data.bytes()))
         }

@@ -1,12 +1,12 @@
 //! Files and folders that the user named, and whole reads and writes.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{self, AtFlags, CWD, Mode, OFlags, RenameFlags, SeekFrom};
+use rustix::fs::{self, AtFlags, CWD, MemfdFlags, Mode, OFlags, RenameFlags, SeekFrom};
 use rustix::io::Errno;
 
 use crate::calls;
@@ -22,6 +22,27 @@ pub fn open_file(path: &Path) -> Result<File, SysError> {
     let fd = fs::openat(CWD, path, flags, Mode::empty()).context("open", path)?;
     require_regular(&metadata_of(&fd).context("look at", path)?, path)?;
     Ok(fd.into())
+}
+
+/// Returns the content of a text file; one of the kernel's, too, which say that they are empty.
+///
+/// # Errors
+/// The operation "open" or "read" with the path; bytes that are not UTF-8 are an error.
+pub fn read_text(path: &Path) -> Result<String, SysError> {
+    let mut text = String::new();
+    open_file(path)?
+        .read_to_string(&mut text)
+        .context("read", path)?;
+    Ok(text)
+}
+
+/// Returns an empty file in memory, without a name, which goes when the last descriptor of it is closed.
+///
+/// # Errors
+/// The operation "create", with a name for it.
+pub fn memory_file() -> Result<File, SysError> {
+    let created = fs::memfd_create("stook", MemfdFlags::CLOEXEC);
+    Ok(created.context("create", "a file in memory")?.into())
 }
 
 /// Refuses what is not a regular file.

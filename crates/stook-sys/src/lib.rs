@@ -15,6 +15,11 @@
     reason = "only a bare descriptor tells how closing it went"
 )]
 mod calls;
+#[expect(
+    unsafe_code,
+    reason = "rustix does not have wait4, which tells what a child took"
+)]
+mod child;
 mod directory;
 mod error;
 #[expect(
@@ -37,6 +42,7 @@ mod transfer;
 mod xattr;
 
 pub use calls::{CallCount, count_calls, counted_calls};
+pub use child::{Child, Ended, Signal};
 pub use directory::{Directory, FoundName, Links, NameBuffer};
 pub use error::{
     Context, SysError, cause, display_bytes, display_path, is_mount_point, is_no_directory,
@@ -44,9 +50,9 @@ pub use error::{
 };
 pub use file::{
     Segment, absolute, append_at, append_some_at, create_directory, create_new_file, data_segments,
-    exists, look_at, metadata, next_data_segment, open_file, open_read_write, read_up_to_at,
-    remove_file, rename, rename_to_new, require_regular, set_mode, set_mtime, set_owner,
-    sync_directory, write_all_at, write_file,
+    exists, look_at, memory_file, metadata, next_data_segment, open_file, open_read_write,
+    read_text, read_up_to_at, remove_file, rename, rename_to_new, require_regular, set_mode,
+    set_mtime, set_owner, sync_directory, write_all_at, write_file,
 };
 pub use lock::{LockError, WriterLock};
 pub use metadata::{FileId, FileKind, Metadata};

@@ -1,11 +1,11 @@
 //! Facts about this process and its machine.
 
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::Write;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::{Timestamp, open_file};
+use crate::Timestamp;
 
 /// Returns the number of processors this process may use: affinity and cgroup limits counted.
 pub fn available_cpus() -> usize {
@@ -94,10 +94,7 @@ fn machine_memory() -> Option<u64> {
 }
 
 fn read_text(path: &str) -> Option<String> {
-    let mut text = String::new();
-    let mut file = open_file(path.as_ref()).ok()?;
-    file.read_to_string(&mut text).ok()?;
-    Some(text)
+    crate::read_text(path.as_ref()).ok()
 }
 
 /// Returns the most memory the process has held since [`reset_peak_memory`], in bytes.

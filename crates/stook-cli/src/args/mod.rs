@@ -5,7 +5,9 @@
     reason = "each is a switch that the user types"
 )]
 
+mod bench;
 mod conflict;
+mod profile;
 mod walk;
 
 use std::ffi::OsString;
@@ -14,6 +16,11 @@ use std::path::PathBuf;
 use clap::builder::Styles;
 use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
+pub(crate) use bench::{
+    BenchArgs, BenchCacheArgs, BenchCommand, BenchFsArgs, BenchUpdateArgs, FilesetArgs, ReportArgs,
+    SaveArgs,
+};
+pub(crate) use profile::ProfileArgs;
 pub(crate) use walk::{KindLetter, WalkArgs};
 
 /// Keep trees of millions of small files as a few big ones
@@ -114,6 +121,8 @@ pub(crate) enum Command {
     ///
     /// The root, the working directory and all above it, and mount points are refused, and then nothing is removed.
     Remove(RemoveArgs),
+    Bench(BenchArgs),
+    Profile(ProfileArgs),
     /// Print shell completions
     Completions(CompletionsArgs),
     /// Write man pages into a folder

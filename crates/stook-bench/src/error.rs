@@ -1,0 +1,96 @@
+//! What ends a bench early.
+
+use std::path::PathBuf;
+
+use stook_sys::SysError;
+
+/// Why a bench ended early.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BenchError {
+    /// A system call failed.
+    #[error(transparent)]
+    Sys(#[from] SysError),
+    /// A command could not be started.
+    #[error("cannot run `{command}`: {}", stook_sys::cause(.source))]
+    Start {
+        /// The command, as the user would type it.
+        command: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A command failed in one of its runs.
+    #[error("`{command}` failed {when}: {ending}{}", quoted(.stderr))]
+    Command {
+        /// The command, as the user would type it.
+        command: String,
+        /// In which run, such as `in round 2, cold`.
+        when: String,
+        /// How it ended, such as `exit status 1`.
+        ending: String,
+        /// The end of what it wrote on stderr.
+        stderr: String,
+    },
+    /// A program that is needed is not there, or may not do what it must.
+    #[error("{what}")]
+    Missing {
+        /// What is missing, and for what.
+        what: String,
+        /// What to install or to set, in one line.
+        hint: String,
+    },
+    /// What was asked for makes no sense.
+    #[error("{0}")]
+    Usage(String),
+    /// The measurement cannot be made as it was asked for.
+    #[error("{what}")]
+    Refused {
+        /// Why not.
+        what: String,
+        /// What would help, if anything does.
+        hint: Option<String>,
+    },
+    /// A file of results cannot be read.
+    #[error("cannot read `{}`, line {line}: {why}", stook_sys::display_path(.path))]
+    Results {
+        /// The file.
+        path: PathBuf,
+        /// Its line, from 1.
+        line: usize,
+        /// What is wrong.
+        why: String,
+    },
+    /// A file of results was written by a newer version.
+    #[error("cannot read `{}`: its format is {found}, and this version knows up to {known}", stook_sys::display_path(.path))]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        found: u32,
+        /// The newest format that is known.
+        known: u32,
+    },
+    /// The user ended it.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl BenchError {
+    /// Returns advice, if there is some.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Missing { hint, .. } => Some(hint.clone()),
+            Self::Refused { hint, .. } => hint.clone(),
+            Self::Newer { .. } => {
+                Some("use the version of stook that wrote it, or a newer one".to_owned())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The lines of a command's stderr below the error, or nothing.
+fn quoted(stderr: &str) -> String {
+    let lines = stderr.trim_end().lines();
+    lines.map(|line| format!("\n  {line}")).collect()
+}

@@ -1,0 +1,252 @@
+//! Runs one command and tells what it took.
+//!
+//! Wall time runs from just before the command is started until the kernel has told of its end. CPU time and memory are
+//! those that the kernel counted for the command and for all of its children that it waited for. The command has a process
+//! group of its own, so that Ctrl-C ends the bench, which then ends the group; stdin is empty, stdout goes nowhere unless
+//! it is kept, and the end of stderr is kept for the message if it fails. Both go to memory, not through pipes: no thread
+//! of ours runs while the command is timed, and nothing waits for children that keep a pipe open.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::PathBuf;
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use stook_sys::{Child, Signal, display_bytes, read_up_to_at};
+
+use crate::Observer;
+use crate::error::BenchError;
+use crate::record::Sample;
+
+/// How often the bench looks whether the user wants an end. The end of the command itself is seen at once.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Time between asking a command to end and ending it.
+const GRACE: Duration = Duration::from_secs(5);
+/// As much of stderr is kept, from its end.
+const KEPT_STDERR: u64 = 4 << 10;
+/// As much of stdout is kept, from its beginning.
+const KEPT_STDOUT: u64 = 1 << 30;
+
+/// What becomes of a command's stdout.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Output {
+    /// It goes to `/dev/null`.
+    #[default]
+    Dropped,
+    /// It is kept in memory, up to 1 GiB.
+    Kept,
+}
+
+/// A command that is to be run.
+#[derive(Debug, Clone, Default)]
+pub struct Job {
+    /// The program, looked for in `PATH` if it has no slash, and its arguments.
+    pub command: Vec<OsString>,
+    /// Where it runs; here, if None.
+    pub directory: Option<PathBuf>,
+    /// Variables that are set besides those that the bench has.
+    pub environment: Vec<(OsString, OsString)>,
+    /// What becomes of stdout.
+    pub output: Output,
+}
+
+/// How a run went.
+#[derive(Debug, Clone)]
+pub struct Ran {
+    /// Wall time.
+    pub real: Duration,
+    /// CPU time in user space, with the children's.
+    pub user: Duration,
+    /// CPU time in the kernel, with the children's.
+    pub system: Duration,
+    /// The most memory that one of the processes held, in bytes: at least what the bench itself held at the start.
+    pub peak_bytes: u64,
+    /// How it ended.
+    pub status: ExitStatus,
+    /// What it wrote on stdout, if that is kept.
+    pub stdout: Vec<u8>,
+    /// The end of what it wrote on stderr.
+    pub stderr: String,
+}
+
+impl Job {
+    /// Returns a command, in the words of the user.
+    pub fn new<S: Into<OsString>>(command: impl IntoIterator<Item = S>) -> Self {
+        Self {
+            command: command.into_iter().map(Into::into).collect(),
+            ..Self::default()
+        }
+    }
+
+    /// Returns a command line for the shell, `sh -c`.
+    pub fn shell(line: &str) -> Self {
+        Self::new(["sh", "-c", line])
+    }
+
+    /// Returns the command as a user would type it.
+    pub fn text(&self) -> String {
+        use std::os::unix::ffi::OsStrExt;
+        let words = match self.command.as_slice() {
+            // The line is what the user typed.
+            [sh, option, line] if sh == "sh" && option == "-c" => std::slice::from_ref(line),
+            words => words,
+        };
+        let words = words.iter().map(|word| display_bytes(word.as_bytes()));
+        words.collect::<Vec<String>>().join(" ")
+    }
+
+    /// Runs the command to its end.
+    ///
+    /// # Errors
+    /// [`BenchError::Start`] if there is no such program, [`BenchError::Interrupted`] if the user wants an end: then all
+    /// of the command's group has been ended. A command that fails is no error here, see [`Ran::succeeded`].
+    pub fn run(&self, observer: &dyn Observer) -> Result<Ran, BenchError> {
+        let stderr = stook_sys::memory_file()?;
+        let stdout = (self.output == Output::Kept)
+            .then(stook_sys::memory_file)
+            .transpose()?;
+        let mut command = self.prepared(&stderr, stdout.as_ref())?;
+        let started = Instant::now();
+        let child = command.spawn().map_err(|source| self.not_started(source))?;
+        let child = Child::watch(child.id())?;
+        let ended = loop {
+            if let Some(ended) = child.wait(LOOK_EVERY)? {
+                break ended;
+            }
+            if observer.is_stopped() {
+                end(&child)?;
+                return Err(BenchError::Interrupted);
+            }
+        };
+        let real = started.elapsed();
+        Ok(Ran {
+            real,
+            user: ended.user,
+            system: ended.system,
+            peak_bytes: ended.peak_bytes,
+            status: ExitStatus::from_raw(ended.raw_status),
+            stdout: stdout.map_or(Ok(Vec::new()), |file| kept(&file, 0, KEPT_STDOUT))?,
+            stderr: last_lines(&stderr)?,
+        })
+    }
+
+    /// As [`Job::run`], for a command that must succeed.
+    ///
+    /// # Errors
+    /// Those of [`Job::run`], and [`BenchError::Command`] if it fails; `when` tells the user which run it was.
+    pub fn succeed(&self, when: &str, observer: &dyn Observer) -> Result<Ran, BenchError> {
+        let ran = self.run(observer)?;
+        if ran.status.success() {
+            return Ok(ran);
+        }
+        Err(BenchError::Command {
+            command: self.text(),
+            when: when.to_owned(),
+            ending: ending(ran.status),
+            stderr: ran.stderr,
+        })
+    }
+
+    fn prepared(&self, stderr: &File, stdout: Option<&File>) -> Result<Command, BenchError> {
+        let (program, arguments) = self
+            .command
+            .split_first()
+            .ok_or_else(|| BenchError::Usage("no command was given".to_owned()))?;
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .envs(self.environment.iter().cloned())
+            .process_group(0)
+            .stdin(Stdio::null());
+        if let Some(directory) = &self.directory {
+            command.current_dir(directory);
+        }
+        command.stderr(duplicate(stderr).map_err(|source| self.not_started(source))?);
+        match stdout {
+            Some(file) => {
+                command.stdout(duplicate(file).map_err(|source| self.not_started(source))?)
+            }
+            None => command.stdout(Stdio::null()),
+        };
+        Ok(command)
+    }
+
+    fn not_started(&self, source: std::io::Error) -> BenchError {
+        BenchError::Start {
+            command: self.text(),
+            source,
+        }
+    }
+}
+
+impl Ran {
+    /// Returns the figures of the run as a sample without labels.
+    pub fn sample(&self, round: u32) -> Sample {
+        Sample {
+            round,
+            real_seconds: self.real.as_secs_f64(),
+            user_seconds: self.user.as_secs_f64(),
+            system_seconds: self.system.as_secs_f64(),
+            peak_bytes: Some(self.peak_bytes),
+            ..Sample::default()
+        }
+    }
+}
+
+fn duplicate(file: &File) -> std::io::Result<Stdio> {
+    Ok(file.try_clone()?.into())
+}
+
+/// Asks the group to end, and ends it if it does not.
+fn end(child: &Child) -> Result<(), BenchError> {
+    child.signal_group(Signal::TERM);
+    if child.wait(GRACE)?.is_none() {
+        child.signal_group(Signal::KILL);
+        while child.wait(GRACE)?.is_none() {}
+    }
+    // What the command left behind of its group.
+    child.signal_group(Signal::KILL);
+    Ok(())
+}
+
+fn ending(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit status {code}"),
+        (None, Some(signal)) => format!("signal {signal}"),
+        (None, None) => "it did not end".to_owned(),
+    }
+}
+
+fn kept(file: &File, from: u64, most: u64) -> Result<Vec<u8>, BenchError> {
+    use stook_sys::Context;
+    let len = file
+        .metadata()
+        .context("look at", "output of a command")?
+        .len()
+        .saturating_sub(from)
+        .min(most);
+    let mut bytes = vec![0; usize::try_from(len).unwrap_or(0)];
+    let read = read_up_to_at(file, &mut bytes, from).context("read", "output of a command")?;
+    bytes.truncate(read);
+    Ok(bytes)
+}
+
+fn last_lines(file: &File) -> Result<String, BenchError> {
+    use stook_sys::Context;
+    let len = file
+        .metadata()
+        .context("look at", "output of a command")?
+        .len();
+    let bytes = kept(file, len.saturating_sub(KEPT_STDERR), KEPT_STDERR)?;
+    let text = String::from_utf8_lossy(&bytes);
+    // The first line may have lost its beginning.
+    let text = match text.split_once('\n') {
+        Some((_, rest)) if len > KEPT_STDERR => rest,
+        _ => &text,
+    };
+    Ok(text.trim_end().to_owned())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,45 @@
+//! Measures storage under small files, and explains where the time of a program goes.
+//!
+//! Every measurement is a series of [`Sample`]s below one [`Header`]: JSON lines first, then tables, then one page.
+//! Commands are run by [`Job`]; nothing here prints. Figures come from `statistics`, which knows nothing of files.
+
+#![cfg_attr(
+    test,
+    allow(clippy::disallowed_methods, reason = "tests make their own files")
+)]
+
+mod error;
+mod job;
+mod latency;
+mod machine;
+mod random;
+mod record;
+mod statistics;
+mod table;
+#[cfg(test)]
+mod testing;
+
+pub use error::BenchError;
+pub use job::{Job, Output, Ran};
+pub use latency::Latencies;
+pub use machine::Machine;
+pub use record::{Header, Kind, Results, Sample, read_results};
+pub use statistics::{
+    Ratio, Spread, blocked, cpu_share, median, median_interval, ratio_of_medians, through_origin,
+};
+pub use table::Table;
+
+/// Hears how a bench goes on, and may end it.
+pub trait Observer {
+    /// Says in one line what is done now, such as `round 2 of 5: untar on scratch`.
+    fn progress(&self, text: &str);
+
+    /// Says something that the user should know, such as what could not be cleaned up.
+    fn warning(&self, text: &str);
+
+    /// Gets each sample as soon as it is there, so that a long run that is broken off has given something.
+    fn sampled(&self, sample: &Sample);
+
+    /// Returns true if the user wants an end: running commands are ended, and what was made is removed.
+    fn is_stopped(&self) -> bool;
+}

@@ -1,0 +1,39 @@
+//! What the tests of this crate share.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::{Observer, Sample};
+
+/// An observer that keeps what it hears.
+#[derive(Default)]
+pub(crate) struct Quiet {
+    is_stopped: AtomicBool,
+    pub(crate) warnings: Mutex<Vec<String>>,
+    pub(crate) samples: Mutex<Vec<Sample>>,
+}
+
+impl Quiet {
+    /// Returns one that wants an end from the beginning.
+    pub(crate) fn stopped() -> Self {
+        let quiet = Self::default();
+        quiet.is_stopped.store(true, Ordering::Relaxed);
+        quiet
+    }
+}
+
+impl Observer for Quiet {
+    fn progress(&self, _text: &str) {}
+
+    fn warning(&self, text: &str) {
+        self.warnings.lock().unwrap().push(text.to_owned());
+    }
+
+    fn sampled(&self, sample: &Sample) {
+        self.samples.lock().unwrap().push(sample.clone());
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::Relaxed)
+    }
+}

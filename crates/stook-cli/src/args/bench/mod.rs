@@ -1,0 +1,41 @@
+//! `stook bench`: what was typed.
+
+mod cache;
+mod fileset;
+mod fs;
+mod report;
+mod update;
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, Subcommand};
+
+pub(crate) use cache::BenchCacheArgs;
+pub(crate) use fileset::FilesetArgs;
+pub(crate) use fs::BenchFsArgs;
+pub(crate) use report::ReportArgs;
+pub(crate) use update::BenchUpdateArgs;
+
+/// Measure storage under small files, and commands on it
+#[derive(Debug, ClapArgs)]
+pub(crate) struct BenchArgs {
+    #[command(subcommand)]
+    pub(crate) command: BenchCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum BenchCommand {
+    Fileset(FilesetArgs),
+    Fs(BenchFsArgs),
+    Cache(BenchCacheArgs),
+    Update(BenchUpdateArgs),
+    Report(ReportArgs),
+}
+
+/// Where samples go besides the tables; with `--json` they are printed instead of tables.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct SaveArgs {
+    /// Write every sample into this new file, one JSON object a line, as soon as it is there
+    #[arg(long, value_name = "FILE")]
+    pub(crate) save: Option<PathBuf>,
+}

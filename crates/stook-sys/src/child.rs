@@ -1,0 +1,145 @@
+//! A process that this one started: its end, and what it took.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, kill_process_group, pidfd_open};
+
+use crate::{Context, SysError};
+
+pub use rustix::process::Signal;
+
+/// A child that leads a process group of its own.
+#[derive(Debug)]
+pub struct Child {
+    pid: Pid,
+    descriptor: OwnedFd,
+}
+
+/// How a child ended, and what the kernel counted for it and for the children that it waited for.
+#[derive(Debug, Clone, Copy)]
+pub struct Ended {
+    /// The status as `wait(2)` gives it.
+    pub raw_status: i32,
+    /// CPU time in user space.
+    pub user: Duration,
+    /// CPU time in the kernel.
+    pub system: Duration,
+    /// The most memory that one of the processes held, in bytes: from the fork on, so at least what its parent held then.
+    pub peak_bytes: u64,
+}
+
+impl Child {
+    /// Returns the child with this number, which nobody has waited for.
+    ///
+    /// # Errors
+    /// The operation "watch", with the place of the process in `/proc`.
+    pub fn watch(pid: u32) -> Result<Self, SysError> {
+        let path = format!("/proc/{pid}");
+        let found = i32::try_from(pid).ok().and_then(Pid::from_raw);
+        let pid = found
+            .ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
+            .context("watch", &path)?;
+        let descriptor = pidfd_open(pid, PidfdFlags::empty()).context("watch", &path)?;
+        Ok(Self { pid, descriptor })
+    }
+
+    /// Waits for the end, but not longer than this; None if it has not come. After the end it must not be called again.
+    ///
+    /// # Errors
+    /// The operation "wait for", with the place of the process in `/proc`.
+    pub fn wait(&self, longest: Duration) -> Result<Option<Ended>, SysError> {
+        let path = format!("/proc/{}", self.pid.as_raw_nonzero());
+        let longest = Timespec::try_from(longest).ok();
+        let mut descriptors = [PollFd::new(&self.descriptor, PollFlags::IN)];
+        match poll(&mut descriptors, longest.as_ref()) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => Ok(None),
+            Ok(_) => reap(self.pid).map(Some).context("wait for", path),
+            Err(error) => Err(error).context("wait for", path),
+        }
+    }
+
+    /// Sends a signal to all of the child's group; a group that is gone needs none.
+    pub fn signal_group(&self, signal: Signal) {
+        let _ = kill_process_group(self.pid, signal);
+    }
+}
+
+fn reap(pid: Pid) -> io::Result<Ended> {
+    let mut raw_status = 0;
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::uninit();
+    // SAFETY: both places are ours, and large enough for what the call writes.
+    let reaped = unsafe {
+        libc::wait4(
+            pid.as_raw_nonzero().get(),
+            &raw mut raw_status,
+            0,
+            usage.as_mut_ptr(),
+        )
+    };
+    if reaped < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the call succeeded, so it has filled the structure.
+    let usage = unsafe { usage.assume_init() };
+    Ok(Ended {
+        raw_status,
+        user: duration(usage.ru_utime),
+        system: duration(usage.ru_stime),
+        // Linux counts in units of 1,024 bytes.
+        peak_bytes: u64::try_from(usage.ru_maxrss).unwrap_or(0) * 1024,
+    })
+}
+
+fn duration(time: libc::timeval) -> Duration {
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    let microseconds = u64::try_from(time.tv_usec).unwrap_or(0);
+    Duration::from_secs(seconds) + Duration::from_micros(microseconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::process::{CommandExt, ExitStatusExt};
+    use std::process::{Command, ExitStatus};
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    fn started(line: &str) -> Child {
+        let child = Command::new("sh")
+            .args(["-c", line])
+            .process_group(0)
+            .spawn();
+        Child::watch(child.unwrap().id()).unwrap()
+    }
+
+    #[test]
+    fn the_end_and_the_figures_of_a_child_are_told() {
+        let ended = started("exit 7").wait(LONG).unwrap().unwrap();
+        assert_eq!(ExitStatus::from_raw(ended.raw_status).code(), Some(7));
+        assert!(ended.peak_bytes > 100 << 10 && ended.user + ended.system < LONG);
+    }
+
+    #[test]
+    fn a_wait_ends_without_the_child_and_a_signal_reaches_its_group() {
+        let child = started("sleep 60 & wait");
+        assert!(child.wait(Duration::from_millis(1)).unwrap().is_none());
+        child.signal_group(Signal::KILL);
+        let ended = child.wait(LONG).unwrap().unwrap();
+        assert_eq!(ExitStatus::from_raw(ended.raw_status).signal(), Some(9));
+        child.signal_group(Signal::KILL);
+    }
+
+    #[test]
+    fn a_process_that_is_not_there_is_an_error() {
+        let error = Child::watch(u32::MAX).unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .starts_with("cannot watch `/proc/4294967295`"),
+            "{error}"
+        );
+    }
+}
