@@ -9,6 +9,8 @@ use rustix::fs::{Advice, CWD, Mode, OFlags, fadvise, openat};
 
 use crate::{Context, SysError};
 
+const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
+
 /// What the kernel is to forget of the files of the whole machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Forget {
@@ -31,16 +33,25 @@ pub enum Forget {
 /// # Source
 /// `proc_sys_vm(5)`, `drop_caches`.
 pub fn drop_caches(what: Forget) -> Result<(), SysError> {
-    const SWITCH: &str = "/proc/sys/vm/drop_caches";
-    let flags = OFlags::WRONLY | OFlags::CLOEXEC;
-    let mut switch = File::from(openat(CWD, SWITCH, flags, Mode::empty()).context("open", SWITCH)?);
+    let mut switch = open_switch()?;
     // Only what is on the disk can be dropped.
     rustix::fs::sync();
     let number: &[u8] = match what {
         Forget::Data => b"1",
         Forget::Everything => b"3",
     };
-    switch.write_all(number).context("write", SWITCH)
+    switch.write_all(number).context("write", DROP_CACHES)
+}
+
+/// Returns true if this user may drop the caches; nothing is dropped.
+pub fn may_drop_caches() -> bool {
+    open_switch().is_ok()
+}
+
+fn open_switch() -> Result<File, SysError> {
+    let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+    let opened = openat(CWD, DROP_CACHES, flags, Mode::empty());
+    Ok(opened.context("open", DROP_CACHES)?.into())
 }
 
 /// Asks the kernel to begin writing a stretch of a file to the disk, and does not wait for it.

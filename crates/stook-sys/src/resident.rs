@@ -35,8 +35,10 @@ pub enum Storage {
     Overlay,
     /// A process that serves a mount through FUSE.
     Fuse,
-    /// Nowhere but memory: tmpfs, and the kernel's own files.
+    /// Nowhere: tmpfs and its like live in memory only.
     Memory,
+    /// The kernel, which makes them up when they are read: `/proc` and its like.
+    Kernel,
 }
 
 /// Returns where the pages of a file come from.
@@ -50,9 +52,10 @@ pub fn storage(file: &File) -> io::Result<Storage> {
     Ok(match fstatfs(file)?.f_type {
         0x794c_7630 => Storage::Overlay,
         0x6573_5546 => Storage::Fuse,
-        // tmpfs, ramfs, hugetlbfs, proc, sysfs, cgroup2, debugfs, tracefs.
-        0x0102_1994 | 0x8584_58f6 | 0x9584_58f6 | 0x9fa0 | 0x6265_6572 | 0x6367_7270
-        | 0x6462_6720 | 0x7472_6163 => Storage::Memory,
+        // tmpfs, ramfs, hugetlbfs.
+        0x0102_1994 | 0x8584_58f6 | 0x9584_58f6 => Storage::Memory,
+        // proc, sysfs, cgroup2, debugfs, tracefs.
+        0x9fa0 | 0x6265_6572 | 0x6367_7270 | 0x6462_6720 | 0x7472_6163 => Storage::Kernel,
         _ => Storage::Disk,
     })
 }
@@ -232,8 +235,12 @@ mod tests {
     }
 
     #[test]
-    fn the_kernels_own_files_lie_in_memory() {
+    fn the_kernels_own_files_and_those_in_memory_are_told_apart() {
         let file = open_file(Path::new("/proc/self/status")).unwrap();
-        assert_eq!(storage(&file).unwrap(), Storage::Memory);
+        assert_eq!(storage(&file).unwrap(), Storage::Kernel);
+        assert_eq!(
+            storage(&crate::memory_file().unwrap()).unwrap(),
+            Storage::Memory
+        );
     }
 }
