@@ -9,7 +9,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, accessat, fstatfs, openat2};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, accessat, openat2, statfs};
 use rustix::io::Errno;
 
 use crate::metadata;
@@ -41,15 +41,15 @@ pub enum Storage {
     Kernel,
 }
 
-/// Returns where the pages of a file come from.
+/// Returns where the pages of a file come from; the file is not opened.
 ///
 /// # Errors
-/// As `fstatfs`.
+/// As `statfs`.
 ///
 /// # Source
 /// `statfs(2)` and `linux/magic.h` for the numbers.
-pub fn storage(file: &File) -> io::Result<Storage> {
-    Ok(match fstatfs(file)?.f_type {
+pub fn storage(path: &Path) -> io::Result<Storage> {
+    Ok(match statfs(path)?.f_type {
         0x794c_7630 => Storage::Overlay,
         0x6573_5546 => Storage::Fuse,
         // tmpfs, ramfs, hugetlbfs.
@@ -209,7 +209,7 @@ mod tests {
     fn both_ways_of_asking_find_what_is_there_and_what_was_dropped() {
         let folder = tempfile::tempdir().unwrap();
         let file = made(&folder);
-        if storage(&file).unwrap() != Storage::Disk {
+        if storage(folder.path()).unwrap() != Storage::Disk {
             println!("skipped: the temporary folder is in memory");
             return;
         }
@@ -236,11 +236,13 @@ mod tests {
 
     #[test]
     fn the_kernels_own_files_and_those_in_memory_are_told_apart() {
-        let file = open_file(Path::new("/proc/self/status")).unwrap();
-        assert_eq!(storage(&file).unwrap(), Storage::Kernel);
         assert_eq!(
-            storage(&crate::memory_file().unwrap()).unwrap(),
-            Storage::Memory
+            storage(Path::new("/proc/self/status")).unwrap(),
+            Storage::Kernel
         );
+        // A file in memory without a name, by the name that `/proc` gives it.
+        let file = crate::memory_file().unwrap();
+        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+        assert_eq!(storage(Path::new(&path)).unwrap(), Storage::Memory);
     }
 }

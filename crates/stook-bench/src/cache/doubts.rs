@@ -14,20 +14,23 @@ const FEW: usize = 5;
 /// What a hot run may read: stray blocks, logs.
 const STRAY_BYTES: f64 = (1 << 20) as f64;
 
-/// Returns a sentence for each doubt about the samples of a state.
-pub(super) fn doubts(group: &Group<'_>) -> Vec<String> {
+/// Returns a sentence for each doubt about all states: of what goes for each alike, there is one.
+pub(super) fn doubts(states: &[Group<'_>]) -> Vec<String> {
+    let rounds = states.iter().map(|group| group.samples.len()).min();
+    let few = rounds.filter(|&rounds| rounds < FEW);
+    let few =
+        few.map(|rounds| format!("{rounds} rounds; it takes {FEW} to say anything of the spread"));
+    few.into_iter()
+        .chain(states.iter().flat_map(of_state))
+        .collect()
+}
+fn of_state(group: &Group<'_>) -> Vec<String> {
     let real = group.real();
     let Some(spread) = Spread::of(&real) else {
         return Vec::new();
     };
     let state = group.state;
     let mut doubts = Vec::new();
-    if spread.count < FEW {
-        doubts.push(format!(
-            "{state}: {} runs; the spread takes {FEW} or more",
-            spread.count
-        ));
-    }
     if spread.median < TOO_SHORT_SECONDS {
         doubts.push(format!(
             "{state}: a run takes {:.1} ms, not much more than starting a program",
@@ -114,7 +117,7 @@ mod tests {
         };
         assert_eq!(
             only("warm", &[1.0; 4], &[]),
-            "warm: 4 runs; the spread takes 5 or more"
+            "4 rounds; it takes 5 to say anything of the spread"
         );
         let short = only("hot", &[0.001; 5], &[]);
         assert_eq!(

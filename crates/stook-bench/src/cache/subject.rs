@@ -1,6 +1,8 @@
 //! A command that is measured: what it reads, the states that it is run in, and how each is made and proved.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use stook_sys::{Asking, Forget};
@@ -9,7 +11,7 @@ use super::learn::run_and_learn;
 use super::{CacheOptions, State};
 use crate::Observer;
 use crate::error::BenchError;
-use crate::job::{Job, Output, Ran};
+use crate::job::{Job, Output};
 use crate::page_state::{
     COLD_AT_MOST, HOT_AT_LEAST, Inputs, Method, Shares, drop_all, drop_pages_of, named_paths,
 };
@@ -25,8 +27,8 @@ pub(super) struct Subject<'a> {
     method: Method,
     states: Vec<State>,
     inputs: Inputs,
-    /// How many lines it printed in its first run.
-    lines: usize,
+    /// How many lines it printed before the first round.
+    lines: String,
 }
 
 impl<'a> Subject<'a> {
@@ -76,25 +78,26 @@ impl<'a> Subject<'a> {
         observer.progress(&format!("a first run, untimed: `{}`", job.text()));
         let when = "in the untimed run before round 1";
         if let Some(hook) = options.cold_hook.as_ref().filter(|_| !is_local) {
-            hook.succeed(when, observer)?;
+            hook.succeed("before the untimed run", observer)?;
         }
         if method == Method::DropCaches {
             drop_all()?;
         }
-        let (ran, paths) = first_run(job, &options.files, is_local, when, observer)?;
+        let paths = first_run(job, &options.files, is_local, when, observer)?;
         if method == Method::Fadvise {
             // Only now it is known what to drop.
             drop_pages_of(&paths)?;
             job.succeed(when, observer)?;
         }
+        let inputs = Inputs::after_a_run(paths, method, Asking::Cachestat)?;
         Ok(Self {
             job,
             options,
             is_local,
             method,
             states,
-            inputs: Inputs::after_a_run(paths, method, Asking::Cachestat)?,
-            lines: lines(&ran),
+            inputs,
+            lines: lines_of(job, observer)?,
         })
     }
 
@@ -161,12 +164,12 @@ impl<'a> Subject<'a> {
         }
         let mut attempt = 1;
         let shares = loop {
-            let shares = self.made(state)?;
+            let shares = self.made(state, attempt)?;
             if self.wrong(state, shares).is_none() || attempt == ATTEMPTS {
                 break shares;
             }
             attempt += 1;
-            if state == State::Hot || state == self.state_with_names() {
+            if self.has_names(state) {
                 self.job
                     .succeed(&format!("in an untimed run before {when}"), observer)?;
             }
@@ -187,31 +190,31 @@ impl<'a> Subject<'a> {
         hook.filter(|_| !self.is_local)
     }
 
-    /// Warm without hooks: names and inodes are in memory, data is not.
-    fn state_with_names(&self) -> State {
-        if self.options.has_hooks() {
-            State::Hot
-        } else {
-            State::Warm
-        }
+    /// Whether names and inodes are to be in memory: hot, and warm without hooks.
+    fn has_names(&self, state: State) -> bool {
+        state == State::Hot || (state == State::Warm && !self.options.has_hooks())
     }
 
-    fn made(&self, state: State) -> Result<Shares, BenchError> {
-        match state {
-            State::Hot => self.inputs.ask(),
-            _ if state == self.state_with_names() => self.inputs.forget(self.method, Forget::Data),
-            _ => self.inputs.forget(self.method, Forget::Everything),
+    fn made(&self, state: State, attempt: usize) -> Result<Shares, BenchError> {
+        let what = match state {
+            State::Hot => return self.inputs.ask(),
+            _ if self.has_names(state) => Forget::Data,
+            _ => Forget::Everything,
+        };
+        // Programs and libraries come into use while the bench runs. Of files that the user named, none may.
+        if attempt > 1 && !self.is_named() {
+            return self.inputs.forget_unless_mapped(self.method, what);
         }
+        self.inputs.forget(self.method, what)
     }
 
     fn wrong(&self, state: State, shares: Shares) -> Option<String> {
-        let has_names = state == State::Hot || state == self.state_with_names();
         let pages = match state {
             State::Hot => too_few(shares.pages, "pages"),
             _ => too_many(shares.pages, "pages"),
         };
         let names = match self.method {
-            _ if has_names => too_few(shares.names, "names"),
+            _ if self.has_names(state) => too_few(shares.names, "names"),
             Method::DropCaches => too_many(shares.names, "names"),
             Method::Fadvise => None,
         };
@@ -223,7 +226,7 @@ impl<'a> Subject<'a> {
         BenchError::Refused {
             what: format!("{when}: the state does not hold: of {files} files that `{text}` reads, {wrong}"),
             hint: Some(
-                "nothing else may use these files or drop caches meanwhile; --files can name others".to_owned(),
+                "no other program may use these files or drop caches meanwhile; --files can name others".to_owned(),
             ),
         }
     }
@@ -240,6 +243,7 @@ impl<'a> Subject<'a> {
             ("pages", json!(self.inputs.pages())),
             ("pages_share", json!(shares.pages)),
             ("names_share", json!(shares.names)),
+            ("mapped_files", json!(shares.mapped)),
             ("attempts", json!(attempts)),
         ];
         facts.map(|(name, value)| (name.to_owned(), value)).into()
@@ -266,22 +270,18 @@ impl<'a> Subject<'a> {
         })
     }
 
-    /// Makes sure that the command still prints as much as in its first run.
+    /// Makes sure that the command still prints as much as before the first round.
     ///
     /// # Errors
     /// [`BenchError::Refused`] if not, those of [`Job::succeed`].
     pub(super) fn require_same_output(&self, observer: &dyn Observer) -> Result<(), BenchError> {
-        let job = Job {
-            output: Output::Kept,
-            ..self.job.clone()
-        };
-        let lines_now = lines(&job.succeed("in an untimed run after round 1", observer)?);
+        let lines_now = lines_of(self.job, observer)?;
         if lines_now == self.lines {
             return Ok(());
         }
         Err(BenchError::Refused {
             what: format!(
-                "`{}` printed {} lines in its first run, and {lines_now} after round 1: it does not do the same each time",
+                "`{}` printed {} lines before round 1, and {lines_now} after it: it does not do the same each time",
                 self.job.text(),
                 self.lines
             ),
@@ -292,25 +292,33 @@ impl<'a> Subject<'a> {
 
 fn first_run(
     job: &Job,
-    files: &[std::path::PathBuf],
+    files: &[PathBuf],
     is_local: bool,
     when: &str,
     observer: &dyn Observer,
-) -> Result<(Ran, Vec<std::path::PathBuf>), BenchError> {
+) -> Result<Vec<PathBuf>, BenchError> {
     if is_local || files.is_empty() {
         return run_and_learn(job, when, observer);
     }
-    let job = Job {
+    job.succeed(when, observer)?;
+    // The run may have filled a cache that is among them.
+    named_paths(files)
+}
+
+/// Returns how many lines a command prints, as `wc` has it. They go through a pipe, as there may be any number of them:
+/// not to memory, and not to `/dev/null`, for which some programs leave their work undone.
+fn lines_of(job: &Job, observer: &dyn Observer) -> Result<String, BenchError> {
+    let shell = ["sh", "-c", "\"$@\" | wc -l", "sh"].map(OsString::from);
+    let counted = Job {
+        command: shell
+            .into_iter()
+            .chain(job.command.iter().cloned())
+            .collect(),
         output: Output::Kept,
         ..job.clone()
     };
-    let ran = job.succeed(when, observer)?;
-    // The run may have filled a cache that is among them.
-    Ok((ran, named_paths(files)?))
-}
-
-fn lines(ran: &Ran) -> usize {
-    ran.stdout.iter().filter(|&&byte| byte == b'\n').count()
+    let ran = counted.succeed("when its lines were counted", observer)?;
+    Ok(String::from_utf8_lossy(&ran.stdout).trim().to_owned())
 }
 
 fn too_many(share: Option<f64>, what: &str) -> Option<String> {

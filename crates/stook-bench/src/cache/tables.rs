@@ -54,7 +54,7 @@ impl CacheTables {
             shares: shares(&states),
             ratios: ratios(&states),
             proofs: proofs(&states),
-            doubts: states.iter().flat_map(doubts).collect(),
+            doubts: doubts(&states),
         }
     }
 

@@ -3,6 +3,7 @@
 //! Nobody reads the whole of a library or of a database, so the share that counts is that of the pages that a run from the
 //! cold state left in memory: these must be gone when it is cold, and there when it is hot.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::fs::File;
 use std::io;
@@ -11,6 +12,7 @@ use std::path::{Path, PathBuf};
 use stook_sys::{Asking, Context, FileKind, Forget, Metadata, Storage};
 
 use super::Method;
+use super::mapped::mapped_files;
 use crate::error::BenchError;
 use crate::random::Random;
 
@@ -63,6 +65,8 @@ pub(crate) struct Shares {
     pub(crate) pages: Option<f64>,
     /// Of the names, and so of the inodes.
     pub(crate) names: Option<f64>,
+    /// Files that count for neither: a running program has mapped them by now, so that their pages stay.
+    pub(crate) mapped: usize,
 }
 
 impl fmt::Display for LeftOut {
@@ -116,67 +120,54 @@ impl Inputs {
     fn look_at(&mut self, path: &Path) -> Result<(), BenchError> {
         let has_name = stook_sys::is_name_cached(path).unwrap_or(false);
         // What is gone, such as a temporary file of the command, is no input.
-        let Ok(metadata) = stook_sys::look_at(path) else {
+        let (Ok(metadata), Ok(storage)) = (stook_sys::look_at(path), stook_sys::storage(path))
+        else {
             return Ok(());
         };
-        let mut input = Input {
-            path: path.to_owned(),
-            asking: self.asking,
-            pages: 0,
-            has_name,
-        };
-        match metadata.kind {
-            FileKind::Directory => self.files.push(input),
-            FileKind::File => {
-                let Ok(file) = stook_sys::open_file(path) else {
-                    self.left_out.not_told += 1;
-                    return Ok(());
+        let is_file = metadata.kind == FileKind::File;
+        match storage {
+            Storage::Kernel => return Ok(()),
+            Storage::Fuse => {
+                self.left_out.served += usize::from(is_file);
+                return Ok(());
+            }
+            Storage::Memory => self.left_out.in_memory += usize::from(is_file),
+            Storage::Disk | Storage::Overlay => {
+                let mut input = Input {
+                    path: path.to_owned(),
+                    asking: if storage == Storage::Overlay {
+                        Asking::Mincore
+                    } else {
+                        self.asking
+                    },
+                    pages: 0,
+                    has_name,
                 };
-                let storage = stook_sys::storage(&file).context("look at", path)?;
-                if !matches!(storage, Storage::Fuse | Storage::Kernel) {
-                    self.known.push((path.to_owned(), metadata));
-                }
-                if self.is_asked_for(&mut input, &file, storage)? {
-                    self.files.push(input);
+                match metadata.kind {
+                    FileKind::Directory => self.files.push(input),
+                    FileKind::File => match self.pages_of(&mut input)? {
+                        Some(pages) => self.files.push(Input { pages, ..input }),
+                        None => self.left_out.not_told += 1,
+                    },
+                    _ => {}
                 }
             }
-            _ => {}
+        }
+        if is_file {
+            self.known.push((path.to_owned(), metadata));
         }
         Ok(())
     }
 
-    /// Finds out how to ask for a file, and its pages.
-    fn is_asked_for(
-        &mut self,
-        input: &mut Input,
-        file: &File,
-        storage: Storage,
-    ) -> Result<bool, BenchError> {
-        match storage {
-            Storage::Kernel => {}
-            Storage::Memory => self.left_out.in_memory += 1,
-            Storage::Fuse => self.left_out.served += 1,
-            Storage::Disk | Storage::Overlay => {
-                if storage == Storage::Overlay {
-                    input.asking = Asking::Mincore;
-                }
-                match self.pages_of(file, input)? {
-                    Some(pages) => {
-                        input.pages = pages;
-                        return Ok(true);
-                    }
-                    None => self.left_out.not_told += 1,
-                }
-            }
-        }
-        Ok(false)
-    }
-
-    fn pages_of(&mut self, file: &File, input: &mut Input) -> Result<Option<u64>, BenchError> {
-        let mut pages = stook_sys::resident_pages(file, input.asking);
+    /// The pages of a file that are in memory; None if the kernel does not tell.
+    fn pages_of(&mut self, input: &mut Input) -> Result<Option<u64>, BenchError> {
+        let Ok(file) = stook_sys::open_file(&input.path) else {
+            return Ok(None);
+        };
+        let mut pages = stook_sys::resident_pages(&file, input.asking);
         if input.asking == Asking::Cachestat && pages.as_ref().is_err_and(is_unsupported) {
             (self.asking, input.asking) = (Asking::Mincore, Asking::Mincore);
-            pages = stook_sys::resident_pages(file, Asking::Mincore);
+            pages = stook_sys::resident_pages(&file, Asking::Mincore);
         }
         Ok(pages.context("ask for the pages of", &input.path)?)
     }
@@ -205,7 +196,20 @@ impl Inputs {
     /// [`BenchError::Refused`] where this user may not.
     pub(crate) fn forget(&self, method: Method, what: Forget) -> Result<Shares, BenchError> {
         let (pages, names) = self.drop_and_ask(method, what)?;
-        Ok(self.shares(&pages, &names))
+        Ok(self.shares(&pages, &names, &HashSet::new()))
+    }
+
+    /// As [`Inputs::forget`], without those files that running programs have mapped: as far as this user may know.
+    ///
+    /// # Cost
+    /// A look at each process of the machine.
+    pub(crate) fn forget_unless_mapped(
+        &self,
+        method: Method,
+        what: Forget,
+    ) -> Result<Shares, BenchError> {
+        let (pages, names) = self.drop_and_ask(method, what)?;
+        Ok(self.shares(&pages, &names, &mapped_files()?))
     }
 
     fn drop_and_ask(
@@ -237,7 +241,7 @@ impl Inputs {
     pub(crate) fn ask(&self) -> Result<Shares, BenchError> {
         let names = self.names();
         let pages = self.resident(&self.open())?;
-        Ok(self.shares(&pages, &names))
+        Ok(self.shares(&pages, &names, &HashSet::new()))
     }
 
     fn open(&self) -> Vec<Option<File>> {
@@ -265,14 +269,22 @@ impl Inputs {
         self.files.iter().map(is_cached).collect()
     }
 
-    fn shares(&self, pages: &[u64], names: &[bool]) -> Shares {
-        let with_name = self.files.iter().zip(names);
-        let with_name = with_name.filter(|(input, _)| input.has_name);
-        let cached = with_name.clone().filter(|(_, is_cached)| **is_cached);
-        Shares {
-            pages: share(pages.iter().sum(), self.pages()),
-            names: share(cached.count() as u64, with_name.count() as u64),
+    fn shares(&self, pages: &[u64], names: &[bool], mapped: &HashSet<PathBuf>) -> Shares {
+        let mut shares = Shares::default();
+        let (mut left, mut of_pages, mut cached, mut of_names) = (0, 0, 0, 0);
+        for ((input, &pages), &is_cached) in self.files.iter().zip(pages).zip(names) {
+            if mapped.contains(&input.path) {
+                shares.mapped += 1;
+                continue;
+            }
+            left += pages;
+            of_pages += input.pages;
+            cached += u64::from(input.has_name && is_cached);
+            of_names += u64::from(input.has_name);
         }
+        shares.pages = share(left, of_pages);
+        shares.names = share(cached, of_names);
+        shares
     }
 
     /// Returns a file that is not what it was when it was looked at first.
@@ -328,11 +340,9 @@ fn drop_each(paths: impl IntoIterator<Item = impl AsRef<Path>>) -> Result<(), Be
 
 /// Directories have no pages of their own, and opening what a process serves would change the state of its caches.
 fn is_droppable(path: &Path) -> bool {
-    let Ok(file) = stook_sys::open_file(path) else {
-        return false;
-    };
-    let storage = stook_sys::storage(&file);
+    let storage = stook_sys::storage(path);
     matches!(storage, Ok(Storage::Disk | Storage::Overlay))
+        && stook_sys::look_at(path).is_ok_and(|metadata| metadata.kind == FileKind::File)
 }
 
 fn is_unsupported(error: &io::Error) -> bool {

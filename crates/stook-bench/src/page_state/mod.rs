@@ -6,6 +6,7 @@
 
 mod gather;
 mod inputs;
+mod mapped;
 
 use stook_sys::Forget;
 
