@@ -148,6 +148,9 @@ impl Round<'_> {
         observer: &dyn Observer,
     ) -> Result<(), BenchError> {
         for &state in subject.states() {
+            if observer.is_stopped() {
+                return Err(BenchError::Interrupted);
+            }
             let label = subject.label(state);
             observer.progress(&format!("round {} of {}: {label}", self.number, self.of));
             let sample = self.run(subject, state, observer)?;
@@ -184,3 +187,6 @@ impl Round<'_> {
         Ok(sample)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -110,7 +110,7 @@ impl<'a> Subject<'a> {
             self.job.text(),
             self.inputs.left_out()
         );
-        if self.is_named() {
+        if self.is_named() || !self.inputs.can_drop(self.method) {
             return Err(BenchError::Refused {
                 what,
                 hint: Some("name other files with --files, or run as root".to_owned()),

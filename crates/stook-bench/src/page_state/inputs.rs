@@ -298,6 +298,11 @@ impl Inputs {
         changed.map(|(path, _)| path.as_path())
     }
 
+    /// Returns true if there is anything to drop, whether it can be asked for or not.
+    pub(crate) fn can_drop(&self, method: Method) -> bool {
+        method == Method::DropCaches || !self.droppable.is_empty()
+    }
+
     /// Returns how many files are asked for.
     pub(crate) fn count(&self) -> usize {
         self.files.len()
@@ -368,4 +373,39 @@ fn sample(paths: &[PathBuf]) -> Vec<&Path> {
 #[expect(clippy::cast_precision_loss, reason = "nobody has 2^52 pages")]
 fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sample_is_bounded_and_spread_over_all() {
+        let paths: Vec<PathBuf> = (0..5000)
+            .map(|number| format!("{number:04}").into())
+            .collect();
+        let chosen = sample(&paths);
+        assert_eq!(chosen.len(), SAMPLE);
+        assert!(chosen.is_sorted());
+        let in_first_half = chosen
+            .iter()
+            .filter(|path| **path < Path::new("2500"))
+            .count();
+        assert!((200..300).contains(&in_first_half), "{in_first_half}");
+        assert_eq!(sample(&paths[..7]).len(), 7);
+    }
+
+    #[test]
+    fn what_is_left_out_is_named() {
+        assert_eq!(LeftOut::default().to_string(), "");
+        let left_out = LeftOut {
+            in_memory: 2,
+            in_use: 1,
+            ..LeftOut::default()
+        };
+        assert_eq!(
+            left_out.to_string(),
+            "; left out: 1 in use by other programs, 2 in memory only"
+        );
+    }
 }

@@ -62,3 +62,6 @@ fn drop_caches(what: Forget) -> Result<(), BenchError> {
         hint: Some("only root may drop them, and not in every container".to_owned()),
     })
 }
+
+#[cfg(test)]
+mod tests;
