@@ -34,6 +34,7 @@ impl CacheOutcome {
     /// Returns the tables, the doubts and the legend.
     pub fn text(&self) -> String {
         let mut text = CacheTables::of(&self.samples).text();
+        text.push('\n');
         for line in &self.legend {
             text.push_str(line);
             text.push('\n');
@@ -67,14 +68,17 @@ fn made(state: State, options: &CacheOptions, method: Method) -> String {
 
 fn proof(subject: &Subject<'_>) -> String {
     let inputs = subject.inputs();
-    let whose = if subject.is_local() { "local: " } else { "" };
-    if inputs.count() == 0 {
-        return format!("{whose}proved by nothing{}", inputs.left_out());
-    }
-    format!(
-        "{whose}proved before each run by {} files or directories that the command reads, {} pages of them{}",
-        inputs.count(),
-        inputs.pages(),
-        inputs.left_out()
-    )
+    let whose = if subject.is_local() { "local " } else { "" };
+    let (files, pages) = (inputs.count(), inputs.pages());
+    let (file, page) = (noun(files as u64, "file"), noun(pages, "page"));
+    let what = match (files, pages) {
+        (0, _) => "none".to_owned(),
+        (_, 0) => format!("the names of {file} that the command opens, none of which has pages"),
+        _ => format!("{page} and the names of {file} that the command opens"),
+    };
+    format!("{whose}proof: {what}{}", inputs.left_out())
+}
+
+fn noun(number: u64, one: &str) -> String {
+    format!("{number} {one}{}", if number == 1 { "" } else { "s" })
 }

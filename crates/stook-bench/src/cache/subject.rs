@@ -19,6 +19,9 @@ use crate::page_state::{
 /// How often a state is made before it counts as one that does not hold: other programs drop caches and read files, too.
 const ATTEMPTS: usize = 3;
 
+/// Whether it is the local command.
+struct IsLocal(bool);
+
 /// A command and what is known of it.
 pub(super) struct Subject<'a> {
     job: &'a Job,
@@ -43,9 +46,17 @@ impl<'a> Subject<'a> {
             Method::Fadvise if !options.has_hooks() => vec![State::Cold, State::Hot],
             _ => State::ALL.to_vec(),
         };
-        let subject = Self::surveyed(&options.command, options, method, states, observer)?;
-        subject.warn_of_what_is_not_proved(observer)?;
-        Ok(subject)
+        let hook = options.cold_hook.as_ref();
+        hook.map(|hook| hook.succeed("before the untimed run", observer))
+            .transpose()?;
+        Self::surveyed(
+            &options.command,
+            IsLocal(false),
+            options,
+            states,
+            method,
+            observer,
+        )
     }
 
     /// Returns the local command, if there is one: it has no hooks, so nothing but the kernel's caches.
@@ -54,51 +65,51 @@ impl<'a> Subject<'a> {
         method: Method,
         observer: &dyn Observer,
     ) -> Result<Option<Self>, BenchError> {
-        let Some(job) = &options.local else {
-            return Ok(None);
+        let states = match method {
+            Method::DropCaches if !options.has_hooks() => State::ALL.to_vec(),
+            _ => vec![State::Cold, State::Hot],
         };
-        let states = if options.has_hooks() || method == Method::Fadvise {
-            vec![State::Cold, State::Hot]
-        } else {
-            State::ALL.to_vec()
-        };
-        let subject = Self::surveyed(job, options, method, states, observer)?;
-        subject.warn_of_what_is_not_proved(observer)?;
-        Ok(Some(subject))
+        let job = options.local.as_ref();
+        job.map(|job| Self::surveyed(job, IsLocal(true), options, states, method, observer))
+            .transpose()
     }
 
+    /// Runs the command from the cold state, and finds out what it reads and how much it prints.
     fn surveyed(
         job: &'a Job,
+        IsLocal(is_local): IsLocal,
         options: &'a CacheOptions,
-        method: Method,
         states: Vec<State>,
+        method: Method,
         observer: &dyn Observer,
     ) -> Result<Self, BenchError> {
-        let is_local = !std::ptr::eq(job, &raw const options.command);
         observer.progress(&format!("a first run, untimed: `{}`", job.text()));
         let when = "in the untimed run before round 1";
-        if let Some(hook) = options.cold_hook.as_ref().filter(|_| !is_local) {
-            hook.succeed("before the untimed run", observer)?;
-        }
         if method == Method::DropCaches {
             drop_all()?;
         }
-        let paths = first_run(job, &options.files, is_local, when, observer)?;
+        let named = if is_local {
+            &[]
+        } else {
+            options.files.as_slice()
+        };
+        let paths = first_run(job, named, when, observer)?;
         if method == Method::Fadvise {
             // Only now it is known what to drop.
             drop_pages_of(&paths)?;
             job.succeed(when, observer)?;
         }
-        let inputs = Inputs::after_a_run(paths, method, Asking::Cachestat)?;
-        Ok(Self {
+        let subject = Self {
             job,
             options,
             is_local,
             method,
             states,
-            inputs,
+            inputs: Inputs::after_a_run(paths, method, Asking::Cachestat)?,
             lines: lines_of(job, observer)?,
-        })
+        };
+        subject.warn_of_what_is_not_proved(observer)?;
+        Ok(subject)
     }
 
     fn warn_of_what_is_not_proved(&self, observer: &dyn Observer) -> Result<(), BenchError> {
@@ -224,7 +235,9 @@ impl<'a> Subject<'a> {
     fn does_not_hold(&self, when: &str, wrong: &str) -> BenchError {
         let (files, text) = (self.inputs.count(), self.job.text());
         BenchError::Refused {
-            what: format!("{when}: the state does not hold: of {files} files that `{text}` reads, {wrong}"),
+            what: format!(
+                "{when}: the state does not hold: of what `{text}` reads (files looked at: {files}), {wrong}"
+            ),
             hint: Some(
                 "no other program may use these files or drop caches meanwhile; --files can name others".to_owned(),
             ),
@@ -292,17 +305,16 @@ impl<'a> Subject<'a> {
 
 fn first_run(
     job: &Job,
-    files: &[PathBuf],
-    is_local: bool,
+    named: &[PathBuf],
     when: &str,
     observer: &dyn Observer,
 ) -> Result<Vec<PathBuf>, BenchError> {
-    if is_local || files.is_empty() {
+    if named.is_empty() {
         return run_and_learn(job, when, observer);
     }
     job.succeed(when, observer)?;
     // The run may have filled a cache that is among them.
-    named_paths(files)
+    named_paths(named)
 }
 
 /// Returns how many lines a command prints, as `wc` has it. They go through a pipe, as there may be any number of them:

@@ -61,9 +61,10 @@ impl CacheTables {
     /// Returns all of it as text.
     pub fn text(&self) -> String {
         let tables = [&self.times, &self.shares, &self.ratios, &self.proofs];
-        let mut text: String = tables.map(|table| format!("{}\n", table.text())).concat();
-        for doubt in &self.doubts {
-            text.push_str(&format!("doubtful: {doubt}\n"));
+        let mut text = tables.map(Table::text).join("\n");
+        for (number, doubt) in self.doubts.iter().enumerate() {
+            let before = if number == 0 { "\n" } else { "" };
+            text.push_str(&format!("{before}doubtful: {doubt}\n"));
         }
         text
     }

@@ -140,7 +140,7 @@ fn a_state_that_does_not_hold_ends_the_bench() {
     .run(&Quiet::default())
     .unwrap();
     assert!(
-        error.starts_with("round 1, cold: the state does not hold: of 1 files that `cat data` reads, 100.0 % of the pages"),
+        error.starts_with("round 1, cold: the state does not hold: of what `cat data` reads (files looked at: 1), 100.0 % of the pages"),
         "{error}"
     );
 }

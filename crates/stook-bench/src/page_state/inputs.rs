@@ -318,9 +318,15 @@ impl Inputs {
         self.left_out
     }
 
-    /// Returns how pages are asked for.
+    /// Returns how pages are asked for: those of some of the files at least.
     pub(crate) fn asking(&self) -> Asking {
-        self.asking
+        let mut files = self.files.iter();
+        let by_mincore = files.any(|input| input.asking == Asking::Mincore);
+        if by_mincore {
+            Asking::Mincore
+        } else {
+            self.asking
+        }
     }
 }
 
