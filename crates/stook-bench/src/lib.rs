@@ -8,10 +8,12 @@
     allow(clippy::disallowed_methods, reason = "tests make their own files")
 )]
 
+mod cache;
 mod error;
 mod job;
 mod latency;
 mod machine;
+pub mod page_state;
 mod random;
 mod record;
 mod statistics;
@@ -19,6 +21,7 @@ mod table;
 #[cfg(test)]
 mod testing;
 
+pub use cache::{CacheOptions, CacheOutcome, CacheTables, Watch, cache};
 pub use error::BenchError;
 pub use job::{Job, Output, Ran};
 pub use latency::Latencies;
