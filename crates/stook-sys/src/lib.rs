@@ -41,6 +41,7 @@ mod process;
 mod process_clock;
 #[expect(unsafe_code, reason = "rustix has neither cachestat nor mincore")]
 mod resident;
+mod room;
 mod root;
 mod stamp;
 mod thread;
@@ -75,6 +76,7 @@ pub use process_clock::ProcessClock;
 pub use resident::{
     Asking, Storage, drop_pages, is_name_cached, page_bytes, resident_pages, storage,
 };
+pub use room::{Room, free_room};
 pub use stamp::Stamp;
 pub use thread::{ThreadId, current_thread, is_blocked};
 pub use time::Timestamp;
