@@ -18,6 +18,7 @@ mod statistics;
 mod table;
 #[cfg(test)]
 mod testing;
+mod workplace;
 
 pub use error::BenchError;
 pub use job::{Job, Output, Ran};
