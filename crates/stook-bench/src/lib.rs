@@ -12,6 +12,7 @@ mod error;
 mod job;
 mod latency;
 mod machine;
+pub mod page_state;
 mod random;
 mod record;
 mod statistics;
