@@ -19,6 +19,7 @@ mod statistics;
 mod table;
 #[cfg(test)]
 mod testing;
+pub mod update;
 mod workplace;
 
 pub use error::BenchError;
@@ -31,8 +32,8 @@ pub use statistics::{
 };
 pub use table::Table;
 
-/// Hears how a bench goes on, and may end it.
-pub trait Observer {
+/// Hears how a bench goes on, on several threads at once, and may end it.
+pub trait Observer: Sync {
     /// Says in one line what is done now, such as `round 2 of 5: untar on scratch`.
     fn progress(&self, text: &str);
 

@@ -1,0 +1,149 @@
+//! The tables of a study as text.
+
+use super::numbers::{Cell, Numbers};
+use crate::record::Results;
+use crate::table::Table;
+
+/// What stands where a tool does not have an operation.
+const NONE: &str = "-";
+
+/// Returns all tables: the directories, every operation, what was equal, and pair by pair.
+pub fn tables(results: &Results) -> String {
+    let numbers = Numbers::of(results);
+    let mut parts = vec![directories(results)];
+    if !results.samples.is_empty() {
+        parts.extend([operations(&numbers), equality(&numbers), pairs(&numbers)]);
+    }
+    parts.join("\n")
+}
+
+fn directories(results: &Results) -> String {
+    let mut table = Table::new(["directory", "files", "MB", "mean B", "median B", "max B"]);
+    let dirs = results.header.options.get("dirs");
+    let dirs = dirs.and_then(|dirs| dirs.as_array()).into_iter().flatten();
+    for label in dirs.filter_map(|dir| dir.as_str()) {
+        let facts = results.header.files.as_ref().map(|files| &files[label]);
+        let figure = |name: &str| facts.and_then(|facts| facts[name].as_f64());
+        let whole =
+            |name| figure(name).map_or_else(|| NONE.to_owned(), |figure| format!("{figure:.0}"));
+        table.row([
+            label.to_owned(),
+            whole("files"),
+            figure("bytes").map_or_else(|| NONE.to_owned(), |bytes| format!("{:.1}", bytes / 1e6)),
+            whole("mean"),
+            whole("median"),
+            whole("max"),
+        ]);
+    }
+    table.text()
+}
+
+/// All pairs together.
+fn operations(numbers: &Numbers<'_>) -> String {
+    let first = numbers.tools[0];
+    let ratio_title = format!("x {first}");
+    let titles = ["operation", "tool", "seconds", "quartiles", &ratio_title];
+    let mut table = Table::new(titles.into_iter().chain(["CPU s", "peak MB"]));
+    for &operation in &numbers.operations {
+        for &tool in &numbers.tools {
+            let cell = Cell {
+                tool,
+                operation,
+                pair: None,
+            };
+            table.row(operation_row(numbers, cell));
+        }
+    }
+    format!(
+        "all pairs: medians of the runs; x {first}: the median of the ratios, run by run\n{}",
+        table.text()
+    )
+}
+
+fn operation_row(numbers: &Numbers<'_>, cell: Cell<'_>) -> [String; 7] {
+    let none = || NONE.to_owned();
+    let seconds = numbers.seconds(cell);
+    let quartiles = seconds.map_or_else(none, |seconds| {
+        format!(
+            "{:.3}-{:.3}",
+            seconds.lower_quartile, seconds.upper_quartile
+        )
+    });
+    let peak = numbers.peak_bytes(cell);
+    [
+        cell.operation.to_owned(),
+        cell.tool.to_owned(),
+        seconds.map_or_else(none, |seconds| format!("{:.3}", seconds.median)),
+        quartiles,
+        ratio(numbers, cell),
+        numbers
+            .cpu_seconds(cell)
+            .map_or_else(none, |cpu| format!("{:.3}", cpu.median)),
+        peak.map_or_else(none, megabytes),
+    ]
+}
+
+fn ratio(numbers: &Numbers<'_>, cell: Cell<'_>) -> String {
+    let ratios = numbers.ratios(cell);
+    ratios.map_or_else(|| NONE.to_owned(), |ratios| format!("{:.2}", ratios.median))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
+fn megabytes(bytes: u64) -> String {
+    format!("{:.1}", bytes as f64 / 1e6)
+}
+
+fn equality(numbers: &Numbers<'_>) -> String {
+    let first = numbers.tools[0];
+    let as_first = format!("in order of {first}");
+    let mut table = Table::new(["equal to the source", "trees", "lists", &as_first, "sorted"]);
+    for tool in &numbers.tools {
+        let found = numbers.equality(tool);
+        let of = |some: usize, all: usize| match all {
+            0 => NONE.to_owned(),
+            all => format!("{some} of {all}"),
+        };
+        table.row([
+            (*tool).to_owned(),
+            of(found.equal_trees, found.trees),
+            of(found.equal_lists, found.lists),
+            of(found.in_order_of_first, found.lists),
+            of(found.sorted, found.lists),
+        ]);
+    }
+    table.text()
+}
+
+/// Pair by pair: seconds of each tool, and the ratios of all but the first.
+fn pairs(numbers: &Numbers<'_>) -> String {
+    let (first, others) = (numbers.tools[0], &numbers.tools[1..]);
+    let mut titles = vec!["pair".to_owned(), "operation".to_owned()];
+    titles.extend(numbers.tools.iter().map(|tool| format!("{tool} s")));
+    titles.extend(others.iter().map(|tool| format!("{tool} x {first}")));
+    let mut table = Table::new(titles);
+    for &(create, update) in &numbers.pairs {
+        for (at, &operation) in numbers.operations.iter().enumerate() {
+            let cell = |tool| Cell {
+                tool,
+                operation,
+                pair: Some((create, update)),
+            };
+            let name = if at == 0 {
+                format!("{create} -> {update}")
+            } else {
+                String::new()
+            };
+            let mut row = vec![name, operation.to_owned()];
+            row.extend(numbers.tools.iter().map(|tool| {
+                let seconds = numbers.seconds(cell(tool));
+                seconds.map_or_else(
+                    || NONE.to_owned(),
+                    |seconds| format!("{:.3}", seconds.median),
+                )
+            }));
+            row.extend(others.iter().map(|tool| ratio(numbers, cell(tool))));
+            table.row(row);
+        }
+    }
+    table.text()
+}
