@@ -58,6 +58,16 @@ pub enum Caches {
     Cold,
 }
 
+/// When a command is over.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Finish {
+    /// When it ends.
+    #[default]
+    Ended,
+    /// When all that it wrote is on the disk, too: some tools see to that themselves, and some do not.
+    OnDisk,
+}
+
 /// What to measure.
 #[derive(Debug, Clone)]
 pub struct UpdateOptions {
@@ -75,6 +85,8 @@ pub struct UpdateOptions {
     pub placement: Placement,
     /// What is in the caches.
     pub caches: Caches,
+    /// When a command is over.
+    pub finish: Finish,
 }
 
 /// A study that can be made.
@@ -194,6 +206,7 @@ fn described(options: &UpdateOptions, sources: &[Source]) -> BTreeMap<String, se
         ("repeats", json!(options.repeats)),
         ("beside", json!(is_beside)),
         ("cold", json!(is_cold)),
+        ("sync", json!(options.finish == Finish::OnDisk)),
     ];
     let values = values.into_iter();
     values

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use super::run::HELD;
 use crate::record::{Results, Sample};
 use crate::statistics::Spread;
 
@@ -99,6 +100,16 @@ impl<'a> Numbers<'a> {
     pub fn peak_bytes(&self, cell: Cell<'a>) -> Option<u64> {
         let peaks = self.samples(cell).filter_map(|sample| sample.peak_bytes);
         peaks.max()
+    }
+
+    /// Returns true if all peaks may be those of the bench, whose memory counts as the command's when it starts.
+    pub fn is_peak_an_upper_bound(&self, cell: Cell<'a>) -> bool {
+        self.samples(cell).all(|sample| {
+            let held = sample.proof.get(HELD).and_then(serde_json::Value::as_u64);
+            let peak = sample.peak_bytes;
+            peak.zip(held)
+                .is_some_and(|(peak, held)| peak <= held + held / 20)
+        })
     }
 
     /// Returns the wall times as pairs: of the first tool, and of this one in the same pair and round.
@@ -207,6 +218,12 @@ pub(super) mod tests {
                             peak_bytes: Some(u64::from(round) * 1_000_000),
                             ..Sample::default()
                         };
+                        let held = if tool == "a" {
+                            990_000 * u64::from(round)
+                        } else {
+                            100
+                        };
+                        sample.proof.insert(HELD.to_owned(), json!(held));
                         if operation == "extract_seq" {
                             let is_equal = (tool, round) != ("b", 2);
                             sample.proof.insert("equal".to_owned(), json!(is_equal));
@@ -255,6 +272,8 @@ pub(super) mod tests {
         assert_eq!(numbers.seconds(slow).unwrap().median, 30.0);
         assert_eq!(numbers.cpu_seconds(slow).unwrap().max, 10.0);
         assert_eq!(numbers.peak_bytes(slow), Some(3_000_000));
+        assert!(!numbers.is_peak_an_upper_bound(slow));
+        assert!(numbers.is_peak_an_upper_bound(Cell { tool: "a", ..slow }));
         let check = Cell {
             operation: "check",
             ..cell

@@ -23,6 +23,9 @@ const SOURCE: &str = "source";
 const ARCHIVE: &str = "archive";
 const EXTRACTED: &str = "extracted";
 
+/// How a sample tells what the bench itself held: peaks below it are not known.
+pub(super) const HELD: &str = "held_bytes";
+
 /// Everything that is gone through.
 pub(super) struct Rounds<'a> {
     study: &'a UpdateStudy,
@@ -231,7 +234,7 @@ impl Run<'_> {
             into: &self.into,
             workers,
         };
-        self.tool.job(operation, &places)
+        self.tool.job(operation, &places, self.study.options.finish)
     }
 
     /// Runs a command and tells what it took.
@@ -263,6 +266,9 @@ impl Run<'_> {
         };
         self.settle()?;
         let when = format!("in {}", self.when(name));
+        // The kernel counts what the bench holds when it starts a command as the command's.
+        stook_sys::reset_peak_memory();
+        let held = stook_sys::peak_memory();
         let ran = job.succeed(&when, self.observer)?;
         if look(&self.source)? != *made {
             return Err(BenchError::Refused {
@@ -281,6 +287,9 @@ impl Run<'_> {
         sample.labels = labels.into();
         sample.files = Some(handled.files);
         sample.bytes = Some(handled.bytes);
+        if let Some(held) = held {
+            sample.proof.insert(HELD.to_owned(), held.into());
+        }
         Ok(Some(sample))
     }
 

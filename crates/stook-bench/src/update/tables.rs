@@ -42,7 +42,10 @@ fn directories(results: &Results) -> String {
 fn operations(numbers: &Numbers<'_>) -> String {
     let first = numbers.tools[0];
     let ratio_title = format!("x {first}");
-    let titles = ["operation", "tool", "seconds", "quartiles", &ratio_title];
+    // Names go to the left, and only the first column does.
+    let name = |operation: &str, tool: &str| format!("{operation:<11}  {tool}");
+    let both = name("operation", "tool");
+    let titles = [&both, "seconds", "quartiles", &ratio_title];
     let mut table = Table::new(titles.into_iter().chain(["CPU s", "peak MB"]));
     for &operation in &numbers.operations {
         for &tool in &numbers.tools {
@@ -51,7 +54,8 @@ fn operations(numbers: &Numbers<'_>) -> String {
                 operation,
                 pair: None,
             };
-            table.row(operation_row(numbers, cell));
+            let figures = operation_row(numbers, cell);
+            table.row(std::iter::once(name(operation, tool)).chain(figures));
         }
     }
     format!(
@@ -60,7 +64,7 @@ fn operations(numbers: &Numbers<'_>) -> String {
     )
 }
 
-fn operation_row(numbers: &Numbers<'_>, cell: Cell<'_>) -> [String; 7] {
+fn operation_row(numbers: &Numbers<'_>, cell: Cell<'_>) -> [String; 5] {
     let none = || NONE.to_owned();
     let seconds = numbers.seconds(cell);
     let quartiles = seconds.map_or_else(none, |seconds| {
@@ -71,15 +75,16 @@ fn operation_row(numbers: &Numbers<'_>, cell: Cell<'_>) -> [String; 7] {
     });
     let peak = numbers.peak_bytes(cell);
     [
-        cell.operation.to_owned(),
-        cell.tool.to_owned(),
         seconds.map_or_else(none, |seconds| format!("{:.3}", seconds.median)),
         quartiles,
         ratio(numbers, cell),
         numbers
             .cpu_seconds(cell)
             .map_or_else(none, |cpu| format!("{:.3}", cpu.median)),
-        peak.map_or_else(none, megabytes),
+        peak.map_or_else(none, |peak| {
+            let is_bound = numbers.is_peak_an_upper_bound(cell);
+            format!("{}{}", if is_bound { "<" } else { "" }, megabytes(peak))
+        }),
     ]
 }
 
@@ -117,23 +122,19 @@ fn equality(numbers: &Numbers<'_>) -> String {
 /// Pair by pair: seconds of each tool, and the ratios of all but the first.
 fn pairs(numbers: &Numbers<'_>) -> String {
     let (first, others) = (numbers.tools[0], &numbers.tools[1..]);
-    let mut titles = vec!["pair".to_owned(), "operation".to_owned()];
+    let mut titles = vec!["pair by pair".to_owned()];
     titles.extend(numbers.tools.iter().map(|tool| format!("{tool} s")));
     titles.extend(others.iter().map(|tool| format!("{tool} x {first}")));
     let mut table = Table::new(titles);
     for &(create, update) in &numbers.pairs {
-        for (at, &operation) in numbers.operations.iter().enumerate() {
+        table.row([format!("{create} -> {update}")]);
+        for &operation in &numbers.operations {
             let cell = |tool| Cell {
                 tool,
                 operation,
                 pair: Some((create, update)),
             };
-            let name = if at == 0 {
-                format!("{create} -> {update}")
-            } else {
-                String::new()
-            };
-            let mut row = vec![name, operation.to_owned()];
+            let mut row = vec![format!("  {operation}")];
             row.extend(numbers.tools.iter().map(|tool| {
                 let seconds = numbers.seconds(cell(tool));
                 seconds.map_or_else(
@@ -146,4 +147,40 @@ fn pairs(numbers: &Numbers<'_>) -> String {
         }
     }
     table.text()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::numbers::tests::study;
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn tables_say_what_was_found() {
+        let mut results = study();
+        results
+            .header
+            .options
+            .insert("dirs".to_owned(), json!(["x"]));
+        let x = json!({"x": {"files": 3, "bytes": 2_500_000, "mean": 1.5, "median": 1, "max": 9}});
+        results.header.files = Some(x);
+        let text = tables(&results);
+        for line in [
+            "x              3  2.5       2         1      9",
+            "create       b      10.200  0.325-27.500  3.00  5.050      3.0",
+            "check        b           -             -     -      -        -",
+            "check        a       5.050  0.100-10.000  1.00  5.050     <3.0",
+            "b                    4 of 6  6 of 6         0 of 6  6 of 6",
+            "x -> z\n  create       10.000  30.000   3.00\n  check        10.000       -      -",
+        ] {
+            assert!(text.contains(line), "{line}\n{text}");
+        }
+    }
+
+    #[test]
+    fn a_study_without_samples_has_its_directories() {
+        let mut results = study();
+        results.samples.clear();
+        assert!(tables(&results).starts_with("directory"));
+    }
 }

@@ -24,6 +24,7 @@ fn options(folder: &TempDir, tools: &[&str]) -> UpdateOptions {
         work: None,
         placement: Placement::Over,
         caches: Caches::Hot,
+        finish: Finish::Ended,
     }
 }
 
@@ -184,7 +185,11 @@ fn a_tool_that_is_not_installed_is_told_before_anything_is_done() {
 fn gnu_tar_gives_back_what_it_got() {
     let quiet = Quiet::default();
     let folder = place();
-    let found = study(options(&folder, &["tar"]), &quiet);
+    let options = UpdateOptions {
+        finish: Finish::OnDisk,
+        ..options(&folder, &["tar"])
+    };
+    let found = study(options, &quiet);
     match found {
         Err(BenchError::Missing { what, .. }) => println!("skipped: {what}"),
         other => assert_eq!(other.unwrap(), 0, "{:?}", quiet.warnings),

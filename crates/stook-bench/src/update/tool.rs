@@ -8,6 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
+use super::Finish;
 use crate::error::BenchError;
 use crate::job::Job;
 
@@ -211,9 +212,24 @@ impl Tool {
     }
 
     /// Returns the command for an operation, if the tool has it.
-    pub(crate) fn job(&self, operation: Operation, places: &Places<'_>) -> Option<Job> {
+    pub(crate) fn job(
+        &self,
+        operation: Operation,
+        places: &Places<'_>,
+        finish: Finish,
+    ) -> Option<Job> {
         let line = self.line(operation)?;
-        Some(shell(filled(line, operation.word(), places)))
+        let written = match (finish, operation) {
+            (Finish::Ended, _) | (_, Operation::Check | Operation::List) => None,
+            (Finish::OnDisk, Operation::Extract) => Some("{into}"),
+            (Finish::OnDisk, _) => Some("{archive}"),
+        };
+        // A group of its own, as the line may be several commands.
+        let line = match written {
+            Some(place) => format!("{{ {line}\n}} && sync -f {place}"),
+            None => line.to_owned(),
+        };
+        Some(shell(filled(&line, operation.word(), places)))
     }
 
     /// Returns the command that prints the version, if it is known.
@@ -361,7 +377,7 @@ mod tests {
     }
 
     fn text(tool: &Tool, operation: Operation) -> String {
-        let job = tool.job(operation, &places()).unwrap();
+        let job = tool.job(operation, &places(), Finish::Ended).unwrap();
         job.command[2].to_str().unwrap().to_owned()
     }
 
@@ -379,6 +395,21 @@ mod tests {
             "./mine check ${HOME} {x} '/w/archive'"
         );
         assert!(!tools[0].has_workers());
+    }
+
+    #[test]
+    fn what_is_written_is_brought_to_the_disk_if_that_counts() {
+        let tools = parse(&["mine=cp {operation}; true"]).unwrap();
+        let text = |operation| {
+            let job = tools[0].job(operation, &places(), Finish::OnDisk).unwrap();
+            job.command[2].to_str().unwrap().to_owned()
+        };
+        assert_eq!(
+            text(Operation::Update),
+            "{ cp update; true\n} && sync -f '/w/archive'"
+        );
+        assert!(text(Operation::Extract).ends_with("&& sync -f '/w/into'"));
+        assert_eq!(text(Operation::Check), "cp check; true");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use stook_bench::update::{
-    Caches, Placement, Tool, UpdateOptions, UpdateStudy, csv_header, csv_row, tables,
+    Caches, Finish, Placement, Tool, UpdateOptions, UpdateStudy, csv_header, csv_row, tables,
 };
 use stook_bench::{BenchError, Observer, Results, Sample};
 use stook_sys::Context;
@@ -70,6 +70,11 @@ fn options(args: &BenchUpdateArgs) -> Result<UpdateOptions, CliError> {
             Placement::Over
         },
         caches: if args.cold { Caches::Cold } else { Caches::Hot },
+        finish: if args.sync {
+            Finish::OnDisk
+        } else {
+            Finish::Ended
+        },
     })
 }
 

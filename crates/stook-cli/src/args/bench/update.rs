@@ -37,6 +37,9 @@ pub(crate) struct BenchUpdateArgs {
     /// Drop the caches of the whole machine before each command; needs root
     #[arg(long)]
     pub(crate) cold: bool,
+    /// Time each command until what it wrote is on the disk: stook's archives are then anyway, others may not be
+    #[arg(long)]
+    pub(crate) sync: bool,
     #[command(flatten)]
     pub(crate) save: SaveArgs,
     /// Write the times into this new file, in the columns of zstash's study and more; with `{tool}` in its name, a file for
