@@ -10,6 +10,7 @@
 
 mod cache;
 mod error;
+pub mod figure;
 pub mod fileset;
 mod flame;
 mod job;
@@ -22,6 +23,8 @@ mod statistics;
 mod table;
 #[cfg(test)]
 mod testing;
+pub mod update;
+mod workplace;
 
 pub use cache::{CacheOptions, CacheOutcome, CacheTables, Watch, cache};
 pub use error::BenchError;
@@ -35,7 +38,7 @@ pub use statistics::{
 };
 pub use table::Table;
 
-/// Hears how a bench goes on, and may end it.
+/// Hears how a bench goes on, on several threads at once, and may end it.
 pub trait Observer: Sync {
     /// Says in one line what is done now, such as `round 2 of 5: untar on scratch`.
     fn progress(&self, text: &str);

@@ -11,6 +11,7 @@
 mod bad_archive;
 mod bad_input;
 mod bench_cache;
+mod bench_update;
 mod commands;
 mod copy;
 mod crash;
