@@ -7,6 +7,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, kill_process_group, pidfd_open};
 
+use crate::usage::duration;
 use crate::{Context, SysError};
 
 pub use rustix::process::Signal;
@@ -91,12 +92,6 @@ fn reap(pid: Pid) -> io::Result<Ended> {
         // Linux counts in units of 1,024 bytes.
         peak_bytes: u64::try_from(usage.ru_maxrss).unwrap_or(0) * 1024,
     })
-}
-
-fn duration(time: libc::timeval) -> Duration {
-    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-    let microseconds = u64::try_from(time.tv_usec).unwrap_or(0);
-    Duration::from_secs(seconds) + Duration::from_micros(microseconds)
 }
 
 #[cfg(test)]

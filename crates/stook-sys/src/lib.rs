@@ -29,6 +29,7 @@ mod error;
 mod file;
 mod lock;
 mod metadata;
+mod mount;
 #[expect(unsafe_code, reason = "the C library knows the users; rustix does not")]
 mod owners;
 #[expect(unsafe_code, reason = "rustix does not have sync_file_range")]
@@ -39,6 +40,8 @@ mod stamp;
 mod thread;
 mod time;
 mod transfer;
+#[expect(unsafe_code, reason = "rustix does not have getrusage")]
+mod usage;
 mod xattr;
 
 pub use calls::{CallCount, count_calls, counted_calls};
@@ -56,6 +59,7 @@ pub use file::{
 };
 pub use lock::{LockError, WriterLock};
 pub use metadata::{FileId, FileKind, Metadata};
+pub use mount::{DeviceKind, Mount, mount_of};
 pub use owners::Owners;
 pub use page_cache::{drop_cached, read_ahead, read_once, start_writeback};
 pub use process::{
@@ -66,4 +70,5 @@ pub use stamp::Stamp;
 pub use thread::{ThreadId, current_thread, is_blocked};
 pub use time::Timestamp;
 pub use transfer::{Refusal, close_file, copy_range, refusal, set_len, share_content};
+pub use usage::thread_cpu_times;
 pub use xattr::{Xattr, get_xattrs, remove_xattr, set_xattr};
