@@ -35,6 +35,7 @@ mod owners;
 #[expect(unsafe_code, reason = "rustix does not have sync_file_range")]
 mod page_cache;
 mod process;
+mod room;
 mod root;
 mod stamp;
 mod thread;
@@ -66,6 +67,7 @@ pub use process::{
     available_cpus, effective_user, is_root, memory_limit, most_open_files, peak_memory,
     raise_open_files, reset_peak_memory, utc_now,
 };
+pub use room::{Room, free_room};
 pub use stamp::Stamp;
 pub use thread::{ThreadId, current_thread, is_blocked};
 pub use time::Timestamp;
