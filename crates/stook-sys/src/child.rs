@@ -30,6 +30,8 @@ pub struct Ended {
     pub system: Duration,
     /// The most memory that one of the processes held, in bytes: from the fork on, so at least what its parent held then.
     pub peak_bytes: u64,
+    /// Bytes that were read from devices for them; not what a server or another process read for them.
+    pub read_bytes: u64,
 }
 
 impl Child {
@@ -91,6 +93,8 @@ fn reap(pid: Pid) -> io::Result<Ended> {
         system: duration(usage.ru_stime),
         // Linux counts in units of 1,024 bytes.
         peak_bytes: u64::try_from(usage.ru_maxrss).unwrap_or(0) * 1024,
+        // In units of 512 bytes.
+        read_bytes: u64::try_from(usage.ru_inblock).unwrap_or(0) * 512,
     })
 }
 

@@ -36,6 +36,13 @@ mod owners;
 mod page_cache;
 mod process;
 mod room;
+#[expect(
+    unsafe_code,
+    reason = "rustix does not have the clocks of other processes"
+)]
+mod process_clock;
+#[expect(unsafe_code, reason = "rustix has neither cachestat nor mincore")]
+mod resident;
 mod root;
 mod stamp;
 mod thread;
@@ -62,12 +69,16 @@ pub use lock::{LockError, WriterLock};
 pub use metadata::{FileId, FileKind, Metadata};
 pub use mount::{DeviceKind, Mount, mount_of};
 pub use owners::Owners;
-pub use page_cache::{drop_cached, read_ahead, read_once, start_writeback};
+pub use page_cache::{Forget, drop_cached, drop_caches, read_ahead, read_once, start_writeback};
 pub use process::{
     available_cpus, effective_user, is_root, memory_limit, most_open_files, peak_memory,
     raise_open_files, reset_peak_memory, utc_now,
 };
 pub use room::{Room, free_room};
+pub use process_clock::ProcessClock;
+pub use resident::{
+    Asking, Storage, drop_pages, is_name_cached, page_bytes, resident_pages, storage,
+};
 pub use stamp::Stamp;
 pub use thread::{ThreadId, current_thread, is_blocked};
 pub use time::Timestamp;

@@ -62,6 +62,8 @@ pub struct Ran {
     pub system: Duration,
     /// The most memory that one of the processes held, in bytes: at least what the bench itself held at the start.
     pub peak_bytes: u64,
+    /// Bytes that were read from devices for it; not what a server or another process read for it.
+    pub read_bytes: u64,
     /// How it ended.
     pub status: ExitStatus,
     /// What it wrote on stdout, if that is kept.
@@ -125,6 +127,7 @@ impl Job {
             user: ended.user,
             system: ended.system,
             peak_bytes: ended.peak_bytes,
+            read_bytes: ended.read_bytes,
             status: ExitStatus::from_raw(ended.raw_status),
             stdout: stdout.map_or(Ok(Vec::new()), |file| kept(&file, 0, KEPT_STDOUT))?,
             stderr: last_lines(&stderr)?,
