@@ -10,6 +10,7 @@
 
 mod error;
 mod flame;
+pub mod fs;
 mod job;
 mod latency;
 mod machine;

@@ -35,7 +35,6 @@ mod owners;
 #[expect(unsafe_code, reason = "rustix does not have sync_file_range")]
 mod page_cache;
 mod process;
-mod room;
 #[expect(
     unsafe_code,
     reason = "rustix does not have the clocks of other processes"
@@ -43,6 +42,7 @@ mod room;
 mod process_clock;
 #[expect(unsafe_code, reason = "rustix has neither cachestat nor mincore")]
 mod resident;
+mod room;
 mod root;
 mod stamp;
 mod thread;
@@ -74,11 +74,11 @@ pub use process::{
     available_cpus, effective_user, is_root, memory_limit, most_open_files, peak_memory,
     raise_open_files, reset_peak_memory, utc_now,
 };
-pub use room::{Room, free_room};
 pub use process_clock::ProcessClock;
 pub use resident::{
     Asking, Storage, drop_pages, is_name_cached, page_bytes, resident_pages, storage,
 };
+pub use room::{Room, free_room};
 pub use stamp::Stamp;
 pub use thread::{ThreadId, current_thread, is_blocked};
 pub use time::Timestamp;
