@@ -9,6 +9,7 @@
 )]
 
 mod error;
+pub mod fileset;
 mod flame;
 pub mod fs;
 mod job;
@@ -34,9 +35,15 @@ pub use statistics::{
 pub use table::Table;
 
 /// Hears how a bench goes on, and may end it.
-pub trait Observer {
+pub trait Observer: Sync {
     /// Says in one line what is done now, such as `round 2 of 5: untar on scratch`.
     fn progress(&self, text: &str);
+
+    /// Begins a phase of so many files and bytes; what was done of it comes by [`Observer::advanced`].
+    fn phase(&self, _name: &'static str, _files: Option<u64>, _bytes: Option<u64>) {}
+
+    /// So many more files and bytes are done.
+    fn advanced(&self, _files: u64, _bytes: u64) {}
 
     /// Says something that the user should know, such as what could not be cleaned up.
     fn warning(&self, text: &str);

@@ -1,0 +1,232 @@
+//! Making what is planned: a task for each directory, and for each stretch of files in it.
+//!
+//! ```text
+//!   a directory: open below the root ──> make its directories ──> a task for each of them
+//!                                                             └──> a task for each 512 of its files
+//!   last of its files made: its own time
+//! ```
+//! Its directories are there before its files are begun, and nothing is made in it afterwards: so its time stays.
+//! Nothing but the root is held open for what waits.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use stook_pool::{Crew, Jobs, Tasks, advance};
+use stook_sys::{Context, Directory, SysError};
+use stook_timers::scope;
+
+use crate::Observer;
+use crate::error::BenchError;
+use crate::fileset::content::{Content, PIECE, Piece};
+use crate::fileset::plan::{File, Place, Plan, ROOT, file_name};
+
+/// Files that one worker makes before it looks for other work.
+const STRETCH: u64 = 512;
+
+const FILE_MODE: u32 = 0o644;
+pub(super) const DIRECTORY_MODE: u32 = 0o755;
+
+/// Makes everything below an open and empty directory.
+///
+/// # Errors
+/// The first failure, with the path; [`BenchError::Interrupted`] if the observer wants an end. Either way a part is
+/// there.
+///
+/// # Cost
+/// For each file: openat, pwrite64 for each 64 KiB, utimensat, close. For each directory: mkdirat, openat2, fchmod,
+/// utimensat, close, and one statx for each 512 files.
+pub(super) fn fill(
+    plan: &Plan<'_>,
+    root: &Directory,
+    shown_root: &Path,
+    jobs: Jobs,
+    observer: &dyn Observer,
+) -> Result<(), BenchError> {
+    let filler = Filler {
+        plan,
+        root,
+        shown_root,
+        content: Content::new(),
+        observer,
+        failed: Mutex::default(),
+        is_over: AtomicBool::new(false),
+    };
+    let crew = Crew::new("fileset", jobs);
+    crew.recursive([Task::Directory(ROOT)], |task, tasks| {
+        filler.work(task, tasks);
+    });
+    let failed = filler.failed.into_inner();
+    failed
+        .unwrap_or_else(PoisonError::into_inner)
+        .map_or(Ok(()), Err)
+}
+
+enum Task {
+    Directory(Place),
+    Files(Arc<Opened>, Range<u64>),
+}
+
+/// A directory while its files are made.
+struct Opened {
+    number: u64,
+    directory: Directory,
+    /// Stretches of its files that are not done.
+    stretches: AtomicU64,
+}
+
+struct Filler<'a> {
+    plan: &'a Plan<'a>,
+    root: &'a Directory,
+    shown_root: &'a Path,
+    content: Content,
+    observer: &'a dyn Observer,
+    /// The first failure.
+    failed: Mutex<Option<BenchError>>,
+    is_over: AtomicBool,
+}
+
+impl Filler<'_> {
+    fn work(&self, task: Task, tasks: &Tasks<Task>) {
+        if self.is_over.load(Ordering::Relaxed) {
+            return;
+        }
+        let done = match task {
+            Task::Directory(place) => self.make_directory(place, tasks),
+            Task::Files(opened, files) => self.make_files(&opened, files),
+        };
+        if let Err(error) = done {
+            self.is_over.store(true, Ordering::Relaxed);
+            let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+            failed.get_or_insert(error);
+        }
+    }
+
+    /// Makes the directories in a directory that is there, and hands on what else is to be done in it.
+    fn make_directory(&self, place: Place, tasks: &Tasks<Task>) -> Result<(), BenchError> {
+        let _scope = scope!("directory");
+        let path = || self.path(place.number);
+        let directory = self
+            .root
+            .open_beneath(self.plan.path(place.number).as_bytes())
+            .context("open", path())?;
+        if place != ROOT {
+            // The system takes bits from the mode that was asked for, or adds some.
+            directory
+                .set_own_mode(DIRECTORY_MODE)
+                .context("set the mode of", path())?;
+        }
+        for below in self.plan.directories_in(place) {
+            let name = self.plan.name(below);
+            directory
+                .create_directory(name.as_bytes(), DIRECTORY_MODE)
+                .context("create", path().join(&name))?;
+        }
+        let files = self.plan.files_in(place);
+        let stretches = (files.end - files.start).div_ceil(STRETCH);
+        let opened = Arc::new(Opened {
+            number: place.number,
+            directory,
+            stretches: AtomicU64::new(stretches),
+        });
+        if stretches == 0 {
+            self.complete(&opened)?;
+        }
+        tasks.extend(self.plan.directories_in(place).map(Task::Directory));
+        tasks.extend((0..stretches).rev().map(|stretch| {
+            let start = files.start + stretch * STRETCH;
+            Task::Files(Arc::clone(&opened), start..files.end.min(start + STRETCH))
+        }));
+        Ok(())
+    }
+
+    fn complete(&self, opened: &Opened) -> Result<(), SysError> {
+        let mtime = self.plan.directory_mtime(opened.number);
+        let set = opened.directory.set_own_mtime(mtime);
+        set.context("set the time of", self.path(opened.number))
+    }
+
+    fn make_files(&self, opened: &Opened, files: Range<u64>) -> Result<(), BenchError> {
+        let _scope = scope!("files");
+        let mut piece = Piece::default();
+        let mut mode = Mode::Unknown;
+        let (mut made, mut bytes) = (0, 0);
+        for number in files {
+            if self.observer.is_stopped() {
+                return Err(BenchError::Interrupted);
+            }
+            let file = self.plan.file(number);
+            let name = file_name(number, &file);
+            self.make_file(opened, &name, &file, &mut mode, &mut piece)
+                .map_err(|(operation, source)| SysError {
+                    operation,
+                    path: self.path(opened.number).join(&name),
+                    source,
+                })?;
+            made += 1;
+            bytes += file.size;
+        }
+        advance(made);
+        self.observer.advanced(made, bytes);
+        if opened.stretches.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.complete(opened)?;
+        }
+        Ok(())
+    }
+
+    /// Makes a file; a failure comes with the operation.
+    fn make_file(
+        &self,
+        opened: &Opened,
+        name: &str,
+        file: &File,
+        mode: &mut Mode,
+        piece: &mut Piece,
+    ) -> Result<(), (&'static str, std::io::Error)> {
+        let during = |operation| move |error| (operation, error);
+        let made = opened
+            .directory
+            .create_file(name.as_bytes(), FILE_MODE)
+            .map_err(during("create"))?;
+        mode.apply(&made).map_err(during("set the mode of"))?;
+        for number in 0..file.size.div_ceil(PIECE as u64) {
+            let start = number * PIECE as u64;
+            let length = usize::try_from(file.size - start).unwrap_or(PIECE);
+            let bytes = self
+                .content
+                .piece(file.is_text, file.key, number, length, piece);
+            stook_sys::write_all_at(&made, bytes, start).map_err(during("write"))?;
+        }
+        stook_sys::set_mtime(&made, file.mtime).map_err(during("set the time of"))?;
+        stook_sys::close_file(made).map_err(during("close"))
+    }
+
+    fn path(&self, number: u64) -> PathBuf {
+        match number {
+            0 => self.shown_root.to_owned(),
+            _ => self.shown_root.join(self.plan.path(number)),
+        }
+    }
+}
+
+/// Whether new files of a directory have the right mode: the mask of the process and the lists of the directory change
+/// that of every file alike, so the first one tells.
+enum Mode {
+    Unknown,
+    Right,
+    Wrong,
+}
+
+impl Mode {
+    fn apply(&mut self, file: &std::fs::File) -> std::io::Result<()> {
+        if matches!(self, Self::Unknown) {
+            let is_right = stook_sys::metadata(file)?.mode == FILE_MODE;
+            *self = if is_right { Self::Right } else { Self::Wrong };
+        }
+        match self {
+            Self::Wrong => stook_sys::set_mode(file, FILE_MODE),
+            _ => Ok(()),
+        }
+    }
+}
