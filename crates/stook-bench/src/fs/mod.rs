@@ -11,6 +11,7 @@
 
 mod advice;
 mod commands;
+mod figures;
 mod options;
 mod packed;
 mod round;
@@ -18,16 +19,18 @@ mod single;
 mod tables;
 mod target;
 mod verify;
+mod words;
 
 use std::collections::BTreeMap;
 
 use crate::Observer;
 use crate::error::BenchError;
+use crate::fileset::{self, Properties};
 use crate::record::{Header, Kind, Sample};
 
 pub use advice::{Advice, Concern, advise};
 pub use options::{FsCaches, FsOptions, Phase, Tool};
-pub use tables::tables;
+pub use tables::text;
 
 use packed::Packed;
 use target::{Target, Workplace};
@@ -36,6 +39,7 @@ use target::{Target, Workplace};
 #[derive(Debug)]
 pub struct FsBench {
     options: FsOptions,
+    properties: Properties,
     targets: Vec<Target>,
     programs: BTreeMap<String, String>,
 }
@@ -48,10 +52,12 @@ impl FsBench {
     /// [`BenchError::Refused`] for a target that cannot be used: it says why, with figures.
     pub fn new(options: FsOptions, observer: &dyn Observer) -> Result<Self, BenchError> {
         options.check()?;
-        let targets = target::look_at_all(&options)?;
+        let properties = fileset::properties(&options.files, observer)?;
+        let targets = target::look_at_all(&options, &properties)?;
         let programs = commands::programs(&options, observer)?;
         Ok(Self {
             options,
+            properties,
             targets,
             programs,
         })
@@ -62,7 +68,7 @@ impl FsBench {
         let mut header = Header::new(Kind::Fs, started);
         header.programs.clone_from(&self.programs);
         header.options = self.options.told();
-        header.files = Some(self.options.files.facts());
+        header.files = serde_json::to_value(&self.properties).ok();
         header.facts = self
             .targets
             .iter()

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use super::packed::FileSet;
 use crate::error::BenchError;
+use crate::fileset::FilesetOptions;
 
 /// One kind of work on a target, in the order in which they are done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -108,7 +108,7 @@ pub struct FsOptions {
     /// Directories, each on the file system that it stands for.
     pub targets: Vec<PathBuf>,
     /// The files.
-    pub files: FileSet,
+    pub files: FilesetOptions,
     /// How often everything is measured.
     pub rounds: u32,
     /// The phases that are timed; what they need is done untimed.
@@ -137,9 +137,6 @@ impl FsOptions {
         if self.phases.is_empty() || self.tools.is_empty() {
             return wrong("no phase or no tool was chosen");
         }
-        if self.files.count() == 0 {
-            return wrong("no files measure nothing; give --files 1 or more");
-        }
         Ok(())
     }
 
@@ -159,7 +156,10 @@ impl FsOptions {
     pub(super) fn told(&self) -> BTreeMap<String, Value> {
         let phases: Vec<&str> = self.phases.iter().map(|phase| phase.name()).collect();
         let tools: Vec<&str> = self.tools.iter().map(|tool| tool.name()).collect();
-        let mut told = self.files.told();
+        let mut told = BTreeMap::new();
+        told.insert("spec".to_owned(), json!(self.files.spec.name));
+        told.insert("files".to_owned(), json!(self.files.files));
+        told.insert("seed".to_owned(), json!(self.files.seed));
         told.insert("rounds".to_owned(), json!(self.rounds));
         told.insert("phases".to_owned(), json!(phases));
         told.insert("tools".to_owned(), json!(tools));

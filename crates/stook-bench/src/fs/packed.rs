@@ -1,10 +1,8 @@
 //! The file set, made once and packed twice: as a plain tar and as an archive of stook.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use serde_json::{Value, json};
-use stook_sys::{create_directory, look_at, open_file, read_up_to_at, write_file};
+use stook_sys::{Context, look_at, open_file, read_up_to_at};
 
 use super::commands;
 use super::options::{FsOptions, Tool};
@@ -12,50 +10,7 @@ use super::target::{Workplace, remove_tree};
 use super::verify::{self, Count};
 use crate::Observer;
 use crate::error::BenchError;
-use crate::random::Random;
-
-/// Interim.
-#[derive(Debug, Clone)]
-pub struct FileSet {
-    pub files: u64,
-    pub seed: u64,
-}
-
-impl FileSet {
-    pub(super) fn count(&self) -> u64 {
-        self.files
-    }
-    pub(super) fn directories(&self) -> u64 {
-        self.files / 50 + 2
-    }
-    fn sizes(&self) -> impl Iterator<Item = u64> {
-        let mut random = Random::new(self.seed);
-        (0..self.files).map(move |_| 21 + random.below(14_000))
-    }
-    pub(super) fn bytes(&self) -> u64 {
-        self.sizes().sum()
-    }
-    pub(super) fn facts(&self) -> Value {
-        json!({"files": self.files, "bytes": self.bytes()})
-    }
-    pub(super) fn told(&self) -> BTreeMap<String, Value> {
-        BTreeMap::from([
-            ("files".to_owned(), json!(self.files)),
-            ("seed".to_owned(), json!(self.seed)),
-        ])
-    }
-    fn make(&self, root: &Path) -> Result<(), BenchError> {
-        for (number, size) in self.sizes().enumerate() {
-            let folder = root.join(format!("d{:04}", number / 50));
-            if number % 50 == 0 {
-                create_directory(&folder)?;
-            }
-            let size = usize::try_from(size).unwrap_or(0);
-            write_file(&folder.join(format!("f{number:06}")), &vec![b'x'; size])?;
-        }
-        Ok(())
-    }
-}
+use crate::fileset;
 
 /// The packed file set.
 #[derive(Debug)]
@@ -78,21 +33,17 @@ impl Packed {
         work: &Workplace,
         observer: &dyn Observer,
     ) -> Result<Self, BenchError> {
+        let tree = work.path.join("tree");
+        observer.progress(&format!("making {} files", options.files.files));
+        let properties = fileset::make(&tree, &options.files, observer)?;
         let packed = Self {
             tar: work.path.join("set.tar"),
             archive: work.path.join("set"),
             count: Count {
-                files: options.files.count(),
-                bytes: options.files.bytes(),
+                files: properties.files,
+                bytes: properties.bytes,
             },
         };
-        let tree = work.path.join("tree");
-        observer.progress(&format!("making {} files", options.files.count()));
-        options.files.make(&tree)?;
-        let made = verify::count(&tree)?;
-        if made != packed.count {
-            return Err(verify::differs(&tree, made, packed.count));
-        }
         observer.progress("packing them");
         if options.tools.iter().any(|tool| *tool != Tool::Stook) {
             commands::pack_tar(&tree, &packed.tar).succeed("while packing", observer)?;
@@ -124,7 +75,6 @@ impl Packed {
 
     /// Reads what a tool will copy, so that all targets get it from memory.
     pub(super) fn warm(&self, tool: Tool) -> Result<(), BenchError> {
-        use stook_sys::Context;
         let mut block = vec![0; 1 << 20];
         for path in self.files(tool)? {
             let file = open_file(&path)?;

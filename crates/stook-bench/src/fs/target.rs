@@ -16,6 +16,7 @@ use stook_tree::{Guard, RemoveObserver, RemoveOptions, TreeError, remove};
 use super::options::{FsOptions, Phase, Tool};
 use crate::Observer;
 use crate::error::BenchError;
+use crate::fileset::Properties;
 
 /// A file takes at least this much of a disk, and so does a directory.
 const LEAST_ON_DISK: u64 = 4096;
@@ -39,7 +40,10 @@ pub(super) struct Target {
 ///
 /// # Errors
 /// [`BenchError::Refused`] for the first one that cannot be used, [`BenchError::Usage`] for one given twice.
-pub(super) fn look_at_all(options: &FsOptions) -> Result<Vec<Target>, BenchError> {
+pub(super) fn look_at_all(
+    options: &FsOptions,
+    set: &Properties,
+) -> Result<Vec<Target>, BenchError> {
     let mut seen: Vec<(FileId, &Path)> = Vec::new();
     let mut targets = Vec::new();
     for path in &options.targets {
@@ -61,8 +65,8 @@ pub(super) fn look_at_all(options: &FsOptions) -> Result<Vec<Target>, BenchError
     let places = options
         .targets
         .iter()
-        .map(|path| (path.as_path(), need_of_target(options)));
-    check_room(places.chain([(options.work.as_path(), need_of_work(options))]))?;
+        .map(|path| (path.as_path(), need_of_target(options, set)));
+    check_room(places.chain([(options.work.as_path(), need_of_work(set))]))?;
     Ok(targets)
 }
 
@@ -138,36 +142,36 @@ impl Need {
     }
 }
 
-fn tree(options: &FsOptions) -> Need {
-    let entries = options.files.count() + options.files.directories();
+fn tree(set: &Properties) -> Need {
+    let entries = set.files + set.directories + 1;
     Need {
-        bytes: options.files.bytes() + entries * LEAST_ON_DISK,
+        bytes: set.bytes + entries * LEAST_ON_DISK,
         files: entries,
     }
 }
 
-fn packed(options: &FsOptions) -> Need {
-    let entries = options.files.count() + options.files.directories();
+fn packed(set: &Properties) -> Need {
+    let entries = set.files + set.directories + 1;
     Need {
-        bytes: options.files.bytes() + entries * PACKED_EXTRA,
+        bytes: set.bytes + entries * PACKED_EXTRA,
         files: FEW_FILES,
     }
 }
 
 /// The most that lies on a target at a time.
-fn need_of_target(options: &FsOptions) -> Need {
+fn need_of_target(options: &FsOptions, set: &Properties) -> Need {
     let need = options.tools.iter().map(|tool| {
         let steps = options.steps(*tool);
         let number =
             |made: &[Phase]| made.iter().filter(|phase| steps.contains(phase)).count() as u64;
-        let trees = tree(options).times(number(&[Phase::Untar, Phase::CopyTree]));
-        trees.and(packed(options).times(number(&[Phase::Copy, Phase::Tar])))
+        let trees = tree(set).times(number(&[Phase::Untar, Phase::CopyTree]));
+        trees.and(packed(set).times(number(&[Phase::Copy, Phase::Tar])))
     });
     need.fold(Need::default(), Need::and)
 }
 
-fn need_of_work(options: &FsOptions) -> Need {
-    tree(options).and(packed(options).times(2))
+fn need_of_work(set: &Properties) -> Need {
+    tree(set).and(packed(set).times(2))
 }
 
 /// Directories on one file system share its room.

@@ -1,12 +1,15 @@
 //! `stook bench fs`.
 
-use stook_bench::fs::{FileSet, FsBench, FsCaches, FsOptions, Phase, Tool};
+use stook_archive::Observer as _;
+use stook_bench::fileset::{FilesetOptions, Jobs, Spec};
+use stook_bench::fs::{FsBench, FsCaches, FsOptions, Phase, Tool};
+use stook_bench::{Observer, Sample};
 use stook_sys::Context;
 
 use super::{Listener, now};
 use crate::args::{BenchFsArgs, Common, PhaseName, ToolName};
 use crate::exit::{CliError, Ending};
-use crate::output::Data;
+use crate::output::{self, Data};
 use crate::progress::Reporter;
 
 pub(crate) fn fs(args: &BenchFsArgs, common: &Common) -> Result<Ending, CliError> {
@@ -30,11 +33,28 @@ fn options(args: &BenchFsArgs) -> Result<FsOptions, CliError> {
     let tools: Vec<Tool> = args.tools.iter().copied().map(Tool::from).collect();
     Ok(FsOptions {
         targets: args.targets.clone(),
-        files: FileSet { files: args.files, seed: args.seed },
+        files: FilesetOptions {
+            spec: Spec::named(&args.spec).expect("interim"),
+            files: args.files,
+            seed: args.seed,
+            jobs: Jobs::Adaptive,
+        },
         rounds: args.rounds,
-        phases: if phases.is_empty() { Phase::ALL.to_vec() } else { phases },
-        tools: if tools.is_empty() { Tool::ALL.to_vec() } else { tools },
-        caches: if args.cold { FsCaches::Cold } else { FsCaches::AsLeft },
+        phases: if phases.is_empty() {
+            Phase::ALL.to_vec()
+        } else {
+            phases
+        },
+        tools: if tools.is_empty() {
+            Tool::ALL.to_vec()
+        } else {
+            tools
+        },
+        caches: if args.cold {
+            FsCaches::Cold
+        } else {
+            FsCaches::AsLeft
+        },
         work: args.work.clone().unwrap_or_else(std::env::temp_dir),
         stook: std::env::current_exe().context("find", "the running program")?,
     })
@@ -62,5 +82,22 @@ impl From<ToolName> for Tool {
             ToolName::Stook => Self::Stook,
             ToolName::Single => Self::Single,
         }
+    }
+}
+
+/// Listens while nothing is measured yet.
+struct Silent<'a>(&'a Reporter);
+
+impl Observer for Silent<'_> {
+    fn progress(&self, _text: &str) {}
+
+    fn warning(&self, text: &str) {
+        output::message(&format!("warning: {text}"));
+    }
+
+    fn sampled(&self, _sample: &Sample) {}
+
+    fn is_stopped(&self) -> bool {
+        self.0.is_interrupted()
     }
 }

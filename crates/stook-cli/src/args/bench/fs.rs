@@ -24,8 +24,11 @@ pub(crate) struct BenchFsArgs {
     /// Number of files
     #[arg(long, value_name = "N", default_value_t = 20_000)]
     pub(crate) files: u64,
-    /// Seed of the files: the same for a seed everywhere
-    #[arg(long, value_name = "S", default_value_t = 1)]
+    /// What the files are like, as in `stook bench fileset`: `arc`, `flat`, `deep`, or a file that describes it
+    #[arg(long, value_name = "SPEC|FILE.toml", default_value = "arc")]
+    pub(crate) spec: String,
+    /// Where the random numbers begin: the same files for a seed everywhere
+    #[arg(long, value_name = "S", default_value_t = 7)]
     pub(crate) seed: u64,
     /// How often everything is measured
     #[arg(long, value_name = "N", default_value_t = 3)]
