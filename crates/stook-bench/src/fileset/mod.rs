@@ -11,6 +11,7 @@ mod place;
 mod plan;
 mod properties;
 mod spec;
+mod spec_file;
 #[cfg(test)]
 mod tests;
 

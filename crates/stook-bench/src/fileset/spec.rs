@@ -65,7 +65,7 @@ const ARC_SIZES: Sizes = Sizes {
 };
 
 /// The years 2023 and 2024.
-pub(super) const DEFAULT_TIMES: Times = Times {
+const ARC_TIMES: Times = Times {
     from: 1_672_531_200,
     to: 1_735_689_600,
 };
@@ -77,13 +77,9 @@ impl Spec {
     /// Returns the spec with this name: `arc`, as scratch of a cluster looks; `flat`, the same files in one directory;
     /// `deep`, the same files in chains of 50 directories.
     pub fn named(name: &str) -> Option<Self> {
+        let arc = Self::arc();
         let tree = match name {
-            "arc" => Shape {
-                depth: 2,
-                fan_out: 100,
-                files_per_directory: (1, 99),
-                files_at: Levels::Deepest,
-            },
+            "arc" => arc.tree,
             "flat" => Shape {
                 depth: 0,
                 fan_out: 1,
@@ -100,10 +96,23 @@ impl Spec {
         };
         Some(Self {
             name: name.to_owned(),
+            tree,
+            ..arc
+        })
+    }
+
+    pub(super) fn arc() -> Self {
+        Self {
+            name: "arc".to_owned(),
             sizes: ARC_SIZES,
             text: 0.5,
-            tree,
-            times: DEFAULT_TIMES,
-        })
+            tree: Shape {
+                depth: 2,
+                fan_out: 100,
+                files_per_directory: (1, 99),
+                files_at: Levels::Deepest,
+            },
+            times: ARC_TIMES,
+        }
     }
 }
