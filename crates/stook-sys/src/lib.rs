@@ -83,5 +83,5 @@ pub use stamp::Stamp;
 pub use thread::{ThreadId, current_thread, is_blocked};
 pub use time::Timestamp;
 pub use transfer::{Refusal, close_file, copy_range, refusal, set_len, share_content};
-pub use usage::thread_cpu_times;
+pub use usage::ThreadCpu;
 pub use xattr::{Xattr, get_xattrs, remove_xattr, set_xattr};

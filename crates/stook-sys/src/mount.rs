@@ -36,6 +36,8 @@ pub enum DeviceKind {
     SolidState,
     /// A file that looks like a disk.
     Loop,
+    /// A disk that another system gives to this one; on what it lies is not known.
+    Virtual,
     /// A device of which nothing is known.
     Unknown,
 }
@@ -131,6 +133,11 @@ impl Mount {
             |name: &str| matches!(exists(Path::new(&format!("{device}/{name}"))), Ok(Some(_)));
         if is_there("loop") {
             return DeviceKind::Loop;
+        }
+        let event = read(&format!("{device}/uevent")).unwrap_or_default();
+        let name = event.lines().find_map(|line| line.strip_prefix("DEVNAME="));
+        if name.is_some_and(|name| name.starts_with("vd") || name.starts_with("xvd")) {
+            return DeviceKind::Virtual;
         }
         // A partition's queue is that of the disk above it.
         let queues = ["queue/rotational", "../queue/rotational"];

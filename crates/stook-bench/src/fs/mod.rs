@@ -26,6 +26,7 @@ use std::collections::BTreeMap;
 use crate::Observer;
 use crate::error::BenchError;
 use crate::fileset::{self, Properties};
+use crate::page_state;
 use crate::record::{Header, Kind, Sample};
 
 pub use advice::{Advice, Concern, advise};
@@ -54,6 +55,10 @@ impl FsBench {
         options.check()?;
         let properties = fileset::properties(&options.files, observer)?;
         let targets = target::look_at_all(&options, &properties)?;
+        if options.caches == FsCaches::Cold {
+            // Whoever may not hears of it now, and not after the files are made.
+            page_state::drop_all()?;
+        }
         let programs = commands::programs(&options, observer)?;
         Ok(Self {
             options,

@@ -48,6 +48,7 @@ impl Bench<'_> {
         for round in 1..=self.options.rounds {
             for phase in Phase::ALL {
                 for (target, tools) in self.targets.iter().zip(&places) {
+                    self.tell(round, phase, target);
                     for (tool, place) in rotated(tools, round) {
                         let run = Run {
                             round,
@@ -67,6 +68,16 @@ impl Bench<'_> {
         Ok(samples)
     }
 
+    fn tell(&self, round: u32, phase: Phase, target: &Target) {
+        if self.options.phases.contains(&phase) {
+            let (rounds, phase) = (self.options.rounds, phase.name());
+            self.observer.progress(&format!(
+                "round {round} of {rounds}: {phase} on `{}`",
+                target.label
+            ));
+        }
+    }
+
     /// Does a phase if it is chosen, or needed and not done yet; returns the sample of one that is chosen.
     fn step(&self, run: &Run<'_>) -> Result<Option<Sample>, BenchError> {
         let is_chosen = self.options.phases.contains(&run.phase);
@@ -75,12 +86,6 @@ impl Bench<'_> {
         {
             return Ok(None);
         }
-        let (round, rounds) = (run.round, self.options.rounds);
-        let untimed = if is_chosen { "" } else { ", untimed" };
-        self.observer.progress(&format!(
-            "round {round} of {rounds}: {}{untimed}",
-            run.text()
-        ));
         let done = self.prepared(run, is_chosen).and_then(|()| self.timed(run));
         let sample = done.map_err(|error| run.told(error))?;
         if !is_chosen {

@@ -34,6 +34,7 @@ pub fn text(header: &Header, samples: &[Sample]) -> String {
             text.push_str(&operations(&figures, target).text());
         }
     }
+    text.push_str(&price(samples));
     text.push_str(&advice(samples));
     text
 }
@@ -153,6 +154,22 @@ fn operations(figures: &Figures<'_>, target: &str) -> Table {
         }
     }
     table
+}
+
+/// Says what the looks at the clock cost.
+fn price(samples: &[Sample]) -> String {
+    let shares = samples
+        .iter()
+        .filter_map(|sample| sample.proof.get("overhead_share")?.as_f64());
+    let most = shares.fold(None, |most: Option<f64>, share| {
+        Some(most.unwrap_or(0.0).max(share))
+    });
+    most.map_or_else(String::new, |most| {
+        format!(
+            "\nTiming single operations took at most {:.1} % of a phase; where it would be more, not all are timed.\n",
+            most * 100.0
+        )
+    })
 }
 
 #[expect(

@@ -99,6 +99,7 @@ fn facts(path: &Path) -> Result<BTreeMap<String, String>, BenchError> {
             DeviceKind::None => "no device of this machine",
             DeviceKind::Rotating => "rotating disk",
             DeviceKind::SolidState => "solid-state disk",
+            DeviceKind::Virtual => "virtual disk",
             DeviceKind::Loop => "file (loop device)",
             DeviceKind::Unknown => "unknown device",
         };

@@ -235,34 +235,45 @@ fn long_tails(figures: &Figures<'_>, target: &str, say: &mut dyn FnMut(String)) 
 }
 
 fn doubts(figures: &Figures<'_>, target: &str, say: &mut dyn FnMut(String)) {
-    let (mut short, mut wide) = (Vec::new(), Vec::new());
-    for phase in &figures.phases {
-        for tool in &figures.tools {
-            let Some(cell) = figures.cell(target, phase, tool) else {
-                continue;
-            };
-            let spread = cell.spread();
-            let name = format!("{phase} with {tool}");
-            if spread.median < TOO_SHORT_SECONDS {
-                short.push(name);
-            } else if spread.upper_quartile - spread.lower_quartile > WIDE * spread.median {
-                wide.push(name);
-            }
-        }
-    }
-    if !short.is_empty() {
+    let short = |cell: &Cell<'_>| cell.spread().median < TOO_SHORT_SECONDS;
+    let wide = |cell: &Cell<'_>| {
+        let spread = cell.spread();
+        !short(cell) && spread.upper_quartile - spread.lower_quartile > WIDE * spread.median
+    };
+    if let Some(which) = which(figures, target, &short) {
         let limit = TOO_SHORT_SECONDS * 1000.0;
         say(format!(
-            "on `{target}`, less than {limit:.0} ms is too short to be judged; give more --files: {}",
-            short.join(", ")
+            "on `{target}`, less than {limit:.0} ms is too short to be judged; give more --files: {which}"
         ));
     }
-    if !wide.is_empty() {
+    if let Some(which) = which(figures, target, &wide) {
         say(format!(
-            "on `{target}`, rounds differ by more than a quarter; give more --rounds on a quiet machine: {}",
-            wide.join(", ")
+            "on `{target}`, rounds differ by more than a quarter; give more --rounds, on a quiet machine: {which}"
         ));
     }
+}
+
+/// Names the cells that something holds of; a phase alone if it holds with all tools.
+fn which(figures: &Figures<'_>, target: &str, holds: &dyn Fn(&Cell<'_>) -> bool) -> Option<String> {
+    let mut names = Vec::new();
+    for phase in &figures.phases {
+        let cells = figures
+            .tools
+            .iter()
+            .filter_map(|tool| Some((*tool, figures.cell(target, phase, tool)?)));
+        let cells: Vec<(&str, bool)> = cells.map(|(tool, cell)| (tool, holds(&cell))).collect();
+        let tools: Vec<&str> = cells
+            .iter()
+            .filter(|(_, holds)| *holds)
+            .map(|(tool, _)| *tool)
+            .collect();
+        match tools.as_slice() {
+            [] => {}
+            tools if tools.len() == cells.len() => names.push((*phase).to_owned()),
+            tools => names.push(format!("{phase} with {}", tools.join(" and "))),
+        }
+    }
+    (!names.is_empty()).then(|| names.join(", "))
 }
 
 #[cfg(test)]

@@ -13,9 +13,11 @@ use crate::latency::Latencies;
 
 /// The looks at the clock may take one part in so many of the time: 0.9 %.
 const PARTS: u64 = 110;
-/// So many operations are passed over once the looks have taken more. A prime, so that in a loop of a few operations
-/// each of them gets its turn.
-const PASSED: u32 = 17;
+/// At most so many operations are passed over at a time once the looks have taken more; at first only one, because
+/// a phase may begin with short operations and go on with long ones.
+const MOST_PASSED: u32 = 17;
+/// So many of each kind are timed in any case.
+const FIRST: u64 = 16;
 
 /// Kinds of operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,8 +91,9 @@ pub(super) struct Laps {
     /// True if nothing but an operation's end lies at `last`.
     is_chained: bool,
     looks: u64,
-    /// Operations that are still to be passed over.
+    /// Operations that are still to be passed over, and how many were the last time.
     passes: u32,
+    last_passes: u32,
     counts: [u64; Op::ALL.len()],
     latencies: Vec<Latencies>,
 }
@@ -107,6 +110,7 @@ impl Laps {
             is_chained: false,
             looks: 1,
             passes: 0,
+            last_passes: 0,
             counts: [0; Op::ALL.len()],
             latencies,
         }
@@ -115,7 +119,7 @@ impl Laps {
     /// Does an operation.
     pub(super) fn time<R>(&mut self, op: Op, operation: impl FnOnce() -> R) -> R {
         self.counts[op as usize] += 1;
-        if self.passes > 0 {
+        if self.passes > 0 && self.counts[op as usize] > FIRST {
             self.passes -= 1;
             self.is_chained = false;
             return operation();
@@ -130,9 +134,13 @@ impl Laps {
         self.latencies[op as usize].add(nanoseconds(now - self.last));
         self.last = now;
         self.is_chained = true;
-        if self.spent() * PARTS > nanoseconds(now - self.begun) {
-            self.passes = PASSED;
-        }
+        let is_dear = self.spent() * PARTS > nanoseconds(now - self.begun);
+        self.last_passes = if is_dear {
+            (2 * self.last_passes + 1).min(MOST_PASSED)
+        } else {
+            0
+        };
+        self.passes = self.last_passes;
         result
     }
 

@@ -13,8 +13,8 @@ use std::io;
 use std::path::Path;
 
 use stook_sys::{
-    Context, Directory, SysError, close_file, create_new_file, open_file, read_up_to_at,
-    thread_cpu_times, write_all_at,
+    Context, Directory, SysError, ThreadCpu, close_file, create_new_file, open_file, read_up_to_at,
+    write_all_at,
 };
 
 use super::options::Phase;
@@ -41,7 +41,7 @@ pub(super) fn run(
     observer: &dyn Observer,
 ) -> Result<Sample, BenchError> {
     let look = laps::cost_of_a_look();
-    let before = thread_cpu_times();
+    let before = ThreadCpu::now();
     let mut worker = Worker {
         laps: Laps::new(look),
         observer,
@@ -59,12 +59,12 @@ pub(super) fn run(
         Phase::Delete => tree::delete(&mut worker, &tree)?,
     }
     let measured = worker.laps.finish();
-    let after = thread_cpu_times();
+    let (user, system) = ThreadCpu::now().since(&before);
     Ok(Sample {
         round,
         real_seconds: measured.real.as_secs_f64(),
-        user_seconds: (after.0 - before.0).as_secs_f64(),
-        system_seconds: (after.1 - before.1).as_secs_f64(),
+        user_seconds: user.as_secs_f64(),
+        system_seconds: system.as_secs_f64(),
         latencies: measured.latencies,
         proof: measured.proof,
         ..Sample::default()
