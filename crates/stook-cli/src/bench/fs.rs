@@ -34,7 +34,7 @@ fn options(args: &BenchFsArgs) -> Result<FsOptions, CliError> {
     Ok(FsOptions {
         targets: args.targets.clone(),
         files: FilesetOptions {
-            spec: Spec::named(&args.spec).expect("interim"),
+            spec: Spec::find(&args.spec)?,
             files: args.files,
             seed: args.seed,
             jobs: Jobs::Adaptive,

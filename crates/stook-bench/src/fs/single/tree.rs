@@ -232,10 +232,9 @@ pub(super) fn copy(worker: &mut Worker<'_>, tree: &Path, copy: &Path) -> Result<
     go_through(worker, tree, &mut work)?;
     // Last, because new entries change the time of a directory.
     for (path, metadata) in work.directories.iter().rev() {
-        let target = joined(&work.name, path);
+        let target = work.target(path);
         worker.time(Op::SetTime, ("set the time of", copy, path), || {
-            work.root
-                .set_mtime(target.strip_suffix(b"/").unwrap_or(&target), metadata.mtime)
+            work.root.set_mtime(&target, metadata.mtime)
         })?;
     }
     Ok(())
@@ -280,18 +279,20 @@ impl Work for Copy<'_> {
         entry: &Entry<'_>,
     ) -> Result<(), BenchError> {
         let (target, copy, path) = (self.target(&entry.path), self.copy, &entry.path);
+        let facts = look_at(worker, at, entry.name, path)?;
         if entry.kind == FileKind::Symlink {
-            let to = worker.time(Op::Link, ("read", at.root, path), || {
-                at.directory.read_link(entry.name)
-            })?;
-            return worker.time(Op::Link, ("create", copy, path), || {
+            let read = ("read", at.root, path.as_slice());
+            let to = worker.time(Op::Link, read, || at.directory.read_link(entry.name))?;
+            worker.time(Op::Link, ("create", copy, path), || {
                 self.root.create_symlink(&target, &to)
+            })?;
+            return worker.time(Op::SetTime, ("set the time of", copy, path), || {
+                self.root.set_mtime(&target, facts.mtime)
             });
         }
         if entry.kind != FileKind::File {
             return Ok(());
         }
-        let facts = look_at(worker, at, entry.name, path)?;
         let file = worker.time(Op::Create, ("create", copy, path), || {
             self.root.create_file(&target, facts.mode | 0o200)
         })?;

@@ -106,9 +106,12 @@ impl Unpacker<'_> {
                 self.directories.push((name.to_vec(), header.mtime));
                 Ok(())
             }
-            Kind::Symlink => blocks.time(Op::Link, ("create", tree, name), || {
-                self.root.create_symlink(name, &header.target)
-            }),
+            Kind::Symlink => {
+                blocks.time(Op::Link, ("create", tree, name), || {
+                    self.root.create_symlink(name, &header.target)
+                })?;
+                self.set_time(blocks, name, header.mtime)
+            }
             Kind::HardLink => blocks.time(Op::Link, ("create", tree, name), || {
                 self.root.hard_link(&header.target, &self.root, name)
             }),
@@ -147,10 +150,18 @@ impl Unpacker<'_> {
     fn set_times(&self, blocks: &Blocks<'_, '_>) -> Result<(), BenchError> {
         for (name, mtime) in self.directories.iter().rev() {
             let name: &[u8] = if name.is_empty() { b"." } else { name };
-            blocks.time(Op::SetTime, ("set the time of", self.tree, name), || {
-                self.root.set_mtime(name, *mtime)
-            })?;
+            self.set_time(blocks, name, *mtime)?;
         }
         Ok(())
+    }
+
+    fn set_time(
+        &self,
+        blocks: &Blocks<'_, '_>,
+        name: &[u8],
+        mtime: Timestamp,
+    ) -> Result<(), BenchError> {
+        let what = ("set the time of", self.tree, name);
+        blocks.time(Op::SetTime, what, || self.root.set_mtime(name, mtime))
     }
 }

@@ -1,5 +1,6 @@
 //! `stook bench fs`: what was typed.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, ValueEnum};
@@ -26,7 +27,7 @@ pub(crate) struct BenchFsArgs {
     pub(crate) files: u64,
     /// What the files are like, as in `stook bench fileset`: `arc`, `flat`, `deep`, or a file that describes it
     #[arg(long, value_name = "SPEC|FILE.toml", default_value = "arc")]
-    pub(crate) spec: String,
+    pub(crate) spec: OsString,
     /// Where the random numbers begin: the same files for a seed everywhere
     #[arg(long, value_name = "S", default_value_t = 7)]
     pub(crate) seed: u64,
