@@ -82,10 +82,10 @@ fn directory(path: &Path) -> Result<FileId, BenchError> {
 
 /// A relative path gets a `./`, unless it has one.
 fn plain(path: &Path) -> PathBuf {
-    if path.is_absolute() || path.starts_with("..") {
-        path.to_owned()
-    } else {
-        Path::new(".").join(path)
+    use std::path::Component::Normal;
+    match path.components().next() {
+        Some(Normal(_)) => Path::new(".").join(path),
+        _ => path.to_owned(),
     }
 }
 
@@ -185,7 +185,10 @@ fn check_room<'p>(places: impl Iterator<Item = (&'p Path, Need)>) -> Result<(), 
         *sum = sum.and(need);
         let room = free_room(path)?;
         let lacking = match room.inodes {
-            _ if room.bytes < sum.bytes => Some((megabytes(sum.bytes), megabytes(room.bytes))),
+            _ if room.bytes < sum.bytes => Some((
+                megabytes(sum.bytes.div_ceil(MEGABYTE)),
+                megabytes(room.bytes / MEGABYTE),
+            )),
             Some(files) if files < sum.files => {
                 Some((format!("{} files", sum.files), format!("{files} files")))
             }
@@ -203,8 +206,10 @@ fn check_room<'p>(places: impl Iterator<Item = (&'p Path, Need)>) -> Result<(), 
     Ok(())
 }
 
-fn megabytes(bytes: u64) -> String {
-    format!("{} MB", bytes.div_ceil(1_000_000))
+const MEGABYTE: u64 = 1_000_000;
+
+fn megabytes(number: u64) -> String {
+    format!("{number} MB")
 }
 
 /// A folder that the bench has made, and removes.
