@@ -81,9 +81,10 @@ impl Bench<'_> {
     /// Does a phase if it is chosen, or needed and not done yet; returns the sample of one that is chosen.
     fn step(&self, run: &Run<'_>) -> Result<Option<Sample>, BenchError> {
         let is_chosen = self.options.phases.contains(&run.phase);
-        if !is_chosen
-            && !(self.options.steps(run.tool).contains(&run.phase) && self.is_to_do(run)?)
-        {
+        let is_needed = || -> Result<bool, BenchError> {
+            Ok(self.options.steps(run.tool).contains(&run.phase) && self.is_to_do(run)?)
+        };
+        if !is_chosen && !is_needed()? {
             return Ok(None);
         }
         let done = self.prepared(run, is_chosen).and_then(|()| self.timed(run));

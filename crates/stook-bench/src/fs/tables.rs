@@ -47,10 +47,12 @@ fn title(header: &Header, figures: &Figures<'_>) -> String {
             .map(ToString::to_string)
             .unwrap_or_default()
     };
-    let bytes = header
-        .files
-        .as_ref()
-        .and_then(|files| files.get("bytes")?.as_f64());
+    let set = |name: &str| {
+        let files = header.files.as_ref();
+        files
+            .and_then(|files| files.get(name)?.as_f64())
+            .unwrap_or(0.0)
+    };
     let caches = match option("cold").as_str() {
         "true" => "caches dropped before each",
         _ => "caches as the phase before left them",
@@ -58,8 +60,8 @@ fn title(header: &Header, figures: &Figures<'_>) -> String {
     format!(
         "Seconds, the median of {}: {} files, {} MB ({}), {caches}",
         rounds(figures.rounds()),
-        option("files"),
-        grouped(bytes.unwrap_or(0.0) / 1e6),
+        grouped(set("files")),
+        grouped(set("bytes") / 1e6),
         option("spec").trim_matches('"'),
     )
 }

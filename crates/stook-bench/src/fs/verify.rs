@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use stook_sys::{Context, Directory, FileKind, NameBuffer, display_path};
-use stook_tree::{Detail, Listing, TreeError, Visitor, WalkOptions, walk};
+use stook_tree::{Detail, Entry, Listing, TreeError, Visitor, WalkOptions, walk};
 
 use crate::error::BenchError;
 
@@ -54,7 +54,7 @@ struct Counter {
 
 impl Visitor for Counter {
     fn directory(&self, listing: Listing) {
-        let all = listing.entries.iter().map(|entry| entry.metadata());
+        let all = listing.entries.iter().map(Entry::metadata);
         let files = all.filter(|facts| facts.kind == FileKind::File);
         let (number, bytes) = files.fold((0, 0), |(number, bytes), facts| {
             (number + 1, bytes + facts.size)
