@@ -134,10 +134,10 @@ fn keep_tarred(figures: &Figures<'_>, target: &str) -> Option<String> {
     })
 }
 
-/// Compares with the target that is fastest at the same phase with the same tool.
+/// Compares with the target that is most surely faster at the same phase with the system's tools.
 fn slow_target(figures: &Figures<'_>, target: &str, say: &mut dyn FnMut(String)) {
     let kinds = [
-        (Phase::Untar, "unpacking", "unpack there"),
+        (Phase::Untar, "unpacking", "unpack where it is fast"),
         (
             Phase::Stat,
             "stat of all files",
@@ -151,19 +151,16 @@ fn slow_target(figures: &Figures<'_>, target: &str, say: &mut dyn FnMut(String))
         (
             Phase::Delete,
             "removing the tree",
-            "temporary files belong there",
+            "keep temporary files where it is fast",
         ),
     ];
     for (phase, work, advice) in kinds {
         let of = |target: &str| figures.cell(target, phase.name(), Tool::System.name());
         let Some(own) = of(target) else { continue };
         let others = figures.targets.iter().filter(|other| **other != target);
-        let others = others.filter_map(|other| Some((*other, of(other)?)));
-        let fastest = others.min_by(|a, b| a.1.spread().median.total_cmp(&b.1.spread().median));
-        let Some((other, fastest)) = fastest else {
-            continue;
-        };
-        if let Some(ratio) = ratio(&own, &fastest)
+        let ratios = others.filter_map(|other| Some((*other, ratio(&own, &of(other)?)?)));
+        let surest = ratios.max_by(|a, b| a.1.low.total_cmp(&b.1.low));
+        if let Some((other, ratio)) = surest
             && ratio.low >= SLOW
         {
             let factor = times(ratio.value);
@@ -199,7 +196,8 @@ fn workers(figures: &Figures<'_>, target: &str, say: &mut dyn FnMut(Concern, Str
         let share = percent(blocked);
         if ratio.low >= WORTH_IT {
             let factor = times(ratio.value);
-            helped.push(format!("{share} of the time of {} is spent blocked (stook is {factor} faster than {program})", phase.name()));
+            let phase = phase.name();
+            helped.push(format!("{phase} is blocked {share} of the time, and stook is {factor} faster than {program}"));
         } else if ratio.high <= NO_GAIN {
             stuck.push(format!("{} ({share} blocked)", phase.name()));
         }

@@ -85,7 +85,7 @@ fn more_workers_are_advised_where_tools_wait_and_stook_waits_less() {
     assert_eq!(
         said(&both(0.3, fast), Concern::MoreWorkers),
         [
-            "on `nfs`, more workers help: 97 % of the time of untar is spent blocked (stook is 10 x faster than tar)"
+            "on `nfs`, more workers help: untar is blocked 97 % of the time, and stook is 10 x faster than tar"
         ]
     );
     assert_eq!(said(&both(9.0, fast), Concern::MoreWorkers), [""; 0]);
