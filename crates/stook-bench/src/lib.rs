@@ -13,6 +13,7 @@ mod error;
 pub mod figure;
 pub mod fileset;
 mod flame;
+pub mod fs;
 mod job;
 mod latency;
 mod machine;

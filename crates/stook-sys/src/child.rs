@@ -7,6 +7,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, kill_process_group, pidfd_open};
 
+use crate::usage::duration;
 use crate::{Context, SysError};
 
 pub use rustix::process::Signal;
@@ -95,12 +96,6 @@ fn reap(pid: Pid) -> io::Result<Ended> {
         // In units of 512 bytes.
         read_bytes: u64::try_from(usage.ru_inblock).unwrap_or(0) * 512,
     })
-}
-
-fn duration(time: libc::timeval) -> Duration {
-    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-    let microseconds = u64::try_from(time.tv_usec).unwrap_or(0);
-    Duration::from_secs(seconds) + Duration::from_micros(microseconds)
 }
 
 #[cfg(test)]

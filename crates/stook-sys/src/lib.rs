@@ -29,6 +29,7 @@ mod error;
 mod file;
 mod lock;
 mod metadata;
+mod mount;
 #[expect(unsafe_code, reason = "the C library knows the users; rustix does not")]
 mod owners;
 #[expect(unsafe_code, reason = "rustix does not have sync_file_range")]
@@ -47,6 +48,8 @@ mod stamp;
 mod thread;
 mod time;
 mod transfer;
+#[expect(unsafe_code, reason = "rustix does not have getrusage")]
+mod usage;
 mod xattr;
 
 pub use calls::{CallCount, count_calls, counted_calls};
@@ -64,6 +67,7 @@ pub use file::{
 };
 pub use lock::{LockError, WriterLock};
 pub use metadata::{FileId, FileKind, Metadata};
+pub use mount::{DeviceKind, Mount, mount_of};
 pub use owners::Owners;
 pub use page_cache::{
     Forget, drop_cached, drop_caches, may_drop_caches, read_ahead, read_once, start_writeback,
@@ -81,4 +85,5 @@ pub use stamp::Stamp;
 pub use thread::{ThreadId, current_thread, is_blocked};
 pub use time::Timestamp;
 pub use transfer::{Refusal, close_file, copy_range, refusal, set_len, share_content};
+pub use usage::ThreadCpu;
 pub use xattr::{Xattr, get_xattrs, remove_xattr, set_xattr};

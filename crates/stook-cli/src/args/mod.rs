@@ -17,8 +17,8 @@ use clap::builder::Styles;
 use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 pub(crate) use bench::{
-    BenchArgs, BenchCacheArgs, BenchCommand, BenchFsArgs, BenchUpdateArgs, FilesetArgs, ReportArgs,
-    SaveArgs,
+    BenchArgs, BenchCacheArgs, BenchCommand, BenchFsArgs, BenchUpdateArgs, FilesetArgs, PhaseName,
+    ReportArgs, SaveArgs, ToolName,
 };
 pub(crate) use profile::ProfileArgs;
 pub(crate) use walk::{KindLetter, WalkArgs};

@@ -12,6 +12,7 @@ mod bad_archive;
 mod bad_input;
 mod bench_cache;
 mod bench_update;
+mod bench_fs;
 mod commands;
 mod copy;
 mod crash;
