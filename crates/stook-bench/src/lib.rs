@@ -9,6 +9,7 @@
 )]
 
 mod error;
+mod flame;
 mod job;
 mod latency;
 mod machine;
@@ -20,6 +21,7 @@ mod table;
 mod testing;
 
 pub use error::BenchError;
+pub use flame::{Palette, flame_graph};
 pub use job::{Job, Output, Ran};
 pub use latency::Latencies;
 pub use machine::Machine;
