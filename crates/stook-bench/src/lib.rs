@@ -13,6 +13,7 @@ mod flame;
 mod job;
 mod latency;
 mod machine;
+pub mod page_state;
 mod random;
 mod record;
 mod statistics;

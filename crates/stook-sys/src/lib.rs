@@ -57,7 +57,7 @@ pub use file::{
 pub use lock::{LockError, WriterLock};
 pub use metadata::{FileId, FileKind, Metadata};
 pub use owners::Owners;
-pub use page_cache::{drop_cached, read_ahead, read_once, start_writeback};
+pub use page_cache::{Forget, drop_cached, drop_caches, read_ahead, read_once, start_writeback};
 pub use process::{
     available_cpus, effective_user, is_root, memory_limit, most_open_files, peak_memory,
     raise_open_files, reset_peak_memory, utc_now,
