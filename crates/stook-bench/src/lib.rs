@@ -14,6 +14,7 @@ mod job;
 mod latency;
 mod machine;
 pub mod page_state;
+pub mod profile;
 mod random;
 mod record;
 mod statistics;
