@@ -86,6 +86,7 @@ fn options(args: &ProfileArgs) -> ProfileOptions {
             CacheArg::Warm => CacheState::Warm,
             CacheArg::Hot => CacheState::Hot,
         }),
+        before: args.before.clone(),
         folder: args.out.clone().unwrap_or_else(folder),
         search_path: search_path(),
     }
@@ -158,7 +159,9 @@ fn text(found: &Profile) -> String {
 }
 
 fn functions_text(stacks: &Stacks) -> String {
-    let rows = stacks.functions().into_iter().take(MOST_ROWS).map(|row| {
+    let functions = stacks.functions().into_iter();
+    let functions = functions.filter(|function| function.self_seconds > 0.0);
+    let rows = functions.take(MOST_ROWS).map(|row| {
         let figures = [
             format!("{:.3}", row.self_seconds),
             percent(row.self_seconds, stacks.seconds()),
@@ -226,7 +229,7 @@ fn json_lines(found: &Profile) -> Vec<Value> {
     {
         lines.push(json!({
             "type": "stacks", "view": view, "count": stacks.count(), "seconds": stacks.seconds(),
-            "cut_share": stacks.cut_share(),
+            "cut_seconds": stacks.cut_seconds(),
         }));
         for function in stacks.functions() {
             let mut line = with_type("function", json!(function));

@@ -57,8 +57,9 @@ def timed(source, path):
     for name, node in named:
         if name == wanted_name:
             was_found = True
-            mark = ast.Name(id=MARK, ctx=ast.Load(), lineno=node.lineno, col_offset=node.col_offset)
-            node.decorator_list.append(ast.fix_missing_locations(mark))
+            mark = ast.copy_location(ast.Name(id=MARK, ctx=ast.Load()), node)
+            mark.end_lineno, mark.end_col_offset = mark.lineno, mark.col_offset
+            node.decorator_list.append(mark)
     if not was_found:
         wrong("function", names=sorted({name for name, _ in named}))
     return compile(tree, path, "exec", dont_inherit=True)
@@ -145,8 +146,11 @@ def program():
 
         path = target
         sys.path[0] = os.path.dirname(os.path.realpath(path))
-        with tokenize.open(path) as file:
-            source = file.read()
+        try:
+            with tokenize.open(path) as file:
+                source = file.read()
+        except OSError as error:
+            sys.exit(f"cannot open {path}: {error.strerror}")
     module.__file__ = path
     sys.argv[:] = [path, *arguments]
     return source, path, module
@@ -174,8 +178,8 @@ def finish():
         return
     tables = table(profiler.get_stats())
     if not was_found:
-        wrong("import")
-    if not any(line["hits"] for function in tables for line in function["lines"]):
+        give({"wrong": "import"})
+    elif not any(line["hits"] for function in tables for line in function["lines"]):
         give({"wrong": "call"})
     else:
         give({"functions": tables})

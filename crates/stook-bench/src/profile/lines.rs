@@ -9,7 +9,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::rights::find_program;
+use super::rights::{find_program, no_program};
 use crate::Observer;
 use crate::error::BenchError;
 use crate::job::Job;
@@ -141,10 +141,7 @@ impl Python {
             .ok_or_else(|| BenchError::Usage("no command was given".to_owned()))?;
         let found = find_program(first, search_path);
         if is_python(first) {
-            found.ok_or_else(|| BenchError::Start {
-                command: stook_sys::display_path(first),
-                source: std::io::ErrorKind::NotFound.into(),
-            })?;
+            found.ok_or_else(|| no_program(first))?;
             return Self::taken_apart(first, rest);
         }
         // A program whose first line names Python.

@@ -33,7 +33,7 @@ use crate::Observer;
 use crate::error::BenchError;
 use crate::flame::{Palette, flame_graph};
 use crate::job::{Job, Ran};
-use recording::Recording;
+use recording::{Pace, Recording};
 use rights::Rights;
 use threads::Recorded;
 
@@ -99,6 +99,8 @@ pub struct ProfileOptions {
     pub unwind: Unwind,
     /// What is made of the caches; nothing if None.
     pub cache: Option<CacheState>,
+    /// A line for the shell that is run before each run, such as one that removes what the run before has made.
+    pub before: Option<String>,
     /// The folder for the results, which must not be there.
     pub folder: PathBuf,
     /// Where programs are looked for, as in `PATH`.
@@ -134,6 +136,8 @@ struct Means {
     clock: Option<&'static str>,
     switches: Option<&'static str>,
     tracers: Vec<Tracer>,
+    /// Whether perf may run before all others.
+    may_hurry: bool,
 }
 
 /// Runs a command, or watches a process, and shows where its time goes.
@@ -169,6 +173,10 @@ fn run(
             clock: means.clock,
             switches: means.switches,
             unwind: options.unwind,
+            pace: match means.may_hurry {
+                true => Pace::RealTime,
+                false => Pace::Ordinary,
+            },
             file: &options.folder.join("perf.data"),
         };
         observer.progress(
@@ -209,7 +217,10 @@ fn run(
 /// Finds out what can be recorded. What was asked for must be possible, else it is enough if anything is.
 fn means(options: &ProfileOptions, missing: &mut Vec<BenchError>) -> Result<Means, BenchError> {
     let rights = Rights::look(&options.search_path);
-    let mut means = Means::default();
+    let mut means = Means {
+        may_hurry: rights.may_hurry(),
+        ..Means::default()
+    };
     let is_any = options.views.is_empty();
     for view in [View::OnCpu, View::OffCpu, View::SystemCalls] {
         if !is_any && !options.views.contains(&view) {
@@ -278,31 +289,45 @@ impl Subject {
             }
             Self::Command(command) => {
                 let program = command.first().map(OsString::as_os_str).unwrap_or_default();
-                match find_program(program, search_path) {
-                    Some(_) => Ok(()),
-                    None => Err(BenchError::Start {
-                        command: stook_sys::display_path(program),
-                        source: std::io::ErrorKind::NotFound.into(),
-                    }),
-                }
+                find_program(program, search_path)
+                    .map(drop)
+                    .ok_or_else(|| rights::no_program(program))
             }
         }
     }
 }
 
 impl ProfileOptions {
-    /// Brings the caches into the state that was asked for.
+    /// Runs what is to be run before, and brings the caches into the state that was asked for.
     fn prepare(&self, observer: &dyn Observer) -> Result<(), BenchError> {
-        let (Some(cache), Subject::Command(command)) = (self.cache, &self.subject) else {
-            return Ok(());
-        };
+        if let (Some(cache), Subject::Command(command)) = (self.cache, &self.subject) {
+            self.fill(cache, command, observer)?;
+        }
+        self.clear(observer)?;
+        match self.cache {
+            Some(CacheState::Cold | CacheState::Warm) => crate::page_state::drop_all(),
+            Some(CacheState::Hot) | None => Ok(()),
+        }
+    }
+
+    fn clear(&self, observer: &dyn Observer) -> Result<(), BenchError> {
+        if let Some(line) = &self.before {
+            Job::shell(line).succeed("before a run", observer)?;
+        }
+        Ok(())
+    }
+
+    fn fill(
+        &self,
+        cache: CacheState,
+        command: &[OsString],
+        observer: &dyn Observer,
+    ) -> Result<(), BenchError> {
         if cache != CacheState::Cold {
+            self.clear(observer)?;
             observer.progress(&self.subject.doing("so that caches are filled"));
             Job::new(command.iter().cloned())
                 .succeed("in the run that fills the caches", observer)?;
-        }
-        if cache != CacheState::Hot {
-            crate::page_state::drop_all()?;
         }
         Ok(())
     }
@@ -325,6 +350,11 @@ impl Profile {
             let lines: Vec<&str> = ran.stderr.lines().filter(words).collect();
             ran.stderr = lines.join("\n");
             let failed = Job::new(command.iter().cloned()).failed(when, &ran);
+            if self.times.is_some() && self.failure.is_none() && options.before.is_none() {
+                observer.warning(
+                    "it did not fail in the run before; `--before` clears away what that has left",
+                );
+            }
             self.failure.get_or_insert(failed);
         }
     }
@@ -375,7 +405,11 @@ impl Profile {
         if folded.is_empty() {
             return Ok(());
         }
-        let title = format!("{}, {what}", options.subject.text());
+        let title = format!(
+            "{}, {what}: {:.3} s of threads",
+            options.subject.text(),
+            stacks.seconds()
+        );
         let drawing = flame_graph(&folded, &title, "microseconds", palette)?;
         for (ending, bytes) in [("svg", drawing.as_slice()), ("folded", folded.as_bytes())] {
             let path = options.folder.join(format!("{name}.{ending}"));
@@ -421,7 +455,8 @@ fn warn(options: &ProfileOptions, means: &Means, recorded: &Recorded, observer: 
     if means.switches.is_some() && off_cpu.count() == 0 {
         observer.warning("nothing was blocked, so there is no picture of it");
     }
-    let cut = on_cpu.cut_share().max(off_cpu.cut_share());
+    let cut = on_cpu.cut_seconds() + off_cpu.cut_seconds();
+    let cut = cut / (on_cpu.seconds() + off_cpu.seconds());
     if cut > MANY_CUT && options.unwind == Unwind::FramePointers {
         observer.warning(&format!(
             "{:.0} % of the time is in stacks that are cut short: built without frame pointers; `--dwarf` shows them whole",

@@ -8,14 +8,17 @@ use std::collections::HashMap;
 use super::script::Frame;
 use super::stacks::seconds;
 
-/// Beginnings of the names of functions by which system calls enter the kernel.
-const ENTRIES: [&str; 6] = [
+/// Beginnings of the names of functions by which system calls enter the kernel. Where the first of them ends with a call of
+/// the next, only that one leaves a frame.
+const ENTRIES: [&str; 8] = [
     "__x64_sys_",
     "__arm64_sys_",
     "__ia32_sys_",
     "__riscv_sys_",
     "__se_sys_",
     "__do_sys_",
+    "ksys_",
+    "do_sys_",
 ];
 /// Parts of the names of functions that handle a page that is not in memory.
 const FAULTS: [&str; 3] = ["page_fault", "do_mem_abort", "handle_mm_fault"];
@@ -72,8 +75,12 @@ fn call(frames: &[Frame]) -> String {
         let is_fault = FAULTS.iter().any(|fault| name.contains(fault));
         call.or(is_fault.then_some("page fault"))
     });
-    let outermost = || kernel().next().map(|frame| frame.function.as_str());
-    entry.or_else(outermost).unwrap_or_default().to_owned()
+    // Without a name it is at least known what it went through first.
+    let first = || {
+        let mut names = kernel().map(|frame| frame.function.as_str());
+        names.find(|name| !name.starts_with("entry_") && !name.starts_with("do_syscall"))
+    };
+    entry.or_else(first).unwrap_or_default().to_owned()
 }
 
 fn caller(frames: &[Frame]) -> String {

@@ -23,6 +23,8 @@ const SYSTEM_CALL_ID: &str = "events/raw_syscalls/sys_enter/id";
 const TRACING: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 /// Bits of capabilities that let a process record everything: `CAP_PERFMON` and `CAP_SYS_ADMIN`.
 const MAY_ALL: u64 = 1 << 38 | 1 << 21;
+/// The bits of `CAP_SYS_NICE` and `CAP_IPC_LOCK`: to run before all others, and to have rings of any size.
+const MAY_HURRY: u64 = 1 << 23 | 1 << 14;
 
 /// Samples of the clock that a thread has while it is on a processor: 997 a second, so as not to keep step with anything
 /// that happens a round number of times a second. The rate belongs to this event: given for all events it would thin out
@@ -42,6 +44,7 @@ pub(super) struct Rights {
     /// None where the kernel does not know perf.
     paranoid: Option<i32>,
     may_all: bool,
+    may_hurry: bool,
     may_read_switches: bool,
     may_read_system_calls: bool,
 }
@@ -60,11 +63,13 @@ impl Rights {
     pub(super) fn look(search_path: &OsStr) -> Self {
         let has = |name: &str| find_program(OsStr::new(name), search_path).is_some();
         let paranoid = read(PARANOID);
+        let held = capabilities().unwrap_or(0);
         Self {
             has_perf: has("perf"),
             has_strace: has("strace"),
             paranoid: paranoid.and_then(|text| text.trim().parse().ok()),
-            may_all: capabilities().is_some_and(|held| held & MAY_ALL != 0),
+            may_all: held & MAY_ALL != 0,
+            may_hurry: held & MAY_HURRY == MAY_HURRY,
             may_read_switches: is_traceable(SWITCH_ID),
             may_read_system_calls: is_traceable(SYSTEM_CALL_ID),
         }
@@ -72,6 +77,11 @@ impl Rights {
 
     fn may(&self, paranoid: i32) -> bool {
         self.may_all || self.paranoid.is_some_and(|set| set <= paranoid)
+    }
+
+    /// Returns true if perf may run before all others.
+    pub(super) fn may_hurry(&self) -> bool {
+        self.may_hurry
     }
 
     /// Returns the event that samples threads on processors.
@@ -143,6 +153,15 @@ fn missing(what: &str, hint: &str) -> BenchError {
     }
 }
 
+/// Returns that there is no program of this name.
+pub(super) fn no_program(name: &OsStr) -> BenchError {
+    const ENOENT: i32 = 2;
+    BenchError::Start {
+        command: stook_sys::display_path(name),
+        source: std::io::Error::from_raw_os_error(ENOENT),
+    }
+}
+
 /// Returns the program that a name stands for, looked for as the shell does.
 pub fn find_program(name: &OsStr, search_path: &OsStr) -> Option<PathBuf> {
     if name.as_bytes().contains(&b'/') {
@@ -189,6 +208,7 @@ mod tests {
             has_strace: true,
             paranoid: Some(paranoid),
             may_all: false,
+            may_hurry: false,
             may_read_switches: false,
             may_read_system_calls: false,
         }

@@ -162,6 +162,11 @@ fn frame(line: &str) -> Option<Frame> {
     let rest = rest.strip_suffix(')')?;
     let rest = rest.strip_suffix(" (deleted)").unwrap_or(rest);
     let (function, module) = rest.rsplit_once(" (")?;
+    // The version of a symbol says nothing of where time goes.
+    let function = match function.split_once('@') {
+        Some((name, version)) if version != "plt" => name,
+        _ => function,
+    };
     let known = |text: &str| (text != "[unknown]").then(|| text.to_owned());
     let module = module.rsplit('/').next().unwrap_or(module);
     Some(Frame {
@@ -193,6 +198,7 @@ mod tests {
             "sleep  7/8 45865.000000042:    1003009          cpu-clock: \n",
             "\tffffffff821facd8 __schedule ([kernel.kallsyms])\n",
             "\t           cf503 a::b<T> as (c) (/tmp/my program (deleted))\n",
+            "\t           f82ad read@@GLIBC_2.2.5 (/usr/lib/libc.so.6)\n",
             "\t         bebc200 [unknown] ([unknown])\n",
             "\n",
             "a: b  7/9     1.000000001:          1 sched:sched_switch: \n",
@@ -205,6 +211,7 @@ mod tests {
         let frames = [
             frame("__schedule", "[kernel.kallsyms]", true),
             frame("a::b<T> as (c)", "my program", false),
+            frame("read", "libc.so.6", false),
             frame("", "", false),
         ];
         let first = What::Sample {

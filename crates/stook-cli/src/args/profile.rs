@@ -33,6 +33,9 @@ pub(crate) struct ProfileArgs {
     /// The state of the caches before each run; without it, as it comes
     #[arg(long, value_name = "STATE", conflicts_with = "pid")]
     pub(crate) cache: Option<CacheArg>,
+    /// Run this line with `sh -c` before each run, such as one that removes what the run before has made
+    #[arg(long, value_name = "LINE", conflicts_with = "pid")]
+    pub(crate) before: Option<String>,
     /// Find callers by the tables for debuggers: for programs that are built without frame pointers
     ///
     /// Stacks are then complete, but each takes up to 32 KiB to write, and a program that switches threads very often
@@ -53,7 +56,7 @@ pub(crate) struct ProfileArgs {
     ///
     /// CMD is `python3 SCRIPT` or such; functions of SCRIPT itself are in `__main__`, methods are `MODULE:CLASS.METHOD`.
     /// It takes the Python package `line_profiler`.
-    #[arg(long, value_name = "MODULE:FUNCTION", conflicts_with_all = ["on_cpu", "off_cpu", "syscalls", "cache", "dwarf", "out", "pid"])]
+    #[arg(long, value_name = "MODULE:FUNCTION", conflicts_with_all = ["on_cpu", "off_cpu", "syscalls", "cache", "before", "dwarf", "out", "pid"])]
     pub(crate) lines: Option<String>,
     /// The command and its arguments
     #[arg(value_name = "CMD", last = true, required_unless_present = "pid")]
