@@ -9,6 +9,7 @@
 )]
 
 mod error;
+pub mod figure;
 mod job;
 mod latency;
 mod machine;
