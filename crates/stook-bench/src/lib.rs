@@ -15,6 +15,7 @@ mod latency;
 mod machine;
 mod random;
 mod record;
+pub mod report;
 mod statistics;
 mod table;
 #[cfg(test)]
