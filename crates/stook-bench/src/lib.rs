@@ -14,7 +14,6 @@ pub mod figure;
 pub mod fileset;
 mod flame;
 pub mod fs;
-mod flame;
 mod job;
 mod latency;
 mod machine;
@@ -22,6 +21,7 @@ pub mod page_state;
 pub mod profile;
 mod random;
 mod record;
+pub mod report;
 mod statistics;
 mod table;
 #[cfg(test)]

@@ -11,8 +11,9 @@
 mod bad_archive;
 mod bad_input;
 mod bench_cache;
-mod bench_update;
 mod bench_fs;
+mod bench_report;
+mod bench_update;
 mod commands;
 mod copy;
 mod crash;
