@@ -10,6 +10,7 @@
 
 mod bad_archive;
 mod bad_input;
+mod bench_fileset;
 mod commands;
 mod copy;
 mod crash;
