@@ -10,6 +10,7 @@
 
 mod bad_archive;
 mod bad_input;
+mod bench_fileset;
 mod bench_fs;
 mod commands;
 mod copy;
