@@ -1,5 +1,6 @@
 //! `--timings`: the call paths, printed at the end of a command; and the trace of decisions.
 
+use stook_bench::{Palette, flame_graph};
 use stook_timers::Detail;
 
 use crate::args::{Common, TimingsFormat};
@@ -24,9 +25,9 @@ pub(crate) fn begin(common: &Common) {
         None => {}
         Some(TimingsFormat::Cpu) => stook_timers::enable_with(Detail::Cpu),
         Some(TimingsFormat::Trace) => stook_timers::enable_with(Detail::Events),
-        Some(TimingsFormat::Tree | TimingsFormat::Json | TimingsFormat::Folded) => {
-            stook_timers::enable();
-        }
+        Some(
+            TimingsFormat::Tree | TimingsFormat::Json | TimingsFormat::Folded | TimingsFormat::Svg,
+        ) => stook_timers::enable(),
     }
 }
 
@@ -35,16 +36,25 @@ pub(crate) fn finish(common: &Common) -> Result<(), CliError> {
     let Some(format) = common.timings else {
         return Ok(());
     };
-    let report = stook_timers::snapshot();
-    let text = match format {
-        TimingsFormat::Tree | TimingsFormat::Cpu => report.tree(),
-        TimingsFormat::Json => report.json(),
-        TimingsFormat::Folded => report.folded(),
-        TimingsFormat::Trace => stook_timers::trace().chrome(),
-    };
+    let text = text(format)?;
     match &common.timings_to {
         Some(path) => stook_sys::write_file(path, format!("{}\n", text.trim_end()).as_bytes())?,
         None => output::message(text.trim_end()),
     }
     Ok(())
+}
+
+fn text(format: TimingsFormat) -> Result<String, CliError> {
+    let report = stook_timers::snapshot();
+    Ok(match format {
+        TimingsFormat::Tree | TimingsFormat::Cpu => report.tree(),
+        TimingsFormat::Json => report.json(),
+        TimingsFormat::Folded => report.folded(),
+        TimingsFormat::Svg => {
+            let title = "stook: time by call path, all threads together";
+            let drawing = flame_graph(&report.folded(), title, "microseconds", Palette::Green)?;
+            String::from_utf8_lossy(&drawing).into_owned()
+        }
+        TimingsFormat::Trace => stook_timers::trace().chrome(),
+    })
 }

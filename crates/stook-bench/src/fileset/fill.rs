@@ -106,22 +106,13 @@ impl Filler<'_> {
     /// Makes the directories in a directory that is there, and hands on what else is to be done in it.
     fn make_directory(&self, place: Place, tasks: &Tasks<Task>) -> Result<(), BenchError> {
         let _scope = scope!("directory");
-        let path = || self.path(place.number);
-        let directory = self
-            .root
-            .open_beneath(self.plan.path(place.number).as_bytes())
-            .context("open", path())?;
-        if place != ROOT {
-            // The system takes bits from the mode that was asked for, or adds some.
-            directory
-                .set_own_mode(DIRECTORY_MODE)
-                .context("set the mode of", path())?;
-        }
-        for below in self.plan.directories_in(place) {
-            let name = self.plan.name(below);
+        let directory = self.open(place)?;
+        let below: Vec<Place> = self.plan.directories_in(place).collect();
+        for inner in &below {
+            let name = self.plan.name(*inner);
             directory
                 .create_directory(name.as_bytes(), DIRECTORY_MODE)
-                .context("create", path().join(&name))?;
+                .context("create", self.path(place.number).join(&name))?;
         }
         let files = self.plan.files_in(place);
         let stretches = (files.end - files.start).div_ceil(STRETCH);
@@ -133,12 +124,26 @@ impl Filler<'_> {
         if stretches == 0 {
             self.complete(&opened)?;
         }
-        tasks.extend(self.plan.directories_in(place).map(Task::Directory));
+        // The last one is taken first: so the files of this directory, and then the others in their order.
+        tasks.extend(below.into_iter().rev().map(Task::Directory));
         tasks.extend((0..stretches).rev().map(|stretch| {
             let start = files.start + stretch * STRETCH;
             Task::Files(Arc::clone(&opened), start..files.end.min(start + STRETCH))
         }));
         Ok(())
+    }
+
+    /// Opens a directory that is there, and gives it its mode: the system takes bits from the one it was made with, or
+    /// adds some.
+    fn open(&self, place: Place) -> Result<Directory, SysError> {
+        let path = self.plan.path(place.number);
+        let opened = self.root.open_beneath(path.as_bytes());
+        let directory = opened.context("open", self.path(place.number))?;
+        if place != ROOT {
+            let set = directory.set_own_mode(DIRECTORY_MODE);
+            set.context("set the mode of", self.path(place.number))?;
+        }
+        Ok(directory)
     }
 
     fn complete(&self, opened: &Opened) -> Result<(), SysError> {

@@ -217,6 +217,8 @@ fn megabytes(number: u64) -> String {
 pub(super) struct Workplace {
     pub(super) path: PathBuf,
     identity: FileId,
+    /// What tells the directory that it was made in from others.
+    above: FileId,
 }
 
 /// Tells the workplaces of one process apart.
@@ -229,6 +231,7 @@ impl Workplace {
     /// The operation "create" with its path: so on a file system that is read-only.
     pub(super) fn make(above: &Path) -> Result<Self, BenchError> {
         let directory = Directory::open(above)?;
+        let own = directory.own_metadata().context("look at", above)?;
         loop {
             let number = NEXT.fetch_add(1, Ordering::Relaxed);
             let name = format!("stook-bench-{}-{number}", std::process::id());
@@ -243,24 +246,33 @@ impl Workplace {
             return Ok(Self {
                 path,
                 identity: metadata.identity(),
+                above: own.identity(),
             });
         }
     }
 
     /// Removes the folder; warns of what cannot be removed. Something else that stands in its place now is left alone.
     pub(super) fn remove(self, observer: &dyn Observer) {
+        let path = display_path(&self.path);
         match exists(&self.path) {
             Ok(Some(metadata)) if metadata.identity() == self.identity => {
                 remove_tree(&self.path, observer);
             }
-            // It is gone, and with it all that was in it.
-            Ok(None) => {}
-            Ok(Some(_)) => observer.warning(&format!(
-                "`{}` is not the folder that was made, and stays",
-                display_path(&self.path)
+            Ok(Some(_)) => {
+                observer.warning(&format!("`{path}` is not the folder that was made, and stays"));
+            }
+            // It went with all that was in it.
+            Ok(None) if self.is_target_there() => {}
+            Ok(None) => observer.warning(&format!(
+                "`{path}` cannot be removed: its target has vanished; if that comes back, so may the folder"
             )),
             Err(error) => observer.warning(&format!("{error}; what was made there stays")),
         }
+    }
+
+    fn is_target_there(&self) -> bool {
+        let above = self.path.parent().map(look_at);
+        matches!(above, Some(Ok(metadata)) if metadata.identity() == self.above)
     }
 }
 

@@ -51,7 +51,7 @@ pub(crate) struct Common {
     /// Print data as JSON, one object a line
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Measure where the time goes and print it at the end: `tree`, `cpu`, `json`, `folded` or `trace`
+    /// Measure where the time goes and print it at the end: `tree`, `cpu`, `json`, `folded`, `svg` or `trace`
     #[arg(long, global = true, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "tree")]
     pub(crate) timings: Option<TimingsFormat>,
     /// Write the timings to a file instead of stderr
@@ -69,6 +69,8 @@ pub(crate) enum TimingsFormat {
     Json,
     /// Folded stacks with own time in microseconds, for flame-graph programs
     Folded,
+    /// A flame graph of the folded stacks, for a browser
+    Svg,
     /// The first 20,000 calls of each thread, for Perfetto or `chrome://tracing`
     Trace,
 }

@@ -11,6 +11,7 @@
 mod bad_archive;
 mod bad_input;
 mod bench_cache;
+mod bench_fileset;
 mod bench_fs;
 mod bench_report;
 mod bench_update;

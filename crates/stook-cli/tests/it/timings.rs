@@ -173,6 +173,25 @@ fn folded_timings_are_paths_with_a_number() {
 }
 
 #[test]
+fn a_flame_graph_has_a_frame_for_every_scope() {
+    let place = Place::with(&sample_tree());
+    let to_file = ["--timings=svg", "--timings-to", "t.svg", "-q"];
+    place.stderr(&[&["create", "src", "arc"], &to_file[..]].concat());
+    let drawing = std::fs::read_to_string(place.path("t.svg")).unwrap();
+    assert!(drawing.starts_with("<?xml") && drawing.ends_with("</svg>\n"));
+    for name in ["survey", "archive", "pack"] {
+        assert!(
+            drawing.contains(&format!("<title>{name} (")),
+            "{name}\n{drawing}"
+        );
+    }
+    // All that it needs is in it.
+    assert!(!drawing.contains(" href=\"http") && !drawing.contains(" src=\"http"));
+    let ran = place.run(&["list", "gone", "--timings=svg"]);
+    assert_eq!(ran.status, Some(1));
+}
+
+#[test]
 fn a_trace_has_the_single_calls() {
     let place = Place::with(&sample_tree());
     place.stderr(&[
