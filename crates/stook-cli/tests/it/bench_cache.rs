@@ -1,12 +1,19 @@
 //! `stook bench cache`: what it prints, what its samples hold, and what it refuses. How states are made is tested in
 //! stook-bench.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
 use stook_testkit::slowfs::{Options, SlowFs, unavailable};
 
 use crate::place::{Place, Ran, json_lines};
+
+/// Keeps these tests apart: they drop the caches of the whole machine.
+fn alone() -> MutexGuard<'static, ()> {
+    static CACHES: Mutex<()> = Mutex::new(());
+    CACHES.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// A place with a file of some MB; None where temporary files are in memory.
 fn place() -> Option<Place> {
@@ -59,6 +66,7 @@ fn refused(ran: &Ran, status: i32, error: &str) {
 
 #[test]
 fn sleep_takes_as_long_as_it_says_and_is_blocked() {
+    let _alone = alone();
     let place = Place::new();
     let lines = json(
         &place,
@@ -88,6 +96,7 @@ fn sleep_takes_as_long_as_it_says_and_is_blocked() {
 
 #[test]
 fn a_spin_is_not_blocked() {
+    let _alone = alone();
     let place = Place::new();
     let spin = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done";
     for _ in 0..4 {
@@ -115,6 +124,7 @@ fn a_spin_is_not_blocked() {
 
 #[test]
 fn tables_doubts_and_a_legend_are_printed_and_samples_saved() {
+    let _alone = alone();
     let Some(place) = place() else {
         return;
     };
@@ -146,6 +156,7 @@ fn tables_doubts_and_a_legend_are_printed_and_samples_saved() {
 
 #[test]
 fn an_ordinary_user_drops_file_by_file_and_is_told_so() {
+    let _alone = alone();
     let Some(place) = place() else {
         return;
     };
@@ -168,6 +179,7 @@ fn an_ordinary_user_drops_file_by_file_and_is_told_so() {
 
 #[test]
 fn what_makes_no_sense_is_refused() {
+    let _alone = alone();
     let place = Place::new();
     let run = |arguments: &[&str]| place.run(&[&["bench", "cache"], arguments].concat());
     refused(
@@ -216,6 +228,7 @@ fn what_makes_no_sense_is_refused() {
 
 #[test]
 fn a_command_that_changes_its_files_and_a_watched_process_that_ends_stop_it() {
+    let _alone = alone();
     let Some(place) = place() else {
         return;
     };
@@ -254,6 +267,7 @@ fn a_command_that_changes_its_files_and_a_watched_process_that_ends_stop_it() {
 
 #[test]
 fn the_process_that_serves_a_mount_is_found_and_its_work_counted() {
+    let _alone = alone();
     let Some(place) = place() else {
         return;
     };
