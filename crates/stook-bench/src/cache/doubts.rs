@@ -1,6 +1,7 @@
 //! What makes the samples of a state doubtful, in words: too short, too far apart, a slow first one, the wrong reads.
 
 use super::tables::{Group, percent};
+use crate::page_state::COLD_AT_MOST;
 use crate::statistics::{Spread, median};
 
 /// Starting a process takes about 1 ms, and as much more or less when the machine is busy.
@@ -53,8 +54,25 @@ fn of_state(group: &Group<'_>) -> Vec<String> {
             real[0] / others
         ));
     }
+    doubts.extend(came_back(group));
     doubts.extend(wrong_reads(group));
     doubts
+}
+
+/// Files of the system that other programs had read again before a run that was to be without them.
+fn came_back(group: &Group<'_>) -> Option<String> {
+    if group.state.ends_with("hot") {
+        return None;
+    }
+    let shares = group.proved("pages_share");
+    let more = shares.iter().filter(|share| **share > COLD_AT_MOST).count();
+    (more > 0).then(|| {
+        format!(
+            "{}: before {more} of {} runs, other programs had read some of the files again",
+            group.state,
+            shares.len()
+        )
+    })
 }
 
 /// What the kernel counted during the run, against what was to be in memory.
@@ -135,6 +153,11 @@ mod tests {
         assert_eq!(
             read,
             "hot: a run read 5.0 MB from devices; not all is in memory"
+        );
+        let back = doubts_of("warm", &[1.0; 5], &[("pages_share", 1)]);
+        assert_eq!(
+            back,
+            ["warm: before 5 of 5 runs, other programs had read some of the files again"]
         );
         let unread = only("cold", &[1.0; 5], &[("read_bytes", 0), ("pages", 9)]);
         assert!(

@@ -1,5 +1,5 @@
 use super::*;
-use crate::testing::Quiet;
+use crate::testing::{Quiet, alone_with_the_caches};
 use stook_testkit::TempDir;
 
 fn in_folder(folder: &TempDir, line: &str) -> Job {
@@ -40,6 +40,7 @@ fn can_prove(folder: &TempDir) -> bool {
 
 #[test]
 fn each_round_has_each_state_and_its_proof() {
+    let _alone = alone_with_the_caches();
     let folder = TempDir::new().unwrap();
     if !can_prove(&folder) {
         return;
@@ -79,6 +80,7 @@ fn each_round_has_each_state_and_its_proof() {
 
 #[test]
 fn hooks_run_before_each_cold_and_each_warm_run() {
+    let _alone = alone_with_the_caches();
     let folder = TempDir::new().unwrap();
     if !can_prove(&folder) {
         return;
@@ -102,6 +104,7 @@ fn hooks_run_before_each_cold_and_each_warm_run() {
 
 #[test]
 fn a_hook_that_fails_is_named_with_its_round_and_its_stderr() {
+    let _alone = alone_with_the_caches();
     let folder = TempDir::new().unwrap();
     if !can_prove(&folder) {
         return;
@@ -121,6 +124,7 @@ fn a_hook_that_fails_is_named_with_its_round_and_its_stderr() {
 
 #[test]
 fn a_state_that_does_not_hold_ends_the_bench() {
+    let _alone = alone_with_the_caches();
     let folder = TempDir::new().unwrap();
     if !can_prove(&folder) {
         return;
@@ -147,6 +151,7 @@ fn a_state_that_does_not_hold_ends_the_bench() {
 
 #[test]
 fn a_command_that_changes_what_it_reads_is_refused() {
+    let _alone = alone_with_the_caches();
     let folder = TempDir::new().unwrap();
     if !can_prove(&folder) {
         return;
@@ -161,6 +166,7 @@ fn a_command_that_changes_what_it_reads_is_refused() {
 
 #[test]
 fn a_command_that_prints_something_else_is_refused() {
+    let _alone = alone_with_the_caches();
     let folder = TempDir::new().unwrap();
     if !can_prove(&folder) {
         return;
@@ -175,6 +181,7 @@ fn a_command_that_prints_something_else_is_refused() {
 
 #[test]
 fn a_command_that_fails_in_one_of_its_runs_is_named_with_the_run() {
+    let _alone = alone_with_the_caches();
     let folder = TempDir::new().unwrap();
     if !can_prove(&folder) {
         return;
@@ -190,6 +197,7 @@ fn a_command_that_fails_in_one_of_its_runs_is_named_with_the_run() {
 
 #[test]
 fn what_the_user_named_must_prove_something() {
+    let _alone = alone_with_the_caches();
     let folder = TempDir::new().unwrap();
     let mut options = CacheOptions::new(Job::new(["true"]), 1);
     std::fs::write(folder.join("unread"), "").unwrap();
@@ -205,6 +213,7 @@ fn what_the_user_named_must_prove_something() {
 
 #[test]
 fn no_rounds_make_no_sense_and_an_end_is_an_end() {
+    let _alone = alone_with_the_caches();
     let none = cache(&CacheOptions::new(Job::new(["true"]), 0), &Quiet::default());
     assert!(matches!(none, Err(BenchError::Usage(_))));
     let stopped = cache(

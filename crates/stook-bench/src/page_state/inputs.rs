@@ -18,6 +18,8 @@ use crate::random::Random;
 
 /// So many files are asked for. Each is open for a moment, and a process may have 1,024.
 const SAMPLE: usize = 500;
+/// How often it is looked for files that other programs keep in memory.
+const LOOKS: usize = 4;
 /// The same files of the same list.
 const SEED: u64 = 1;
 /// Of the pages of one file, what may stay when all is dropped.
@@ -67,6 +69,8 @@ pub(crate) struct Shares {
     pub(crate) names: Option<f64>,
     /// Files that count for neither: a running program has mapped them by now, so that their pages stay.
     pub(crate) mapped: usize,
+    /// How many pages and how many names are in memory.
+    pub(crate) counts: (u64, u64),
 }
 
 impl fmt::Display for LeftOut {
@@ -92,28 +96,48 @@ impl fmt::Display for LeftOut {
 impl Inputs {
     /// Looks at files right after a run that began cold, and then at what of them stays when all is dropped.
     ///
+    /// If none of their pages is there, somebody else has dropped them, and `run_again` brings them back.
+    ///
     /// # Errors
-    /// [`BenchError::Sys`] if the kernel cannot be asked at all.
+    /// [`BenchError::Sys`] if the kernel cannot be asked at all, those of `run_again`.
     pub(crate) fn after_a_run(
-        paths: Vec<PathBuf>,
+        paths: &[PathBuf],
         method: Method,
         asking: Asking,
+        run_again: impl Fn() -> Result<(), BenchError>,
     ) -> Result<Self, BenchError> {
-        let mut inputs = Self {
-            files: Vec::new(),
-            asking,
-            left_out: LeftOut::default(),
-            droppable: Vec::new(),
-            known: Vec::new(),
-        };
-        for path in sample(&paths) {
-            inputs.look_at(path)?;
+        let mut inputs = Self::seen(paths, asking)?;
+        for _ in 1..LOOKS {
+            if inputs.pages() > 0 || inputs.known.iter().all(|(_, file)| file.size == 0) {
+                break;
+            }
+            run_again()?;
+            inputs = Self::seen(paths, asking)?;
         }
         if method == Method::Fadvise {
-            inputs.droppable = paths;
+            inputs.droppable = paths.to_owned();
             inputs.droppable.retain(|path| is_droppable(path));
         }
-        inputs.leave_out_what_stays(method)?;
+        for _ in 0..LOOKS {
+            inputs.leave_out_what_stays(method)?;
+        }
+        inputs
+            .files
+            .retain(|input| input.has_name || input.pages > 0);
+        Ok(inputs)
+    }
+
+    fn seen(paths: &[PathBuf], asking: Asking) -> Result<Self, BenchError> {
+        let mut inputs = Self {
+            files: Vec::new(),
+            droppable: Vec::new(),
+            known: Vec::new(),
+            asking,
+            left_out: LeftOut::default(),
+        };
+        for path in sample(paths) {
+            inputs.look_at(path)?;
+        }
         Ok(inputs)
     }
 
@@ -172,6 +196,7 @@ impl Inputs {
         Ok(pages.context("ask for the pages of", &input.path)?)
     }
 
+    /// What other programs use all the time is back at once, but not always: it takes more than one look.
     fn leave_out_what_stays(&mut self, method: Method) -> Result<(), BenchError> {
         let (pages, names) = self.drop_and_ask(method, Forget::Everything)?;
         let before = self.files.len();
@@ -185,8 +210,7 @@ impl Inputs {
             input.has_name &= !is_cached || method == Method::Fadvise;
         }
         self.files.retain(|_| !stays.next().unwrap_or(false));
-        self.left_out.in_use = before - self.files.len();
-        self.files.retain(|input| input.has_name || input.pages > 0);
+        self.left_out.in_use += before - self.files.len();
         Ok(())
     }
 
@@ -282,6 +306,7 @@ impl Inputs {
             cached += u64::from(input.has_name && is_cached);
             of_names += u64::from(input.has_name);
         }
+        shares.counts = (left, cached);
         shares.pages = share(left, of_pages);
         shares.names = share(cached, of_names);
         shares

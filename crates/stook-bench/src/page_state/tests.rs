@@ -4,6 +4,7 @@ use stook_sys::{Asking, Forget, Storage};
 use stook_testkit::TempDir;
 
 use super::*;
+use crate::testing::alone_with_the_caches;
 
 const FILES: usize = 12;
 /// Other tests drop caches, too, and other programs as well: what must hold is tried so often.
@@ -52,7 +53,7 @@ fn can_ask(asking: Asking, path: &Path) -> bool {
 fn inputs(paths: &[PathBuf], method: Method, asking: Asking) -> Inputs {
     for _ in 0..PATIENCE {
         read_all(paths);
-        let inputs = Inputs::after_a_run(paths.to_owned(), method, asking).unwrap();
+        let inputs = Inputs::after_a_run(paths, method, asking, || Ok(())).unwrap();
         if inputs.pages() == FILES as u64 * 13 {
             return inputs;
         }
@@ -62,6 +63,7 @@ fn inputs(paths: &[PathBuf], method: Method, asking: Asking) -> Inputs {
 
 #[test]
 fn single_files_are_made_cold_and_hot_and_it_is_seen_both_ways() {
+    let _alone = alone_with_the_caches();
     let Some((_folder, paths)) = files() else {
         return;
     };
@@ -86,6 +88,7 @@ fn single_files_are_made_cold_and_hot_and_it_is_seen_both_ways() {
 
 #[test]
 fn data_alone_and_everything_are_dropped_where_that_is_permitted() {
+    let _alone = alone_with_the_caches();
     if Method::available() != Method::DropCaches {
         println!("skipped: this user may not drop the caches");
         return;
@@ -115,10 +118,11 @@ fn data_alone_and_everything_are_dropped_where_that_is_permitted() {
 
 #[test]
 fn what_stays_in_memory_is_left_out() {
+    let _alone = alone_with_the_caches();
     let own = stook_sys::absolute(Path::new("/proc/self/exe")).unwrap();
     let shared = Path::new("/dev/shm");
     let method = Method::Fadvise;
-    let found = Inputs::after_a_run(vec![own], method, Asking::Cachestat).unwrap();
+    let found = Inputs::after_a_run(&[own], method, Asking::Cachestat, || Ok(())).unwrap();
     assert_eq!((found.count(), found.left_out().in_use), (0, 1));
     if !matches!(stook_sys::storage(shared), Ok(Storage::Memory)) {
         println!("skipped: no file system in memory");
@@ -126,7 +130,13 @@ fn what_stays_in_memory_is_left_out() {
     }
     let file = shared.join(format!("stook-test-{}", std::process::id()));
     std::fs::write(&file, "x").unwrap();
-    let found = Inputs::after_a_run(vec![file.clone()], method, Asking::Cachestat).unwrap();
+    let found = Inputs::after_a_run(
+        std::slice::from_ref(&file),
+        method,
+        Asking::Cachestat,
+        || Ok(()),
+    )
+    .unwrap();
     std::fs::remove_file(&file).unwrap();
     assert_eq!((found.count(), found.left_out().in_memory), (0, 1));
     assert_eq!(found.changed(), Some(file.as_path()), "it is gone");
@@ -134,13 +144,19 @@ fn what_stays_in_memory_is_left_out() {
 
 #[test]
 fn files_of_others_are_not_told_of() {
+    let _alone = alone_with_the_caches();
     let Some((_folder, paths)) = files() else {
         return;
     };
     // Of root, or of the user of these tests: nobody has none of them.
     let library = std::fs::canonicalize("/bin/sh").unwrap();
     let ask = |asking| {
-        let found = Inputs::after_a_run(vec![library.clone()], Method::Fadvise, asking);
+        let found = Inputs::after_a_run(
+            std::slice::from_ref(&library),
+            Method::Fadvise,
+            asking,
+            || Ok(()),
+        );
         found.unwrap().left_out().not_told
     };
     let asked = stook_testkit::without_privileges(|| {
@@ -159,10 +175,12 @@ fn files_of_others_are_not_told_of() {
 
 #[test]
 fn a_file_that_changes_is_noticed() {
+    let _alone = alone_with_the_caches();
     let Some((folder, paths)) = files() else {
         return;
     };
-    let inputs = Inputs::after_a_run(paths, Method::Fadvise, Asking::Cachestat).unwrap();
+    let inputs =
+        Inputs::after_a_run(&paths, Method::Fadvise, Asking::Cachestat, || Ok(())).unwrap();
     assert_eq!(inputs.changed(), None);
     // A new name in a directory is none of the command's business.
     std::fs::write(folder.join("new"), "x").unwrap();

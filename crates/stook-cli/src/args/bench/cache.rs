@@ -12,7 +12,9 @@ use super::SaveArgs;
 /// Each round runs the command three times, and proves before each run what is in memory:
 ///
 /// cold: nothing; the data, names and inodes of all files are dropped, by root.
+///
 /// warm: names and inodes, but no data; with --cold-hook, nothing either, and what lies on disk stays.
+///
 /// hot: everything; it follows another run of the same command.
 ///
 /// A first untimed run, under strace if there is one, tells which files the command reads and which of their pages it
