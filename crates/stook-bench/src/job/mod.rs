@@ -104,7 +104,7 @@ impl Job {
     ///
     /// # Errors
     /// [`BenchError::Start`] if there is no such program, [`BenchError::Interrupted`] if the user wants an end: then all
-    /// of the command's group has been ended. A command that fails is no error here, see [`Ran::succeeded`].
+    /// of the command's group has been ended. A command that fails is no error here, see [`Job::succeed`].
     pub fn run(&self, observer: &dyn Observer) -> Result<Ran, BenchError> {
         let running = self.start()?;
         let ended = loop {
