@@ -38,8 +38,10 @@ impl Doubts {
             Unwind::FramePointers => "",
         };
         let (lost, all) = (recorded.lost, recorded.records + recorded.lost);
+        #[expect(clippy::cast_precision_loss, reason = "a share, not a count")]
+        let share = 100.0 * lost as f64 / all.max(1) as f64;
         (lost > 0).then(|| {
-            format!("perf lost {lost} of {all} records: the figures are too small{advice}")
+            format!("perf lost {lost} of {all} records ({share:.2} %), and what they tell{advice}")
         })
     }
 
@@ -141,6 +143,6 @@ mod tests {
         );
         let mut lossy = recorded(100, 0.4, "_start");
         lossy.lost = 25;
-        told(&lossy, "perf lost 25 of 125 records");
+        told(&lossy, "perf lost 25 of 125 records (20.00 %)");
     }
 }

@@ -29,8 +29,8 @@ const STACK_BYTES_OF_SWITCH: u32 = 16_384;
 pub(super) enum Pace {
     /// As any other program.
     Ordinary,
-    /// Before all others, and with larger rings. Of a `stook create` that switched 26,000 times a second, recorded with
-    /// `--dwarf`, it lost nothing where an ordinary perf lost half.
+    /// Before all others, and with larger rings. Of a `stook create` that switched 25,000 times, recorded with `--dwarf`,
+    /// it lost nothing where an ordinary perf lost as many records as it kept.
     RealTime,
 }
 
