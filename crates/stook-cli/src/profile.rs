@@ -130,9 +130,9 @@ fn text(found: &Profile) -> String {
             row(times.waiting_for_cpu, "ready, waiting for a processor"),
         ];
         let titles = ["seconds", "share", &format!("time of {threads}")];
-        parts.push(table(&titles, rows));
+        parts.push(table(&titles, &rows));
     }
-    if let Some(stacks) = &found.on_cpu {
+    if let Some(stacks) = found.on_cpu.as_ref().filter(|stacks| stacks.count() > 0) {
         parts.push(functions_text(stacks));
     }
     if let Some((stacks, places)) = &found.off_cpu {
@@ -145,7 +145,7 @@ fn text(found: &Profile) -> String {
             (figures.to_vec(), place_text(&place.call, &place.caller))
         });
         let titles = ["seconds", "share", "times", "blocked in"];
-        parts.push(table(&titles, rows.collect()));
+        parts.push(table(&titles, &rows.collect::<Vec<_>>()));
     }
     if let Some(calls) = &found.system_calls {
         parts.push(calls.table(MOST_CALLS));
@@ -176,7 +176,7 @@ fn functions_text(stacks: &Stacks) -> String {
         "total s",
         &format!("on the CPU, {samples}"),
     ];
-    table(&titles, rows.collect())
+    table(&titles, &rows.collect::<Vec<_>>())
 }
 
 fn place_text(call: &str, caller: &str) -> String {
@@ -194,7 +194,7 @@ fn percent(part: f64, all: f64) -> String {
 }
 
 /// Rows of figures, right-aligned, with a name behind them.
-fn table(titles: &[&str], rows: Vec<(Vec<String>, String)>) -> String {
+fn table(titles: &[&str], rows: &[(Vec<String>, String)]) -> String {
     let (name, titles) = titles.split_last().expect("a table has columns");
     let titles: Vec<String> = titles.iter().map(ToString::to_string).collect();
     let width = |column: usize| {
@@ -210,7 +210,7 @@ fn table(titles: &[&str], rows: Vec<(Vec<String>, String)>) -> String {
             .collect();
         format!("{}  {name}\n", cells.join("  "))
     };
-    std::iter::once(&head).chain(&rows).map(line).collect()
+    std::iter::once(&head).chain(rows).map(line).collect()
 }
 
 fn json_lines(found: &Profile) -> Vec<Value> {
@@ -293,7 +293,7 @@ fn lines_text(functions: &[TimedFunction]) -> String {
         });
         let rows = table(
             &["line", "hits", "microseconds", "share", "source"],
-            rows.collect(),
+            &rows.collect::<Vec<_>>(),
         );
         let file = stook_sys::display_path(&function.file);
         format!(

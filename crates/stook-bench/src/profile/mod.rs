@@ -9,7 +9,9 @@
 //! So the command is run once or twice. All figures are sums over the threads of the command and its children. How
 //! stacks are read: `script`; how switches become time: `threads`.
 
+mod doubts;
 mod lines;
+mod options;
 mod places;
 mod recording;
 mod rights;
@@ -18,11 +20,11 @@ mod stacks;
 mod syscalls;
 mod threads;
 
-use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 pub use lines::{Line, LinesOptions, TimedFunction, profile_lines};
+pub use options::{CacheState, ProfileOptions, Subject, Unwind, View};
 pub use places::Place;
 pub use rights::{Tracer, find_program};
 pub use stacks::{Function, Stacks};
@@ -33,80 +35,14 @@ use crate::Observer;
 use crate::error::BenchError;
 use crate::flame::{Palette, flame_graph};
 use crate::job::{Job, Ran};
+use doubts::Doubts;
 use recording::{Pace, Recording};
 use rights::Rights;
 use threads::Recorded;
 
-/// With fewer samples the shares are hardly more than guesses.
-const FEW_SAMPLES: u64 = 30;
-/// From this share on the user is told of stacks that have lost their outer frames.
-const MANY_CUT: f64 = 0.1;
-
-/// What is shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum View {
-    /// Functions on a processor.
-    OnCpu,
-    /// Stacks that threads were blocked in.
-    OffCpu,
-    /// System calls, how many and how long.
-    SystemCalls,
-}
-
-/// How the callers of a function are found.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Unwind {
-    /// By the frame pointers of programs that keep them: quick, and cut short in those that do not.
-    #[default]
-    FramePointers,
-    /// By the tables for exceptions and debuggers, from a copy of the stack: complete, and much more to write.
-    Dwarf,
-}
-
-/// What is made of the caches before each recorded run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CacheState {
-    /// The kernel forgets all files.
-    Cold,
-    /// The command runs once, then the kernel forgets all files: only what the command keeps on disk is there.
-    Warm,
-    /// The command runs once.
-    Hot,
-}
-
-/// What is looked at.
-#[derive(Debug, Clone)]
-pub enum Subject {
-    /// A command, which is run.
-    Command(Vec<OsString>),
-    /// A process that runs already.
-    Process {
-        /// Its number.
-        pid: u32,
-        /// How long; up to its end if None.
-        longest: Option<Duration>,
-    },
-}
-
-/// What is wanted.
-#[derive(Debug, Clone)]
-pub struct ProfileOptions {
-    /// What is looked at.
-    pub subject: Subject,
-    /// What is shown; all that can be if empty.
-    pub views: Vec<View>,
-    /// How the callers of a function are found.
-    pub unwind: Unwind,
-    /// What is made of the caches; nothing if None.
-    pub cache: Option<CacheState>,
-    /// A line for the shell that is run before each run, such as one that removes what the run before has made.
-    pub before: Option<String>,
-    /// The folder for the results, which must not be there.
-    pub folder: PathBuf,
-    /// Where programs are looked for, as in `PATH`.
-    pub search_path: OsString,
-}
-
+/// The recordings, in the folder for the results while they are made.
+const RECORDING: &str = "perf.data";
+const CALLS: &str = "calls.txt";
 /// What was found.
 #[derive(Debug, Default)]
 pub struct Profile {
@@ -138,6 +74,8 @@ struct Means {
     tracers: Vec<Tracer>,
     /// Whether perf may run before all others.
     may_hurry: bool,
+    /// Whether what runs in the kernel is sampled as well.
+    has_kernel: bool,
 }
 
 /// Runs a command, or watches a process, and shows where its time goes.
@@ -152,12 +90,35 @@ pub fn profile(options: &ProfileOptions, observer: &dyn Observer) -> Result<Prof
     let means = means(options, &mut profile.missing)?;
     make_folder(&options.folder)?;
     let done = run(options, &means, observer, &mut profile);
-    let recordings = ["perf.data", "perf.data.old", "calls.txt", "calls.status"];
-    for name in recordings {
-        stook_sys::remove_file(&options.folder.join(name))?;
-    }
+    clean(&options.folder, done.is_err())?;
     done?;
     Ok(profile)
+}
+
+fn make_folder(folder: &Path) -> Result<(), BenchError> {
+    if stook_sys::exists(folder)?.is_some() {
+        return Err(BenchError::Refused {
+            what: format!("`{}` is there already", stook_sys::display_path(folder)),
+            hint: Some("`--out` names a new folder".to_owned()),
+        });
+    }
+    Ok(stook_sys::create_directory(folder)?)
+}
+
+/// Removes recordings that have been read, and the folder if nothing came of it.
+fn clean(folder: &Path, is_failed: bool) -> Result<(), BenchError> {
+    for name in [RECORDING, "perf.data.old", CALLS, "calls.status"] {
+        stook_sys::remove_file(&folder.join(name))?;
+    }
+    let parent = folder
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
+    if let (true, Some(name)) = (is_failed, folder.file_name()) {
+        let parent = stook_sys::Directory::open(parent.unwrap_or(Path::new(".")))?;
+        // What is not empty stays.
+        let _ = parent.remove_directory(name.as_bytes());
+    }
+    Ok(())
 }
 
 fn run(
@@ -167,51 +128,20 @@ fn run(
     profile: &mut Profile,
 ) -> Result<(), BenchError> {
     if means.clock.is_some() || means.switches.is_some() {
-        options.prepare(observer)?;
-        let recording = Recording {
-            subject: &options.subject,
-            clock: means.clock,
-            switches: means.switches,
-            unwind: options.unwind,
-            pace: match means.may_hurry {
-                true => Pace::RealTime,
-                false => Pace::Ordinary,
-            },
-            file: &options.folder.join("perf.data"),
-        };
-        observer.progress(
-            &options
-                .subject
-                .doing("recording where threads run and block"),
-        );
-        let (ran, recorded) = recording.make(observer)?;
-        profile.ended(options, "while it was recorded", ran, observer);
-        profile.take(options, means, recorded, observer)?;
+        profile.record(options, means, observer)?;
     }
-    if !means.tracers.is_empty() && !profile.is_interrupted {
-        options.prepare(observer)?;
-        observer.progress(&options.subject.doing("counting system calls"));
-        let file = options.folder.join("calls.txt");
-        let (ran, calls) = syscalls::count(&options.subject, &means.tracers, &file, observer)?;
-        profile.ended(
-            options,
-            "while its system calls were counted",
-            ran,
-            observer,
-        );
-        profile.lost += calls.lost;
-        if calls.lost > 0 {
-            observer.warning(&format!(
-                "perf lost {} events: the counts are too small",
-                calls.lost
-            ));
+    if means.tracers.is_empty() || profile.is_interrupted {
+        return Ok(());
+    }
+    match profile.count_calls(options, means, observer) {
+        // What is there already is worth showing.
+        Err(error) if profile.times.is_some() => {
+            profile.is_interrupted |= matches!(error, BenchError::Interrupted);
+            profile.failure.get_or_insert(error);
+            Ok(())
         }
-        let path = options.folder.join("syscalls.txt");
-        stook_sys::write_file(&path, calls.table(usize::MAX).as_bytes())?;
-        profile.files.push(path);
-        profile.system_calls = Some(calls);
+        counted => counted,
     }
-    Ok(())
 }
 
 /// Finds out what can be recorded. What was asked for must be possible, else it is enough if anything is.
@@ -219,6 +149,7 @@ fn means(options: &ProfileOptions, missing: &mut Vec<BenchError>) -> Result<Mean
     let rights = Rights::look(&options.search_path);
     let mut means = Means {
         may_hurry: rights.may_hurry(),
+        has_kernel: rights.may_sample_kernel(),
         ..Means::default()
     };
     let is_any = options.views.is_empty();
@@ -242,98 +173,75 @@ fn means(options: &ProfileOptions, missing: &mut Vec<BenchError>) -> Result<Mean
     Ok(means)
 }
 
-fn make_folder(folder: &Path) -> Result<(), BenchError> {
-    if stook_sys::exists(folder)?.is_some() {
-        return Err(BenchError::Refused {
-            what: format!("`{}` is there already", stook_sys::display_path(folder)),
-            hint: Some("`--out` names a new folder".to_owned()),
-        });
-    }
-    Ok(stook_sys::create_directory(folder)?)
-}
-
-impl Subject {
-    fn longest(&self) -> Option<Duration> {
-        match self {
-            Self::Command(_) => None,
-            Self::Process { longest, .. } => *longest,
-        }
-    }
-
-    /// Returns it in the words of the user.
-    pub fn text(&self) -> String {
-        match self {
-            Self::Command(command) => Job::new(command.iter().cloned()).text(),
-            Self::Process { pid, .. } => format!("process {pid}"),
-        }
-    }
-
-    fn doing(&self, what: &str) -> String {
-        match self {
-            Self::Command(_) => format!("running `{}`, {what}", self.text()),
-            Self::Process { pid, .. } => format!("watching process {pid}, {what}"),
-        }
-    }
-
-    fn require(&self, search_path: &std::ffi::OsStr) -> Result<(), BenchError> {
-        match self {
-            Self::Process { pid, .. } => {
-                let place = format!("/proc/{pid}/task");
-                match stook_sys::exists(Path::new(&place))? {
-                    Some(_) if *pid > 0 => Ok(()),
-                    _ => Err(BenchError::Refused {
-                        what: format!("there is no process {pid}"),
-                        hint: None,
-                    }),
-                }
-            }
-            Self::Command(command) => {
-                let program = command.first().map(OsString::as_os_str).unwrap_or_default();
-                find_program(program, search_path)
-                    .map(drop)
-                    .ok_or_else(|| rights::no_program(program))
-            }
-        }
-    }
-}
-
-impl ProfileOptions {
-    /// Runs what is to be run before, and brings the caches into the state that was asked for.
-    fn prepare(&self, observer: &dyn Observer) -> Result<(), BenchError> {
-        if let (Some(cache), Subject::Command(command)) = (self.cache, &self.subject) {
-            self.fill(cache, command, observer)?;
-        }
-        self.clear(observer)?;
-        match self.cache {
-            Some(CacheState::Cold | CacheState::Warm) => crate::page_state::drop_all(),
-            Some(CacheState::Hot) | None => Ok(()),
-        }
-    }
-
-    fn clear(&self, observer: &dyn Observer) -> Result<(), BenchError> {
-        if let Some(line) = &self.before {
-            Job::shell(line).succeed("before a run", observer)?;
-        }
-        Ok(())
-    }
-
-    fn fill(
-        &self,
-        cache: CacheState,
-        command: &[OsString],
+impl Profile {
+    /// Records where threads run and block.
+    fn record(
+        &mut self,
+        options: &ProfileOptions,
+        means: &Means,
         observer: &dyn Observer,
     ) -> Result<(), BenchError> {
-        if cache != CacheState::Cold {
-            self.clear(observer)?;
-            observer.progress(&self.subject.doing("so that caches are filled"));
-            Job::new(command.iter().cloned())
-                .succeed("in the run that fills the caches", observer)?;
+        options.prepare(observer)?;
+        let recording = Recording {
+            subject: &options.subject,
+            clock: means.clock,
+            switches: means.switches,
+            unwind: options.unwind,
+            pace: match means.may_hurry {
+                true => Pace::RealTime,
+                false => Pace::Ordinary,
+            },
+            file: &options.folder.join(RECORDING),
+        };
+        observer.progress(
+            &options
+                .subject
+                .doing("recording where threads run and block"),
+        );
+        let made = match recording.make(observer) {
+            // Where a control group gives no time to those that go before others, perf ends before anything ran.
+            Err(_) if means.may_hurry && !observer.is_stopped() => Recording {
+                pace: Pace::Ordinary,
+                ..recording
+            }
+            .make(observer),
+            made => made,
+        };
+        let (ran, recorded) = made?;
+        self.ended(options, "while it was recorded", ran, observer);
+        self.take(options, means, recorded, observer)
+    }
+
+    fn count_calls(
+        &mut self,
+        options: &ProfileOptions,
+        means: &Means,
+        observer: &dyn Observer,
+    ) -> Result<(), BenchError> {
+        options.prepare(observer)?;
+        observer.progress(&options.subject.doing("counting system calls"));
+        let file = options.folder.join(CALLS);
+        let (ran, calls) = syscalls::count(&options.subject, &means.tracers, &file, observer)?;
+        self.ended(
+            options,
+            "while its system calls were counted",
+            ran,
+            observer,
+        );
+        if calls.lost > 0 {
+            let lost = calls.lost;
+            observer.warning(&format!(
+                "perf lost {lost} events: the counts are too small"
+            ));
         }
+        self.lost += calls.lost;
+        let path = options.folder.join("syscalls.txt");
+        stook_sys::write_file(&path, calls.table(usize::MAX).as_bytes())?;
+        self.files.push(path);
+        self.system_calls = Some(calls);
         Ok(())
     }
-}
 
-impl Profile {
     fn ended(
         &mut self,
         options: &ProfileOptions,
@@ -367,7 +275,14 @@ impl Profile {
         recorded: Recorded,
         observer: &dyn Observer,
     ) -> Result<(), BenchError> {
-        warn(options, means, &recorded, observer);
+        let doubts = Doubts {
+            is_sampled: means.clock.is_some(),
+            has_kernel: means.has_kernel,
+            unwind: options.unwind,
+        };
+        for doubt in doubts.of(&recorded) {
+            observer.warning(&doubt);
+        }
         self.lost += recorded.lost;
         self.times = Some(recorded.times);
         if means.clock.is_some() {
@@ -417,50 +332,5 @@ impl Profile {
             self.files.push(path);
         }
         Ok(())
-    }
-}
-
-/// Tells what makes the figures doubtful.
-fn warn(options: &ProfileOptions, means: &Means, recorded: &Recorded, observer: &dyn Observer) {
-    let Recorded {
-        on_cpu,
-        off_cpu,
-        times,
-        ..
-    } = recorded;
-    if recorded.lost > 0 {
-        observer.warning(&format!(
-            "perf lost {} of {} records: the figures are too small{}",
-            recorded.lost,
-            recorded.records + recorded.lost,
-            match options.unwind {
-                Unwind::Dwarf => "; without `--dwarf` it loses fewer",
-                Unwind::FramePointers => "",
-            }
-        ));
-    }
-    if means.clock.is_some() && on_cpu.count() < FEW_SAMPLES {
-        let samples = match on_cpu.count() {
-            0 => "no sample".to_owned(),
-            1 => "1 sample".to_owned(),
-            count => format!("{count} samples"),
-        };
-        let mut text = format!(
-            "{samples} on the CPU, of {:.1} ms there",
-            times.on_cpu * 1e3
-        );
-        text.push_str("; one is taken each millisecond, so a longer run tells more");
-        observer.warning(&text);
-    }
-    if means.switches.is_some() && off_cpu.count() == 0 {
-        observer.warning("nothing was blocked, so there is no picture of it");
-    }
-    let cut = on_cpu.cut_seconds() + off_cpu.cut_seconds();
-    let cut = cut / (on_cpu.seconds() + off_cpu.seconds());
-    if cut > MANY_CUT && options.unwind == Unwind::FramePointers {
-        observer.warning(&format!(
-            "{:.0} % of the time is in stacks that are cut short: built without frame pointers; `--dwarf` shows them whole",
-            cut * 100.0
-        ));
     }
 }

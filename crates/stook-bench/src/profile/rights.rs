@@ -18,8 +18,8 @@ use crate::error::BenchError;
 
 const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
 /// What `perf` must read to record an event of the scheduler, and of all system calls.
-const SWITCH_ID: &str = "events/sched/sched_switch/id";
-const SYSTEM_CALL_ID: &str = "events/raw_syscalls/sys_enter/id";
+const SWITCH: &str = "sched/sched_switch";
+const SYSTEM_CALL: &str = "raw_syscalls/sys_enter";
 const TRACING: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 /// Bits of capabilities that let a process record everything: `CAP_PERFMON` and `CAP_SYS_ADMIN`.
 const MAY_ALL: u64 = 1 << 38 | 1 << 21;
@@ -39,14 +39,14 @@ const ALLOW: &str = "`sysctl kernel.perf_event_paranoid=1`, or run it as root";
 /// What there is, and what is allowed.
 #[derive(Debug, Clone)]
 pub(super) struct Rights {
-    has_perf: bool,
-    has_strace: bool,
+    /// Which of `perf` and `strace` there are.
+    programs: Vec<&'static str>,
     /// None where the kernel does not know perf.
     paranoid: Option<i32>,
-    may_all: bool,
-    may_hurry: bool,
-    may_read_switches: bool,
-    may_read_system_calls: bool,
+    /// Bits of the capabilities that are held.
+    capabilities: u64,
+    /// Which events of the kernel may be looked up.
+    events: Vec<&'static str>,
 }
 
 /// What counts system calls.
@@ -61,27 +61,25 @@ pub enum Tracer {
 impl Rights {
     /// Looks for what there is; programs are looked for in `search_path`.
     pub(super) fn look(search_path: &OsStr) -> Self {
-        let has = |name: &str| find_program(OsStr::new(name), search_path).is_some();
-        let paranoid = read(PARANOID);
-        let held = capabilities().unwrap_or(0);
+        let has = |name: &&str| find_program(OsStr::new(name), search_path).is_some();
         Self {
-            has_perf: has("perf"),
-            has_strace: has("strace"),
-            paranoid: paranoid.and_then(|text| text.trim().parse().ok()),
-            may_all: held & MAY_ALL != 0,
-            may_hurry: held & MAY_HURRY == MAY_HURRY,
-            may_read_switches: is_traceable(SWITCH_ID),
-            may_read_system_calls: is_traceable(SYSTEM_CALL_ID),
+            programs: ["perf", "strace"].into_iter().filter(has).collect(),
+            paranoid: read(PARANOID).and_then(|text| text.trim().parse().ok()),
+            capabilities: capabilities().unwrap_or(0),
+            events: [SWITCH, SYSTEM_CALL]
+                .into_iter()
+                .filter(is_traceable)
+                .collect(),
         }
     }
 
     fn may(&self, paranoid: i32) -> bool {
-        self.may_all || self.paranoid.is_some_and(|set| set <= paranoid)
+        self.capabilities & MAY_ALL != 0 || self.paranoid.is_some_and(|set| set <= paranoid)
     }
 
     /// Returns true if perf may run before all others.
     pub(super) fn may_hurry(&self) -> bool {
-        self.may_hurry
+        self.capabilities & MAY_HURRY == MAY_HURRY
     }
 
     /// Returns the event that samples threads on processors.
@@ -94,10 +92,15 @@ impl Rights {
         }
     }
 
+    /// Returns true if what runs in the kernel is sampled as well.
+    pub(super) fn may_sample_kernel(&self) -> bool {
+        self.may(1)
+    }
+
     /// Returns the event that tells where a thread leaves its processor.
     pub(super) fn switches(&self) -> Result<&'static str, BenchError> {
         self.require_perf("which records where a program is blocked")?;
-        let may_trace = self.may(-1) && self.may_read_switches;
+        let may_trace = self.may(-1) && self.events.contains(&SWITCH);
         match self.may(1) {
             true if may_trace => Ok("sched:sched_switch"),
             true => Ok("context-switches/period=1/"),
@@ -107,11 +110,11 @@ impl Rights {
 
     /// Returns what can count system calls, the better one first.
     pub(super) fn tracers(&self) -> Result<Vec<Tracer>, BenchError> {
-        let may_trace = self.has_perf && self.may(-1) && self.may_read_system_calls;
+        let may_trace = self.has_perf() && self.may(-1) && self.events.contains(&SYSTEM_CALL);
         let perf = may_trace.then_some(Tracer::PerfTrace);
         let tracers: Vec<Tracer> = perf
             .into_iter()
-            .chain(self.has_strace.then_some(Tracer::Strace))
+            .chain(self.programs.contains(&"strace").then_some(Tracer::Strace))
             .collect();
         if tracers.is_empty() {
             return Err(missing(
@@ -122,8 +125,12 @@ impl Rights {
         Ok(tracers)
     }
 
+    fn has_perf(&self) -> bool {
+        self.programs.contains(&"perf")
+    }
+
     fn require_perf(&self, purpose: &str) -> Result<(), BenchError> {
-        if !self.has_perf {
+        if !self.has_perf() {
             return Err(missing(
                 &format!("`perf` is not installed, {purpose}"),
                 INSTALL_PERF,
@@ -180,10 +187,10 @@ fn is_program(path: &Path) -> bool {
     found.is_ok_and(|found| found.kind == stook_sys::FileKind::File && found.mode & 0o111 != 0)
 }
 
-fn is_traceable(id: &str) -> bool {
+fn is_traceable(event: &&str) -> bool {
     TRACING
         .iter()
-        .any(|folder| read(&format!("{folder}/{id}")).is_some())
+        .any(|folder| read(&format!("{folder}/events/{event}/id")).is_some())
 }
 
 fn capabilities() -> Option<u64> {
@@ -204,13 +211,10 @@ mod tests {
 
     fn rights(paranoid: i32) -> Rights {
         Rights {
-            has_perf: true,
-            has_strace: true,
+            programs: vec!["perf", "strace"],
             paranoid: Some(paranoid),
-            may_all: false,
-            may_hurry: false,
-            may_read_switches: false,
-            may_read_system_calls: false,
+            capabilities: 0,
+            events: Vec::new(),
         }
     }
 
@@ -221,9 +225,8 @@ mod tests {
         assert_eq!(rights(1).switches().unwrap(), "context-switches/period=1/");
         assert_eq!(rights(-1).tracers().unwrap(), [Tracer::Strace]);
         let superuser = Rights {
-            may_all: true,
-            may_read_switches: true,
-            may_read_system_calls: true,
+            capabilities: 1 << 38,
+            events: vec![SWITCH, SYSTEM_CALL],
             ..rights(4)
         };
         assert_eq!(superuser.switches().unwrap(), "sched:sched_switch");
@@ -251,8 +254,7 @@ mod tests {
             "`perf` may not record: kernel.perf_event_paranoid is 3"
         );
         let none = Rights {
-            has_perf: false,
-            has_strace: false,
+            programs: Vec::new(),
             ..rights(-1)
         };
         for error in [none.clock().unwrap_err(), none.switches().unwrap_err()] {

@@ -50,7 +50,7 @@ pub(crate) struct ProfileArgs {
     pub(crate) pid: Option<u32>,
     /// How long to watch it, such as `10s`: once for stacks, and as long again for system calls (default: to its end, or
     /// to Ctrl-C)
-    #[arg(long = "for", value_name = "TIME", requires = "pid", value_parser = span)]
+    #[arg(long = "for", value_name = "TIME", requires = "pid", conflicts_with = "command", value_parser = span)]
     pub(crate) longest: Option<Duration>,
     /// Show the lines of one Python function: how often each runs, and how long
     ///

@@ -24,6 +24,7 @@ mod json;
 mod layers;
 mod no_space;
 mod place;
+mod profile;
 mod remove;
 mod remove_archived;
 mod scarce;
