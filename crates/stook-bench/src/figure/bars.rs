@@ -111,7 +111,7 @@ impl Bars {
         let values = self
             .spreads()
             .map(|spread| text_width(&self.unit.show(spread.median)));
-        let names = (widest + indent + 1.0).min(width * 0.3);
+        let names = (widest + indent + 1.0).min(width * 0.34);
         Columns {
             names,
             left: names + 10.0,

@@ -140,7 +140,7 @@ impl Figure {
         self.standalone(&ink::file_style())
     }
 
-    /// Returns the chart as a light picture, 1360 pixels wide.
+    /// Returns the chart as a light picture, 1424 pixels wide.
     ///
     /// # Errors
     /// [`BenchError::Refused`] if it would be too large for a picture.

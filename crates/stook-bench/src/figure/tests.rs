@@ -143,7 +143,7 @@ fn every_chart_is_well_formed_and_says_what_it_is() {
                 assert_eq!(drawing.attribute("role"), Some("img"));
                 let names: Vec<&str> = drawing
                     .children()
-                    .filter(|node| node.is_element())
+                    .filter(resvg::usvg::roxmltree::Node::is_element)
                     .map(|node| node.tag_name().name())
                     .collect();
                 assert_eq!(names[..2], ["title", "desc"]);

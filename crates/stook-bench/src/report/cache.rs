@@ -2,7 +2,7 @@
 
 use crate::figure::{Chart, Stack, Stacks, Unit, three_digits};
 use crate::record::{Results, Sample};
-use crate::statistics::{cpu_share, ratio_of_medians, through_origin};
+use crate::statistics::{Ratio, cpu_share, ratio_of_medians, through_origin};
 
 use super::advice;
 use super::case::{Case, cases};
@@ -258,20 +258,17 @@ fn ratios(cases: &[Case<'_>]) -> Sheet {
         .iter()
         .map(|(a, b)| ratio_of_medians(&a.seconds(), &b.seconds()))
         .collect();
-    sheet.figures(
-        "of medians",
+    let of = |value: fn(&Ratio) -> f64| {
         of_medians
             .iter()
-            .map(|ratio| ratio.map(|ratio| ratio.value)),
-    );
-    sheet.figures(
-        "from",
-        of_medians.iter().map(|ratio| ratio.map(|ratio| ratio.low)),
-    );
-    sheet.figures(
-        "to",
-        of_medians.iter().map(|ratio| ratio.map(|ratio| ratio.high)),
-    );
+            .map(|ratio| ratio.as_ref().map(value))
+            .collect()
+    };
+    sheet.figures_alike(vec![
+        ("of medians", of(|ratio| ratio.value)),
+        ("from", of(|ratio| ratio.low)),
+        ("to", of(|ratio| ratio.high)),
+    ]);
     sheet.figures(
         "slope",
         pairs

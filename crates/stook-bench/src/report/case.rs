@@ -15,6 +15,17 @@ pub(super) struct Case<'a> {
     pub(super) samples: Vec<&'a Sample>,
 }
 
+/// What charts show of every run.
+#[derive(Clone, Copy)]
+pub(super) enum Measure {
+    /// Wall time.
+    Seconds,
+    /// Files a second.
+    FileRate,
+    /// The most memory, in bytes.
+    Peak,
+}
+
 /// Returns the cases in the order in which they come first, by the labels of these names.
 pub(super) fn cases<'a>(samples: &'a [Sample], names: &[&str]) -> Vec<Case<'a>> {
     let mut cases: Vec<Case<'a>> = Vec::new();
@@ -71,7 +82,7 @@ pub(super) fn find<'a, 'b>(cases: &'b [Case<'a>], labels: &[&str]) -> Option<&'b
 impl Case<'_> {
     /// Returns wall times.
     pub(super) fn seconds(&self) -> Vec<f64> {
-        self.of(|sample| Some(sample.real_seconds))
+        self.measure(Measure::Seconds)
     }
 
     /// Returns what a function finds in the samples that have it.
@@ -104,19 +115,18 @@ impl Case<'_> {
         self.cpu_share().map(blocked)
     }
 
-    /// Returns files a second.
-    pub(super) fn file_rates(&self) -> Vec<f64> {
-        self.of(|sample| per_second(sample.files?, sample))
+    /// Returns what a measure is in each sample that has it.
+    pub(super) fn measure(&self, measure: Measure) -> Vec<f64> {
+        self.of(|sample| match measure {
+            Measure::Seconds => Some(sample.real_seconds),
+            Measure::FileRate => per_second(sample.files?, sample),
+            Measure::Peak => sample.peak_bytes.map(as_float),
+        })
     }
 
     /// Returns bytes a second.
     pub(super) fn byte_rates(&self) -> Vec<f64> {
         self.of(|sample| per_second(sample.bytes?, sample))
-    }
-
-    /// Returns the most memory of each run, in bytes.
-    pub(super) fn peaks(&self) -> Vec<f64> {
-        self.of(|sample| sample.peak_bytes.map(as_float))
     }
 
     /// Returns the times of single operations, of all samples together.
@@ -174,9 +184,12 @@ mod tests {
         );
         let hot = find(&cases, &["hot"]).unwrap();
         assert_eq!((hot.seconds(), hot.blocked()), (vec![2.0, 4.0], Some(0.75)));
-        assert_eq!(hot.file_rates(), [50.0, 25.0]);
+        assert_eq!(hot.measure(Measure::FileRate), [50.0, 25.0]);
         // No time passed: there is no rate and no share.
         let none = find(&cases, &["(no name)"]).unwrap();
-        assert_eq!((none.file_rates(), none.blocked()), (vec![], None));
+        assert_eq!(
+            (none.measure(Measure::FileRate), none.blocked()),
+            (vec![], None)
+        );
     }
 }

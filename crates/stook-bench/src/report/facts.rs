@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use crate::figure::{Unit, clean, grouped};
+use crate::figure::{Unit, clean, three_digits, with_groups};
 use crate::machine::Machine;
 use crate::record::Header;
 
@@ -77,25 +77,77 @@ const PROPERTIES: [&str; 8] = [
     "format", "bytes", "files", "mean", "stdev", "min", "median", "max",
 ];
 
+/// What holds for the one set of files; nothing if there are several.
 fn files(files: &Value) -> Facts {
-    let fields = match files {
-        Value::Object(fields) => fields,
-        Value::Null => return Vec::new(),
-        other => return vec![("files".to_owned(), plain(other))],
+    match files {
+        Value::Object(fields) if !is_nested(fields) => {
+            let mut facts: Vec<(&String, &Value)> = fields.iter().collect();
+            facts.sort_by_key(|(name, _)| place(name));
+            facts
+                .into_iter()
+                .map(|(name, value)| (words(name), figure(value)))
+                .collect()
+        }
+        Value::Object(_) | Value::Null => Vec::new(),
+        other => vec![("files".to_owned(), plain(other))],
+    }
+}
+
+fn is_nested(fields: &Map<String, Value>) -> bool {
+    !fields.is_empty() && fields.values().all(Value::is_object)
+}
+
+fn place(property: &str) -> usize {
+    PROPERTIES
+        .iter()
+        .position(|known| *known == property)
+        .unwrap_or(PROPERTIES.len())
+}
+
+fn figure(value: &Value) -> String {
+    value.as_f64().map_or_else(|| plain(value), number)
+}
+
+/// Returns a whole number with commas, a fraction with three digits.
+pub(super) fn number(value: f64) -> String {
+    if value.fract() == 0.0 {
+        with_groups(&format!("{value:.0}"))
+    } else {
+        three_digits(value)
+    }
+}
+
+/// Returns the table of several sets of files, each with its name.
+pub(super) fn file_sets(header: &Header) -> Sheet {
+    let mut sheet = Sheet::new("Files", "");
+    let Some(Value::Object(sets)) = &header.files else {
+        return sheet;
     };
-    let mut facts: Vec<(&String, &Value)> = fields.iter().collect();
-    let place = |name: &str| {
-        PROPERTIES
-            .iter()
-            .position(|known| *known == name)
-            .unwrap_or(PROPERTIES.len())
+    if !is_nested(sets) {
+        return sheet;
+    }
+    let properties = || {
+        sets.values()
+            .filter_map(Value::as_object)
+            .flat_map(Map::keys)
     };
-    facts.sort_by_key(|(name, _)| place(name));
-    let shown = |value: &Value| value.as_u64().map_or_else(|| plain(value), grouped);
-    facts
-        .into_iter()
-        .map(|(name, value)| (words(name), shown(value)))
-        .collect()
+    let mut names: Vec<&String> = properties().collect();
+    names.sort_by_key(|name| (place(name), name.as_str()));
+    names.dedup();
+    sheet.texts("name", sets.keys().cloned());
+    for name in names {
+        let cells = sets.values().map(|set| set.get(name));
+        sheet.shown(
+            &words(name),
+            cells.map(|value| {
+                (
+                    value.map_or_else(|| "–".to_owned(), figure),
+                    value.and_then(Value::as_f64),
+                )
+            }),
+        );
+    }
+    sheet
 }
 
 /// Returns a name of JSON as words.

@@ -8,27 +8,33 @@ use crate::figure::{Unit, three_digits};
 use crate::latency::Latencies;
 use crate::statistics::{Spread, median};
 
-use super::case::{Case, as_float};
-use super::facts::{plain, words};
+use super::case::{Case, Measure, as_float};
+use super::facts::{number, plain, words};
 use super::sheet::Sheet;
 
 /// Adds what was measured: the spread of the time, CPU, BLOCKED, rates, memory.
 pub(super) fn measure_columns(sheet: &mut Sheet, cases: &[Case<'_>]) {
     let spreads: Vec<Option<Spread>> = cases.iter().map(Case::spread).collect();
-    let of_spread =
-        |value: fn(&Spread) -> f64| spreads.iter().map(move |spread| spread.as_ref().map(value));
+    let of_spread = |value: fn(&Spread) -> f64| {
+        spreads
+            .iter()
+            .map(|spread| spread.as_ref().map(value))
+            .collect()
+    };
     sheet.figures(
         "runs",
         cases
             .iter()
             .map(|case| Some(as_float(case.samples.len() as u64))),
     );
-    sheet.figures("median, s", of_spread(|spread| spread.median));
-    sheet.figures("Q1", of_spread(|spread| spread.lower_quartile));
-    sheet.figures("Q3", of_spread(|spread| spread.upper_quartile));
-    sheet.figures("mean", of_spread(|spread| spread.mean));
-    sheet.figures("min", of_spread(|spread| spread.min));
-    sheet.figures("max", of_spread(|spread| spread.max));
+    sheet.figures_alike(vec![
+        ("median, s", of_spread(|spread| spread.median)),
+        ("Q1", of_spread(|spread| spread.lower_quartile)),
+        ("Q3", of_spread(|spread| spread.upper_quartile)),
+        ("mean", of_spread(|spread| spread.mean)),
+        ("min", of_spread(|spread| spread.min)),
+        ("max", of_spread(|spread| spread.max)),
+    ]);
     let middle =
         |value: fn(&Case<'_>) -> Vec<f64>| cases.iter().map(move |case| median(&value(case)));
     sheet.figures(
@@ -45,7 +51,7 @@ pub(super) fn measure_columns(sheet: &mut Sheet, cases: &[Case<'_>]) {
     );
     sheet.shown("CPU", cases.iter().map(|case| percent(case.cpu_share())));
     sheet.shown("BLOCKED", cases.iter().map(|case| percent(case.blocked())));
-    sheet.figures("files/s", middle(|case| case.file_rates()));
+    sheet.figures("files/s", middle(|case| case.measure(Measure::FileRate)));
     sheet.figures(
         "MB/s",
         middle(|case| case.byte_rates().iter().map(|rate| rate / 1e6).collect()),
@@ -53,7 +59,7 @@ pub(super) fn measure_columns(sheet: &mut Sheet, cases: &[Case<'_>]) {
     sheet.figures(
         "peak, MiB",
         middle(|case| {
-            case.peaks()
+            case.measure(Measure::Peak)
                 .iter()
                 .map(|bytes| bytes / 1_048_576.0)
                 .collect()
@@ -149,7 +155,7 @@ fn over_all(case: &Case<'_>, key: &str) -> String {
     }
     let numbers: Vec<f64> = values.iter().filter_map(|value| value.as_f64()).collect();
     if let (Some(spread), true) = (Spread::of(&numbers), numbers.len() == values.len()) {
-        let (least, greatest) = (three_digits(spread.min), three_digits(spread.max));
+        let (least, greatest) = (number(spread.min), number(spread.max));
         return if least == greatest {
             least
         } else {

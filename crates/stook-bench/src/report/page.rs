@@ -28,6 +28,9 @@ pub(super) fn page(all: &[Results], parts: &[Part]) -> String {
                 meta charset="utf-8";
                 (PreEscaped(MARK))
                 meta name="viewport" content="width=device-width, initial-scale=1";
+                // Whatever stands in results: nothing is fetched.
+                meta http-equiv="Content-Security-Policy"
+                    content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
                 // Without it a browser would ask the server for an icon.
                 link rel="icon" href="data:,";
                 title { (title) }
@@ -156,7 +159,6 @@ fn exhibit(exhibit: &Exhibit) -> Markup {
 
 fn conditions(results: &Results) -> Markup {
     let header = &results.header;
-    let named = facts::named(header);
     html! {
         h3 { "Conditions" }
         div.conditions {
@@ -170,7 +172,9 @@ fn conditions(results: &Results) -> Markup {
                 div { h4 { (title) } dl { @for (name, value) in &facts { dt { (name) } dd { (value) } } } }
             }
         }
-        @if !named.is_empty() { (named.html()) }
+        @for sheet in [facts::file_sets(header), facts::named(header)] {
+            @if !sheet.is_empty() { (sheet.html()) }
+        }
     }
 }
 

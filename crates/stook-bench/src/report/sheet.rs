@@ -65,21 +65,33 @@ impl Sheet {
 
     /// Adds a column of figures; it is left out if there are none at all.
     pub(super) fn figures(&mut self, title: &str, cells: impl IntoIterator<Item = Option<f64>>) {
-        let cells: Vec<Option<f64>> = cells.into_iter().collect();
-        if cells.iter().all(Option::is_none) {
-            return;
+        self.figures_alike(vec![(title, cells.into_iter().collect())]);
+    }
+
+    /// Adds columns of figures that are compared with each other, and so have the same digits behind the point.
+    pub(super) fn figures_alike(&mut self, columns: Vec<(&str, Vec<Option<f64>>)>) {
+        let all: Vec<f64> = columns
+            .iter()
+            .flat_map(|(_, cells)| cells.iter().flatten())
+            .copied()
+            .collect();
+        let decimals = decimals(&all);
+        for (title, cells) in columns {
+            if cells.iter().all(Option::is_none) {
+                continue;
+            }
+            let show = |value: f64| with_groups(&format!("{value:.decimals$}"));
+            let cell = |value: Option<f64>| Cell {
+                text: value.map_or_else(|| "–".to_owned(), show),
+                value,
+            };
+            let cells = cells.into_iter().map(cell).collect();
+            self.columns.push(Column {
+                title: title.to_owned(),
+                is_figures: true,
+                cells,
+            });
         }
-        let decimals = decimals(&cells);
-        let show = |value: f64| with_groups(&format!("{value:.decimals$}"));
-        let cells = cells.into_iter().map(|value| Cell {
-            text: value.map_or_else(|| "–".to_owned(), show),
-            value,
-        });
-        self.columns.push(Column {
-            title: title.to_owned(),
-            is_figures: true,
-            cells: cells.collect(),
-        });
     }
 
     /// Adds a column of figures that have their text already.
@@ -149,21 +161,16 @@ impl Column {
     clippy::cast_sign_loss,
     reason = "it is between 0 and 4"
 )]
-fn decimals(cells: &[Option<f64>]) -> usize {
-    if cells.iter().flatten().all(|value| value.fract() == 0.0) {
+fn decimals(values: &[f64]) -> usize {
+    if values.iter().all(|value| value.fract() == 0.0) {
         return 0;
     }
-    let sizes = cells
+    let sizes = values
         .iter()
-        .flatten()
         .filter(|value| **value != 0.0)
         .map(|value| value.abs());
     let least = sizes.fold(f64::INFINITY, f64::min);
-    if least.is_finite() {
-        (1.0 - least.log10().floor()).clamp(0.0, 4.0) as usize
-    } else {
-        0
-    }
+    (1.0 - least.log10().floor()).clamp(0.0, 4.0) as usize
 }
 
 #[cfg(test)]
@@ -186,6 +193,22 @@ mod tests {
         assert_eq!(shown(&[12_345.6, 99.0]), ["12,346", "99"]);
         assert_eq!(shown(&[0.0, 5.0]), ["0", "5"]);
         assert_eq!(shown(&[1e-9]), ["0.0000"]);
+    }
+
+    #[test]
+    fn columns_that_are_compared_have_the_same_digits() {
+        let mut sheet = Sheet::new("", "");
+        sheet.figures_alike(vec![
+            ("min", vec![Some(0.25)]),
+            ("max", vec![Some(7.0)]),
+            ("none", vec![None]),
+        ]);
+        let texts: Vec<&str> = sheet
+            .columns
+            .iter()
+            .map(|column| column.cells[0].text.as_str())
+            .collect();
+        assert_eq!(texts, ["0.25", "7.00"]);
     }
 
     #[test]

@@ -2,10 +2,10 @@
 
 use crate::figure::{Bars, Chart, Cloud, Group, Heat, Point, Scatter, Unit};
 use crate::record::Results;
-use crate::statistics::{median, ratio_of_medians};
+use crate::statistics::{Ratio, median, ratio_of_medians};
 
 use super::advice;
-use super::case::{Case, cases, find, values};
+use super::case::{Case, Measure, cases, find, values};
 use super::measures::{measure_columns, proof_sheet};
 use super::part::{Part, count, geometric, listed};
 use super::sheet::Sheet;
@@ -42,16 +42,20 @@ pub(super) fn part(results: &Results) -> Part {
         "time",
         "Time by phase",
         caption,
-        view.bars("Seconds", Unit::Seconds, |case| case.seconds()),
+        view.bars("Seconds", Unit::Seconds, Measure::Seconds),
     );
     view.against_each_other(&mut part);
-    if view.cases.iter().any(|case| !case.peaks().is_empty()) {
-        let caption = "The most memory that one process of the tool held. Less is better.";
+    if view
+        .cases
+        .iter()
+        .any(|case| !case.measure(Measure::Peak).is_empty())
+    {
+        let caption = "The most memory that one process of the tool held, but at least what the bench itself held when it started it. Less is better.";
         part.figure(
             "memory",
             "Peak memory by phase",
             caption,
-            view.bars("Memory", Unit::Bytes, |case| case.peaks()),
+            view.bars("Memory", Unit::Bytes, Measure::Peak),
         );
     }
     part.sheet(view.ratios());
@@ -119,13 +123,13 @@ impl<'a> View<'a> {
         other: &str,
         pair: &(String, String),
         operation: &str,
-        of: fn(&Case<'_>) -> Vec<f64>,
+        of: Measure,
     ) -> Option<f64> {
         let (ours, theirs) = (
             self.case(&self.subject, pair, operation)?,
             self.case(other, pair, operation)?,
         );
-        let (ours, theirs) = (median(&of(ours))?, median(&of(theirs))?);
+        let (ours, theirs) = (median(&ours.measure(of))?, median(&theirs.measure(of))?);
         (theirs > 0.0).then(|| ours / theirs)
     }
 
@@ -134,7 +138,7 @@ impl<'a> View<'a> {
         &self,
         other: &str,
         operation: &str,
-        of: fn(&Case<'_>) -> Vec<f64>,
+        of: Measure,
     ) -> Option<(f64, f64, f64)> {
         let ratios = self
             .pairs
@@ -157,7 +161,7 @@ impl<'a> View<'a> {
     }
 
     fn time_in_words(&self, other: &str, operation: &str) -> Option<String> {
-        let (mean, low, high) = self.ratio_over_pairs(other, operation, |case| case.seconds())?;
+        let (mean, low, high) = self.ratio_over_pairs(other, operation, Measure::Seconds)?;
         let show = |ratio| Unit::Ratio.show(ratio);
         let over_pairs = if self.pairs.len() > 1 {
             format!(
@@ -178,7 +182,7 @@ impl<'a> View<'a> {
 
     fn memory_in_words(&self, other: &str) -> Option<String> {
         let of_each = self.operations.iter().filter_map(|operation| {
-            let (mean, ..) = self.ratio_over_pairs(other, operation, |case| case.peaks())?;
+            let (mean, ..) = self.ratio_over_pairs(other, operation, Measure::Peak)?;
             Some(format!("{} to `{operation}`", Unit::Ratio.show(mean)))
         });
         let of_each: Vec<String> = of_each.collect();
@@ -191,14 +195,14 @@ impl<'a> View<'a> {
         })
     }
 
-    fn bars(&self, axis: &str, unit: Unit, of: fn(&Case<'_>) -> Vec<f64>) -> Chart {
+    fn bars(&self, axis: &str, unit: Unit, of: Measure) -> Chart {
         let series = self.tools();
         let group = |operation: &String| {
             let of_tool = |tool: &String| {
                 let cases = self.cases.iter().filter(|case| {
                     case.labels[TOOL] == *tool && case.labels[OPERATION] == *operation
                 });
-                cases.flat_map(of).collect()
+                cases.flat_map(|case| case.measure(of)).collect()
             };
             Group {
                 label: operation.clone(),
@@ -268,7 +272,7 @@ impl<'a> View<'a> {
         let row = |pair: &(String, String)| {
             self.operations
                 .iter()
-                .map(|operation| self.ratio(other, pair, operation, |case| case.seconds()))
+                .map(|operation| self.ratio(other, pair, operation, Measure::Seconds))
                 .collect()
         };
         Chart::Heat(Heat {
@@ -312,9 +316,13 @@ impl<'a> View<'a> {
             "directories",
             rows.iter().map(|(_, _, pair, _)| arrow(pair)),
         );
-        sheet.figures("ratio", rows.iter().map(|(.., ratio)| Some(ratio.value)));
-        sheet.figures("from", rows.iter().map(|(.., ratio)| Some(ratio.low)));
-        sheet.figures("to", rows.iter().map(|(.., ratio)| Some(ratio.high)));
+        let of =
+            |value: fn(&Ratio) -> f64| rows.iter().map(|(.., ratio)| Some(value(ratio))).collect();
+        sheet.figures_alike(vec![
+            ("ratio", of(|ratio| ratio.value)),
+            ("from", of(|ratio| ratio.low)),
+            ("to", of(|ratio| ratio.high)),
+        ]);
         sheet
     }
 

@@ -1,6 +1,8 @@
 //! The figures about file systems.
 
-use super::super::case::{Case, as_float};
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::super::case::{Case, Measure, as_float};
 use super::super::file_names;
 use super::super::part::{Part, figure};
 use super::{PHASE, TARGET, TOOL, View};
@@ -10,12 +12,17 @@ use crate::latency::Latencies;
 /// How a bar is to be read.
 const SPREAD: &str = "Bars end at the median. The box spans the quartiles, the thin line the least and the greatest, and every dot is a run.";
 
+/// Operations that were done less often have no curve.
+const OFTEN: u64 = 100;
+/// Nor have those that took less of the time of all operations.
+const GOOD_PART: f64 = 0.05;
+
 /// What the bars of an exhibit show.
 struct Shown {
     name: &'static str,
     axis: &'static str,
     unit: Unit,
-    of: fn(&Case<'_>) -> Vec<f64>,
+    of: Measure,
 }
 
 impl View<'_> {
@@ -25,7 +32,7 @@ impl View<'_> {
             name: "time",
             axis: "Seconds",
             unit: Unit::Seconds,
-            of: |case| case.seconds(),
+            of: Measure::Seconds,
         };
         part.exhibit("Time by phase and target", &caption, self.panels(&shown));
     }
@@ -36,14 +43,18 @@ impl View<'_> {
             name: "rate",
             axis: "Files a second",
             unit: Unit::Rate("/s"),
-            of: |case| case.file_rates(),
+            of: Measure::FileRate,
         };
         part.exhibit("Files a second", caption, self.panels(&shown));
     }
 
     /// One figure for each tool, all with the same axis.
     fn panels(&self, shown: &Shown) -> Vec<Figure> {
-        let values: Vec<f64> = self.cases.iter().flat_map(shown.of).collect();
+        let values: Vec<f64> = self
+            .cases
+            .iter()
+            .flat_map(|case| case.measure(shown.of))
+            .collect();
         let least = values
             .iter()
             .copied()
@@ -76,7 +87,7 @@ impl View<'_> {
         let group = |phase: &String| {
             let of_target = |target: &String| {
                 self.case(target, phase, tool)
-                    .map(shown.of)
+                    .map(|case| case.measure(shown.of))
                     .unwrap_or_default()
             };
             Group {
@@ -141,63 +152,81 @@ impl View<'_> {
         }
     }
 
-    /// One figure for each operation of each phase.
+    /// One figure for each operation of each phase that matters.
     pub(super) fn latencies(&self, part: &mut Part) {
         let figures = self.phases.iter().flat_map(|phase| {
-            let of_phase: Vec<&Case<'_>> = self
+            let of_phase = self
                 .cases
                 .iter()
-                .filter(|case| case.labels[PHASE] == *phase)
-                .collect();
-            let mut operations: Vec<&str> = of_phase
-                .iter()
-                .flat_map(|case| case.latencies().into_keys())
-                .collect();
-            operations.sort_unstable();
-            operations.dedup();
+                .filter(|case| case.labels[PHASE] == *phase);
+            let measured: Vec<Measured<'_>> =
+                of_phase.map(|case| (case, case.latencies())).collect();
             let draw = |operation| {
-                curves(&of_phase, operation).map(|curves| {
-                    let name = file_names(&[format!("latency-{phase}-{operation}")]).remove(0);
-                    figure(
-                        &name,
-                        &format!("Latency in {phase}: {operation}"),
-                        Chart::Curves(curves),
-                    )
-                })
+                let name = file_names(&[format!("latency-{phase}-{operation}")]).remove(0);
+                figure(
+                    &name,
+                    &format!("Latency in {phase}: {operation}"),
+                    Chart::Curves(curves(&measured, operation)),
+                )
             };
-            operations
+            telling(&measured)
                 .into_iter()
-                .filter_map(draw)
+                .map(draw)
                 .collect::<Vec<Figure>>()
         });
-        let caption = "Each line is the share of operations that took at most so long: the further to the left it rises, the better, and a long way from there to 100 % is a tail of slow ones.";
+        let caption = "Each line is the share of operations that took at most so long: the further to the left it rises, the better, and a long way from there to 100 % is a tail of slow ones. Operations that took less than 5 % of their phase, or were done less than 100 times, are in the table only.";
         part.exhibit("Latency of single operations", caption, figures.collect());
     }
 }
 
-fn curves(cases: &[&Case<'_>], operation: &str) -> Option<Curves> {
-    let measured: Vec<(&Case<'_>, Latencies)> = cases
+/// A case and the times of its operations.
+type Measured<'a> = (&'a Case<'a>, BTreeMap<&'a str, Latencies>);
+
+/// The operations that were done often, and took a good part of the time, in one case at least.
+fn telling<'a>(measured: &[Measured<'a>]) -> BTreeSet<&'a str> {
+    let of_case = |(_, operations): &Measured<'a>| {
+        let all: f64 = operations
+            .values()
+            .map(|latencies| as_float(latencies.sum()))
+            .sum();
+        let is_telling = move |latencies: &Latencies| {
+            latencies.count() >= OFTEN && as_float(latencies.sum()) >= GOOD_PART * all
+        };
+        let names = operations
+            .iter()
+            .filter(|(_, latencies)| is_telling(latencies))
+            .map(|(name, _)| *name);
+        names.collect::<Vec<&str>>()
+    };
+    measured.iter().flat_map(of_case).collect()
+}
+
+fn curves(measured: &[Measured<'_>], operation: &str) -> Curves {
+    let measured: Vec<(&Case<'_>, &Latencies)> = measured
         .iter()
-        .filter_map(|case| Some((*case, case.latencies().remove(operation)?)))
+        .filter_map(|(case, operations)| Some((*case, operations.get(operation)?)))
         .filter(|(_, latencies)| latencies.bins().next().is_some())
         .collect();
-    let (first, _) = measured.first()?;
-    let is_one_tool = measured
+    let tools: BTreeSet<&str> = measured
         .iter()
-        .all(|(case, _)| case.labels[TOOL] == first.labels[TOOL]);
-    let name = |case: &Case<'_>| match is_one_tool {
-        true => case.labels[TARGET].clone(),
-        false => format!("{}, {}", case.labels[TARGET], case.labels[TOOL]),
+        .map(|(case, _)| case.labels[TOOL].as_str())
+        .collect();
+    let name = |case: &Case<'_>| {
+        if tools.len() > 1 {
+            format!("{}, {}", case.labels[TARGET], case.labels[TOOL])
+        } else {
+            case.labels[TARGET].clone()
+        }
     };
     let curves = measured.iter().map(|(case, latencies)| Curve {
         name: name(case),
         points: rising(latencies),
     });
-    Some(Curves {
+    Curves {
         axis: "Time of one operation".to_owned(),
         unit: Unit::Seconds,
         curves: curves.collect(),
-    })
+    }
 }
 
 /// The share of operations that took at most so many seconds.

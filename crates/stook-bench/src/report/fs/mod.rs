@@ -77,7 +77,7 @@ impl<'a> View<'a> {
 
     fn seconds(&self, target: &str, phase: &str, tool: &str) -> Vec<f64> {
         self.case(target, phase, tool)
-            .map(|case| case.seconds())
+            .map(Case::seconds)
             .unwrap_or_default()
     }
 

@@ -122,7 +122,7 @@ impl View<'_> {
         let by_target: Vec<String> = by_target.collect();
         let (_, least, most) = geometric(&all)?;
         Some(format!(
-            "Against {usual}, {tool} takes {} of the time: geometric means over the phases, which go from {} to {}.",
+            "As a multiple of the time of {usual}, {tool} takes {}: geometric means over the phases, which go from {} to {}.",
             listed(&by_target),
             Unit::Ratio.show(least),
             Unit::Ratio.show(most),
@@ -137,7 +137,7 @@ impl View<'_> {
                     .iter()
                     .filter(|case| case.labels[TARGET] == *target)
             };
-            let real: f64 = cases().flat_map(|case| case.seconds()).sum();
+            let real: f64 = cases().flat_map(Case::seconds).sum();
             let cpu: f64 = cases()
                 .flat_map(|case| case.of(|sample| Some(sample.cpu_seconds())))
                 .sum();

@@ -117,7 +117,7 @@ fn what_the_figures_say_is_said_in_words() {
     assert!(page.contains("At its peak stook holds, against the memory of tar,"));
     let page = report::page(&[fs(&["/fast", "/slow"], 2, DAY, 1)]);
     assert!(page.contains("as long on <code>/slow</code> as on <code>/fast</code>"));
-    assert!(page.contains("Against system, stook takes"));
+    assert!(page.contains("As a multiple of the time of system, stook takes"));
 }
 
 #[test]

@@ -1,5 +1,11 @@
 //! Made-up results: plausible figures from a seed, for tests of the page only.
 
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the figures are made up"
+)]
+
 use std::collections::BTreeMap;
 
 use serde_json::json;
