@@ -213,7 +213,7 @@ fn an_interrupted_study_leaves_nothing_but_its_samples() {
     let extracts = || {
         let names = place.names(".");
         let work = names.iter().find(|name| name.starts_with("stook-bench-"));
-        work.is_some_and(|work| place.path(&format!("{work}/extracted/same")).exists())
+        work.is_some_and(|work| place.path(&format!("{work}/0/extract_seq/same")).exists())
     };
     assert!(wait_until(&mut child, extracts), "it ended too soon");
     signal.send();
