@@ -16,6 +16,7 @@ mod machine;
 pub mod page_state;
 mod random;
 mod record;
+pub mod report;
 mod statistics;
 mod table;
 #[cfg(test)]

@@ -53,13 +53,16 @@ struct Columns {
 }
 
 impl Bars {
-    pub(super) fn draw(&self, width: Width) -> Drawing {
+    pub(super) fn draw(&self, width: Width, span: Option<(f64, f64)>) -> Drawing {
         let columns = self.columns(width);
         let values = self
             .groups
             .iter()
             .flat_map(|group| group.samples.iter().flatten());
-        let scale = Scale::of(values.copied(), self.unit, columns.left, columns.right);
+        let values = values
+            .copied()
+            .chain(span.into_iter().flat_map(|(least, most)| [least, most]));
+        let scale = Scale::of(values, self.unit, columns.left, columns.right);
         let mut top = 0.0;
         let mut groups = Vec::new();
         for group in &self.groups {
@@ -108,7 +111,7 @@ impl Bars {
         let values = self
             .spreads()
             .map(|spread| text_width(&self.unit.show(spread.median)));
-        let names = (widest + indent).min(width * 0.3);
+        let names = (widest + indent + 1.0).min(width * 0.3);
         Columns {
             names,
             left: names + 10.0,

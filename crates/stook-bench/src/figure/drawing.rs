@@ -147,11 +147,24 @@ impl AxisBelow<'_> {
         html! {
             @for tick in &ticks {
                 (line("rule", (self.scale.at(*tick), self.top), (self.scale.at(*tick), self.bottom)))
-                (text(self.scale.at(*tick), self.bottom + 14.0, "middle", "faint", &self.unit.tick(*tick)))
+                (self.tick_text(*tick))
             }
             (line("base", (from, self.bottom), (to, self.bottom)))
             (text(from, self.bottom + 30.0, "start", "faint", &fitted(&name, to - from)))
         }
+    }
+}
+
+impl AxisBelow<'_> {
+    /// A text at the left end of the drawing begins there instead of being cut off.
+    fn tick_text(&self, tick: f64) -> Markup {
+        let (x, shown) = (self.scale.at(tick), self.unit.tick(tick));
+        let anchor = if x < text_width(&shown) / 2.0 {
+            "start"
+        } else {
+            "middle"
+        };
+        text(x, self.bottom + 14.0, anchor, "faint", &shown)
     }
 }
 

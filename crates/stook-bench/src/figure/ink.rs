@@ -46,8 +46,8 @@ const COLOURS: &[(&str, &str, &str)] = &[
 const RULES: &str = "
 .figure text{font-family:Roboto,system-ui,-apple-system,\"Segoe UI\",sans-serif;font-size:12px;fill:var(--ink)}
 .figure .faint{fill:var(--faint);font-size:11px}
-.figure .strong{font-weight:500}
-.figure .title{font-weight:500;font-size:15px}
+.figure .strong{font-weight:600}
+.figure .title{font-weight:600;font-size:15px}
 .figure .paper{fill:var(--paper)}
 .figure .rule{stroke:var(--rule);stroke-width:1;fill:none}
 .figure .base{stroke:var(--faint);stroke-width:1;fill:none}

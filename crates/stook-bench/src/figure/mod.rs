@@ -39,7 +39,7 @@ pub(crate) use ink::page_style;
 pub use scatter::{Cloud, Point, Scatter};
 pub use stacks::{Stack, Stacks};
 pub use unit::Unit;
-pub(crate) use unit::three_digits;
+pub(crate) use unit::{grouped, three_digits, with_groups};
 
 use crate::error::BenchError;
 use drawing::{Drawing, LINE, fitted, number};
@@ -60,6 +60,8 @@ pub struct Figure {
 pub enum Chart {
     /// Bars with their spread, in groups.
     Bars(Bars),
+    /// Bars on an axis that also spans these two values: for charts that are compared with each other.
+    BarsWithin(Bars, (f64, f64)),
     /// Bars made of parts.
     Stacks(Stacks),
     /// Points in a plane, with the line where both figures are equal.
@@ -73,7 +75,11 @@ pub enum Chart {
 /// How wide a chart is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Width {
+    /// A figure alone on a screen.
     Wide,
+    /// One of two beside each other.
+    Half,
+    /// On a phone, or one of three beside each other.
     Narrow,
 }
 
@@ -81,6 +87,7 @@ impl Width {
     fn pixels(self) -> f64 {
         match self {
             Self::Wide => 680.0,
+            Self::Half => 480.0,
             Self::Narrow => 340.0,
         }
     }
@@ -89,7 +96,8 @@ impl Width {
 impl Chart {
     fn draw(&self, width: Width) -> Drawing {
         match self {
-            Self::Bars(chart) => chart.draw(width),
+            Self::Bars(chart) => chart.draw(width, None),
+            Self::BarsWithin(chart, span) => chart.draw(width, Some(*span)),
             Self::Stacks(chart) => chart.draw(width),
             Self::Scatter(chart) => chart.draw(width),
             Self::Curves(chart) => chart.draw(width),
@@ -100,7 +108,7 @@ impl Chart {
     /// Returns in one sentence what is drawn, for those who cannot see it.
     fn description(&self) -> String {
         match self {
-            Self::Bars(chart) => chart.description(),
+            Self::Bars(chart) | Self::BarsWithin(chart, _) => chart.description(),
             Self::Stacks(chart) => chart.description(),
             Self::Scatter(chart) => chart.description(),
             Self::Curves(chart) => chart.description(),
@@ -110,15 +118,20 @@ impl Chart {
 }
 
 impl Figure {
-    /// Returns the chart for a page that has `page_style`: once for screens, of the class `wide`, and once for
-    /// phones, `narrow`.
-    pub(crate) fn for_page(&self) -> Markup {
-        html! { (self.inline(Width::Wide, "wide")) (self.inline(Width::Narrow, "narrow")) }
+    /// Returns the chart for a page that has `page_style`, where so many figures stand beside each other: for screens in the
+    /// class `wide`, for phones in `narrow`, once in none if that is the same.
+    pub(crate) fn for_page(&self, beside_each_other: usize) -> Markup {
+        let wide = match beside_each_other {
+            0 | 1 => Width::Wide,
+            2 => Width::Half,
+            _ => return self.inline(Width::Narrow, ""),
+        };
+        html! { (self.inline(wide, " wide")) (self.inline(Width::Narrow, " narrow")) }
     }
 
     fn inline(&self, width: Width, class: &str) -> Markup {
         let drawing = self.chart.draw(width);
-        let class = format!("figure {class}");
+        let class = format!("figure{class}");
         self.element(&drawing, &class, 0.0, &html! {})
     }
 

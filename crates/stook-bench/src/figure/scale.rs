@@ -45,11 +45,11 @@ impl Scale {
         }
     }
 
-    /// Returns a logarithmic scale of whole decades around these values, which are more than 0.
+    /// Returns a logarithmic scale around these values, which are more than 0, from one round value to another.
     pub(super) fn logarithmic(least: f64, greatest: f64, from: f64, to: f64) -> Self {
         // A bar of the least value must still be seen.
-        let low = 10_f64.powf((least * 0.8).log10().floor());
-        let high = 10_f64.powf((greatest * 0.999).log10().ceil());
+        let low = round_below(least * 0.8);
+        let high = round_above(greatest * 0.999);
         Self {
             low,
             high: high.max(low * 10.0),
@@ -75,7 +75,10 @@ impl Scale {
     /// Returns round values with a text of their own.
     pub(super) fn ticks(&self) -> Vec<f64> {
         if self.is_logarithmic {
-            let decades = self.decades();
+            let decades = self.round_values(&[1.0]);
+            if decades.len() < 3 {
+                return self.round_values(&[1.0, 2.0, 5.0]);
+            }
             let every = 1 + decades.len() / (LABELLED_DECADES + 1);
             return decades.into_iter().step_by(every).collect();
         }
@@ -86,11 +89,20 @@ impl Scale {
             .collect()
     }
 
-    fn decades(&self) -> Vec<f64> {
-        let first = self.low.log10().round();
-        let count = (self.high.log10().round() - first) as i32;
-        (0..=count)
-            .map(|decade| 10_f64.powi(first as i32 + decade))
+    /// These multiples of all powers of ten that lie on the scale.
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "powers of ten of a float are at most 308"
+    )]
+    fn round_values(&self, multiples: &[f64]) -> Vec<f64> {
+        let powers = self.low.log10().floor() as i32..=self.high.log10().ceil() as i32;
+        let values = powers.flat_map(|power| {
+            multiples
+                .iter()
+                .map(move |multiple| multiple * 10_f64.powi(power))
+        });
+        values
+            .filter(|value| *value >= self.low * 0.999 && *value <= self.high * 1.001)
             .collect()
     }
 
@@ -132,6 +144,24 @@ fn ends(values: impl Iterator<Item = f64>) -> (f64, f64) {
     }
 }
 
+/// The greatest of 1, 2 and 5 times a power of ten that is at most this.
+fn round_below(at_most: f64) -> f64 {
+    let power = 10_f64.powf(at_most.log10().floor());
+    let found = [5.0, 2.0, 1.0]
+        .into_iter()
+        .find(|step| step * power <= at_most * 1.0001);
+    found.unwrap_or(1.0) * power
+}
+
+/// The least of 1, 2, 5 and 10 times a power of ten that is at least this.
+fn round_above(at_least: f64) -> f64 {
+    let power = 10_f64.powf(at_least.log10().floor());
+    let found = [1.0, 2.0, 5.0]
+        .into_iter()
+        .find(|step| step * power >= at_least * 0.9999);
+    found.unwrap_or(10.0) * power
+}
+
 /// The least of 1, 2, 2.5, 5 and 10 times a power of ten that is at least this.
 fn round_step(at_least: f64) -> f64 {
     let power = 10_f64.powf(at_least.log10().floor());
@@ -161,18 +191,21 @@ mod tests {
     }
 
     #[test]
-    fn values_that_span_much_get_decades() {
+    fn values_that_span_much_get_a_logarithmic_scale() {
         let scale = scale(&[0.02, 0.0, 30.0]);
-        assert_eq!(scale.ticks(), [0.01, 0.1, 1.0, 10.0, 100.0]);
-        assert!((scale.at(1.0) - 50.0).abs() < 1e-9);
-        assert_eq!((scale.at(0.0), scale.remark()), (0.0, ", logarithmic"));
+        assert_eq!(scale.ticks(), [0.01, 0.1, 1.0, 10.0]);
+        assert!((scale.at((0.01_f64 * 50.0).sqrt()) - 50.0).abs() < 1e-9);
+        assert_eq!((scale.at(0.0), scale.at(50.0)), (0.0, 100.0));
+        assert_eq!(scale.remark(), ", logarithmic");
     }
 
     #[test]
-    fn the_least_value_is_seen_and_many_decades_are_thinned() {
-        assert!(scale(&[0.1, 10.0]).at(0.1) > 20.0);
-        let ticks = scale(&[1e-9, 1e4]).ticks();
-        assert!((5..=8).contains(&ticks.len()), "{ticks:?}");
+    fn the_least_value_is_seen_and_there_are_neither_few_nor_many_ticks() {
+        assert!(scale(&[0.1, 10.0]).at(0.1) > 5.0);
+        for values in [[1e-9, 1e4], [0.3, 20.0], [0.1, 10.0]] {
+            let ticks = scale(&values).ticks();
+            assert!((3..=8).contains(&ticks.len()), "{ticks:?}");
+        }
     }
 
     #[test]

@@ -118,7 +118,7 @@ impl Scatter {
     fn equality(&self, plane: &Plane) -> Markup {
         html! {
             (line("equal", (plane.left, plane.bottom), (plane.right, plane.top)))
-            (text(plane.right - 4.0, plane.top + 26.0, "end", "faint", "equal"))
+            (text(plane.right - 30.0, plane.top + 11.0, "end", "faint", "equal"))
         }
     }
 

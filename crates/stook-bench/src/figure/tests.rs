@@ -28,6 +28,13 @@ fn bars(samples: &[&[f64]]) -> Chart {
     })
 }
 
+fn within(chart: Chart) -> Chart {
+    match chart {
+        Chart::Bars(bars) => Chart::BarsWithin(bars, (0.01, 300.0)),
+        other => other,
+    }
+}
+
 fn charts() -> Vec<Chart> {
     let name = |number: usize| ODD[number % 4].to_owned();
     let cloud = |number: usize| Cloud {
@@ -54,6 +61,7 @@ fn charts() -> Vec<Chart> {
     vec![
         bars(&[&[1.0, 1.2, 1.1], &[120.0], &[], &[0.0]]),
         bars(&[&[1.0]]),
+        within(bars(&[&[1.0], &[0.0]])),
         bars(&[]),
         Chart::Bars(Bars {
             axis: String::new(),
@@ -122,7 +130,7 @@ fn figure(chart: Chart) -> Figure {
 fn every_chart_is_well_formed_and_says_what_it_is() {
     for chart in charts() {
         let figure = figure(chart);
-        let page = figure.for_page().into_string();
+        let page = figure.for_page(1).into_string();
         for text in [figure.svg(), page] {
             assert!(!text.contains("<script"), "{text}");
             assert!(!text.contains("NaN") && !text.contains("inf\""), "{text}");
@@ -180,7 +188,7 @@ fn letters_are_drawn_without_any_on_the_machine() {
 #[test]
 fn no_part_leaves_its_drawing() {
     for chart in charts() {
-        for width in [Width::Wide, Width::Narrow] {
+        for width in [Width::Wide, Width::Half, Width::Narrow] {
             let drawing = chart.draw(width);
             let text = format!("<svg>{}</svg>", drawing.body.into_string());
             let document = resvg::usvg::roxmltree::Document::parse(&text).expect(&text);

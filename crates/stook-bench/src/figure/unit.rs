@@ -16,6 +16,7 @@ pub enum Unit {
 }
 
 const SECONDS: [(f64, &str); 4] = [(1e-9, "ns"), (1e-6, "µs"), (1e-3, "ms"), (1.0, "s")];
+const THOUSANDS: [(f64, &str); 3] = [(1.0, ""), (1e3, "k"), (1e6, "M")];
 const BYTES: [(f64, &str); 5] = [
     (1.0, "B"),
     (1024.0, "KiB"),
@@ -28,12 +29,24 @@ impl Unit {
     /// Returns a value with three digits and its unit, such as `12.3 ms`.
     pub fn show(self, value: f64) -> String {
         let (number, unit) = self.scaled(value);
-        join(&three_digits(number), unit)
+        let digits = match self {
+            // Of ratios that have an interval of their own, two digits are enough.
+            Self::Ratio if value < 0.995 => two_digits(number),
+            _ => three_digits(number),
+        };
+        join(&digits, unit)
     }
 
     /// Returns the value of a tick, without zeros that say nothing, such as `10 s`.
     pub(super) fn tick(self, value: f64) -> String {
-        let (number, unit) = self.scaled(value);
+        let (number, unit) = match self {
+            // The axis says of what; thousands and millions would not fit.
+            Self::Rate(_) => {
+                let (size, letter) = chosen(&THOUSANDS, value);
+                (value / size, letter)
+            }
+            _ => self.scaled(value),
+        };
         let text = format!("{number:.3}");
         let text = text.trim_end_matches('0').trim_end_matches('.');
         join(&with_groups(text), unit)
@@ -73,6 +86,9 @@ fn chosen(units: &[(f64, &'static str)], value: f64) -> (f64, &'static str) {
 }
 
 fn join(number: &str, unit: &str) -> String {
+    if unit.is_empty() {
+        return number.to_owned();
+    }
     // A blank that does not break: a figure and its unit stay on one line.
     format!("{number}\u{a0}{unit}")
 }
@@ -89,8 +105,23 @@ pub(crate) fn three_digits(number: f64) -> String {
     with_groups(&format!("{number:.decimals$}"))
 }
 
+/// Returns a whole number with commas between its thousands.
+pub(crate) fn grouped(number: u64) -> String {
+    with_groups(&number.to_string())
+}
+
+/// Returns a number below 1 with two digits.
+fn two_digits(number: f64) -> String {
+    let decimals = match number {
+        size if size >= 0.0995 || size == 0.0 => 2,
+        size if size >= 0.00995 => 3,
+        _ => 4,
+    };
+    format!("{number:.decimals$}")
+}
+
 /// Puts a comma between the thousands.
-fn with_groups(number: &str) -> String {
+pub(crate) fn with_groups(number: &str) -> String {
     let (sign, digits) = match number.strip_prefix('-') {
         Some(digits) => ("-", digits),
         None => ("", number),
@@ -130,7 +161,7 @@ mod tests {
             plain(&Unit::Rate("files/s").show(48_123.4)),
             "48,123 files/s"
         );
-        assert_eq!(plain(&Unit::Ratio.show(0.0123)), "0.0123 ×");
+        assert_eq!(plain(&Unit::Ratio.show(0.0123)), "0.012 ×");
         assert_eq!(plain(&Unit::Share.show(0.853)), "85.3 %");
     }
 
@@ -139,5 +170,7 @@ mod tests {
         let ticks = [0.0, 0.001, 0.25, 10.0, 20_000.0];
         let shown = ticks.map(|value| plain(&Unit::Seconds.tick(value)));
         assert_eq!(shown, ["0 s", "1 ms", "250 ms", "10 s", "20,000 s"]);
+        let rates = [0.0, 500.0, 20_000.0, 1e6].map(|value| plain(&Unit::Rate("/s").tick(value)));
+        assert_eq!(rates, ["0", "500", "20 k", "1 M"]);
     }
 }

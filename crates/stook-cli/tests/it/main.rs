@@ -10,6 +10,7 @@
 
 mod bad_archive;
 mod bad_input;
+mod bench_report;
 mod bench_update;
 mod commands;
 mod copy;
