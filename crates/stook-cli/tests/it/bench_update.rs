@@ -55,6 +55,8 @@ fn stook_and_tar_are_put_side_by_side() {
             "all.csv",
             "--save",
             "all.jsonl",
+            "--figures",
+            "figures",
         ],
     );
     if ran.stderr.contains("cannot run the tool `tar`") {
@@ -106,7 +108,19 @@ fn stook_and_tar_are_put_side_by_side() {
     let saved = std::fs::read_to_string(place.path("all.jsonl")).unwrap();
     assert_eq!(saved.lines().count(), 1 + 6 * 9);
     assert!(saved.starts_with("{\"type\":\"header\"") && saved.contains("GNU tar"));
-    assert_eq!(place.names("."), ["a", "all.csv", "all.jsonl", "b", "c"]);
+    assert_eq!(
+        place.names("."),
+        ["a", "all.csv", "all.jsonl", "b", "c", "figures"]
+    );
+    assert_eq!(
+        place.names("figures"),
+        [
+            "memory.svg",
+            "ratios-tar.svg",
+            "scatter-tar.svg",
+            "time.svg"
+        ]
+    );
 }
 
 #[test]
