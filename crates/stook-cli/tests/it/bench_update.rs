@@ -202,7 +202,7 @@ fn an_unreadable_directory_is_named() {
     let place = place();
     use std::os::unix::fs::PermissionsExt;
     let closed = place.path("b/d");
-    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0)).unwrap();
+    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o000)).unwrap();
     std::fs::set_permissions(place.root(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let ran = place.run_as_nobody(&[&["bench", "update"], &DIRS[..]].concat());
     std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o755)).unwrap();
