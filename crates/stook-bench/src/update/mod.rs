@@ -11,6 +11,7 @@
 //! # Source
 //! The procedure and the first six columns of the CSV are those of zstash's performance study.
 
+mod built_in;
 mod compare;
 mod csv;
 mod look;
@@ -26,7 +27,6 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 pub use csv::{csv_header, csv_row};
-pub use numbers::{Cell, Equality, Numbers, Pair};
 pub use tables::tables;
 pub use tool::{Operation, Tool};
 
@@ -143,7 +143,8 @@ impl UpdateStudy {
     /// [`BenchError::Sys`] if a directory cannot be copied, [`BenchError::Interrupted`]. The work directory is gone then, too.
     pub fn run(&self, observer: &dyn Observer) -> Result<u64, BenchError> {
         let place = WorkPlace::make(&self.holder)?;
-        let unequal = Rounds::new(self, &place, observer).run();
+        let unequal = Rounds::new(self, &place, observer).and_then(Rounds::run);
+        observer.progress("removing what was made");
         if let Err(error) = place.remove() {
             observer.warning(&error.to_string());
         }

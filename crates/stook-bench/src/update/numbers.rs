@@ -13,51 +13,51 @@ use crate::statistics::Spread;
 const OPERATIONS: [&str; 5] = ["create", "update", "check", "extract_seq", "extract_par"];
 
 /// An ordered pair of directories: what the archive was made from, and what it was updated with.
-pub type Pair<'a> = (&'a str, &'a str);
+pub(super) type Pair<'a> = (&'a str, &'a str);
 
 /// The samples of a study, sorted out.
 #[derive(Debug)]
-pub struct Numbers<'a> {
+pub(super) struct Numbers<'a> {
     /// The tools, the one that others are compared with first.
-    pub tools: Vec<&'a str>,
+    pub(super) tools: Vec<&'a str>,
     /// The pairs, in the order of the study.
-    pub pairs: Vec<Pair<'a>>,
+    pub(super) pairs: Vec<Pair<'a>>,
     /// The operations, in the order of the study.
-    pub operations: Vec<&'a str>,
+    pub(super) operations: Vec<&'a str>,
     samples: &'a [Sample],
 }
 
 /// Which samples are meant.
 #[derive(Debug, Clone, Copy)]
-pub struct Cell<'a> {
+pub(super) struct Cell<'a> {
     /// Of this tool.
-    pub tool: &'a str,
+    pub(super) tool: &'a str,
     /// Of this operation.
-    pub operation: &'a str,
+    pub(super) operation: &'a str,
     /// Of this pair; of all, if None.
-    pub pair: Option<Pair<'a>>,
+    pub(super) pair: Option<Pair<'a>>,
 }
 
 /// What was found of the trees and lists of a tool.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Equality {
+pub(super) struct Equality {
     /// Extracted trees.
-    pub trees: usize,
+    pub(super) trees: usize,
     /// Those among them that were their source.
-    pub equal_trees: usize,
+    pub(super) equal_trees: usize,
     /// Lists.
-    pub lists: usize,
+    pub(super) lists: usize,
     /// Those among them that had the names of the source.
-    pub equal_lists: usize,
+    pub(super) equal_lists: usize,
     /// Lists that had them in the order of the first tool.
-    pub in_order_of_first: usize,
+    pub(super) in_order_of_first: usize,
     /// Lists that were sorted as bytes.
-    pub sorted: usize,
+    pub(super) sorted: usize,
 }
 
 impl<'a> Numbers<'a> {
     /// Sorts out the samples of `stook bench update`.
-    pub fn of(results: &'a Results) -> Self {
+    pub(super) fn of(results: &'a Results) -> Self {
         let samples = &results.samples;
         let mut operations = unique(samples.iter().map(|sample| sample.label("operation")));
         let place = |operation: &&str| {
@@ -82,28 +82,28 @@ impl<'a> Numbers<'a> {
     }
 
     /// Returns a figure of each sample.
-    pub fn each(&self, cell: Cell<'a>, figure: fn(&Sample) -> f64) -> Vec<f64> {
+    pub(super) fn each(&self, cell: Cell<'a>, figure: fn(&Sample) -> f64) -> Vec<f64> {
         self.samples(cell).map(figure).collect()
     }
 
     /// Returns the wall times; None if the tool does not have the operation.
-    pub fn seconds(&self, cell: Cell<'a>) -> Option<Spread> {
+    pub(super) fn seconds(&self, cell: Cell<'a>) -> Option<Spread> {
         Spread::of(&self.each(cell, |sample| sample.real_seconds))
     }
 
     /// Returns the CPU times; None if the tool does not have the operation.
-    pub fn cpu_seconds(&self, cell: Cell<'a>) -> Option<Spread> {
+    pub(super) fn cpu_seconds(&self, cell: Cell<'a>) -> Option<Spread> {
         Spread::of(&self.each(cell, Sample::cpu_seconds))
     }
 
     /// Returns the most memory of all runs.
-    pub fn peak_bytes(&self, cell: Cell<'a>) -> Option<u64> {
+    pub(super) fn peak_bytes(&self, cell: Cell<'a>) -> Option<u64> {
         let peaks = self.samples(cell).filter_map(|sample| sample.peak_bytes);
         peaks.max()
     }
 
     /// Returns true if all peaks may be those of the bench, whose memory counts as the command's when it starts.
-    pub fn is_peak_an_upper_bound(&self, cell: Cell<'a>) -> bool {
+    pub(super) fn is_peak_an_upper_bound(&self, cell: Cell<'a>) -> bool {
         self.samples(cell).all(|sample| {
             let held = sample.proof.get(HELD).and_then(serde_json::Value::as_u64);
             let peak = sample.peak_bytes;
@@ -113,7 +113,7 @@ impl<'a> Numbers<'a> {
     }
 
     /// Returns the wall times as pairs: of the first tool, and of this one in the same pair and round.
-    pub fn against_first(&self, cell: Cell<'a>) -> Vec<(f64, f64)> {
+    pub(super) fn against_first(&self, cell: Cell<'a>) -> Vec<(f64, f64)> {
         let Some(tool) = self.tools.first() else {
             return Vec::new();
         };
@@ -128,14 +128,14 @@ impl<'a> Numbers<'a> {
     }
 
     /// Returns the ratios to the first tool, run by run; None if either does not have the operation.
-    pub fn ratios(&self, cell: Cell<'a>) -> Option<Spread> {
+    pub(super) fn ratios(&self, cell: Cell<'a>) -> Option<Spread> {
         let pairs = self.against_first(cell);
         let ratios = pairs.iter().filter(|(first, _)| *first > 0.0);
         Spread::of(&ratios.map(|(first, own)| own / first).collect::<Vec<f64>>())
     }
 
     /// Returns what was found of the trees and lists of a tool.
-    pub fn equality(&self, tool: &str) -> Equality {
+    pub(super) fn equality(&self, tool: &str) -> Equality {
         let mut found = Equality::default();
         let Some(first) = self.tools.first() else {
             return found;

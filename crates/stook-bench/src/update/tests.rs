@@ -157,6 +157,23 @@ fn an_end_leaves_nothing() {
 }
 
 #[test]
+fn what_runs_leave_behind_goes_when_room_is_short() {
+    let (folder, quiet) = (place(), Quiet::default());
+    let texts = copier("true");
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let study = UpdateStudy::prepare(options(&folder, &texts), "2026-11-21T10:00:00Z").unwrap();
+    for (least, left) in [(0, 6), (u64::MAX, 1)] {
+        let work = WorkPlace::make(folder.path()).unwrap();
+        let mut rounds = Rounds::new(&study, &work, &quiet).unwrap();
+        rounds.left_behind.least.bytes = least;
+        rounds.left_behind.least.inodes = None;
+        assert_eq!(rounds.run().unwrap(), 0);
+        assert_eq!(std::fs::read_dir(work.path()).unwrap().count(), left);
+    }
+    assert_eq!(quiet.warnings.lock().unwrap().len(), 1);
+}
+
+#[test]
 fn side_by_side_nothing_is_replaced() {
     let (folder, quiet) = (place(), Quiet::default());
     let texts = copier("true");

@@ -9,6 +9,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
 use super::Finish;
+use super::built_in::BUILT_IN;
 use crate::error::BenchError;
 use crate::job::Job;
 
@@ -67,52 +68,6 @@ pub(crate) struct Places<'a> {
     pub(crate) into: &'a Path,
     pub(crate) workers: u32,
 }
-
-/// A tool that is known by its name.
-struct BuiltIn {
-    name: &'static str,
-    version: &'static str,
-    lines: [&'static str; 5],
-}
-
-const BUILT_IN: [BuiltIn; 3] = [
-    BuiltIn {
-        name: "stook",
-        version: "{stook} --version",
-        lines: [
-            "{stook} create --quiet {source} {archive}",
-            "{stook} update --quiet {source} {archive}",
-            "{stook} check --quiet {archive}",
-            "{stook} extract --quiet {archive} --into {into} --jobs {workers}",
-            "{stook} list --null {archive}",
-        ],
-    },
-    // Incremental archives, as the manual of GNU tar has them for backups: what has changed is told by times and inode
-    // numbers that tar keeps beside. Its `--update` would read all headers of the archive first, and would pass over files
-    // that have become older.
-    BuiltIn {
-        name: "tar",
-        version: "tar --version",
-        lines: [
-            "tar -cf {archive}/0.tar --listed-incremental={archive}/state -C {source} .",
-            "tar -cf {archive}/1.tar --listed-incremental={archive}/state -C {source} .",
-            "tar -xOf {archive}/0.tar && tar -xOf {archive}/1.tar",
-            "tar -xf {archive}/0.tar -C {into} && tar -xf {archive}/1.tar -C {into}",
-            "tar -tf {archive}/0.tar --quoting-style=literal && tar -tf {archive}/1.tar --quoting-style=literal",
-        ],
-    },
-    BuiltIn {
-        name: "zstash",
-        version: "zstash version",
-        lines: [
-            "zstash create --hpss=none --cache={archive} {source}",
-            "cd {source} && zstash update --hpss=none --cache={archive}",
-            "cd {archive} && zstash check --hpss=none --cache={archive}",
-            "cd {into} && zstash extract --hpss=none --cache={archive} --workers={workers}",
-            "cd {archive} && zstash ls --hpss=none --cache={archive}",
-        ],
-    },
-];
 
 impl Tool {
     /// Returns the tools that the user names, in the order of their first mention: each text is `NAME` of one that is

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use stook_bench::update::{
     Caches, Finish, Placement, Tool, UpdateOptions, UpdateStudy, csv_header, csv_row, tables,
 };
-use stook_bench::{BenchError, Observer, Results, Sample};
+use stook_bench::{BenchError, Observer, Results, Sample, report};
 use stook_sys::Context;
 
 use super::{Listener, now};
@@ -36,6 +36,9 @@ pub(crate) fn update(args: &BenchUpdateArgs, common: &Common) -> Result<Ending, 
     };
     // What a study has found until it failed is kept, too.
     csv.write(&results)?;
+    if let Some(folder) = &args.figures {
+        draw(folder, results.clone())?;
+    }
     let unequal = keeper.listener.finish(unequal)?;
     if !common.json {
         let mut data = Data::new();
@@ -43,6 +46,19 @@ pub(crate) fn update(args: &BenchUpdateArgs, common: &Common) -> Result<Ending, 
         data.flush()?;
     }
     Ok(ending(unequal))
+}
+
+/// Draws the figures that the report's page has.
+fn draw(folder: &Path, results: Results) -> Result<(), CliError> {
+    if results.samples.is_empty() {
+        return Ok(());
+    }
+    stook_sys::create_directory(folder)?;
+    for figure in report::figures(&[results]) {
+        let path = folder.join(format!("{}.svg", figure.name));
+        stook_sys::write_file(&path, figure.svg().as_bytes())?;
+    }
+    Ok(())
 }
 
 fn ending(unequal: u64) -> Ending {

@@ -55,6 +55,8 @@ fn stook_and_tar_are_put_side_by_side() {
             "all.csv",
             "--save",
             "all.jsonl",
+            "--figures",
+            "figures",
         ],
     );
     if ran.stderr.contains("cannot run the tool `tar`") {
@@ -106,7 +108,19 @@ fn stook_and_tar_are_put_side_by_side() {
     let saved = std::fs::read_to_string(place.path("all.jsonl")).unwrap();
     assert_eq!(saved.lines().count(), 1 + 6 * 9);
     assert!(saved.starts_with("{\"type\":\"header\"") && saved.contains("GNU tar"));
-    assert_eq!(place.names("."), ["a", "all.csv", "all.jsonl", "b", "c"]);
+    assert_eq!(
+        place.names("."),
+        ["a", "all.csv", "all.jsonl", "b", "c", "figures"]
+    );
+    assert_eq!(
+        place.names("figures"),
+        [
+            "memory.svg",
+            "ratios-tar.svg",
+            "scatter-tar.svg",
+            "time.svg"
+        ]
+    );
 }
 
 #[test]
@@ -188,7 +202,7 @@ fn an_unreadable_directory_is_named() {
     let place = place();
     use std::os::unix::fs::PermissionsExt;
     let closed = place.path("b/d");
-    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0)).unwrap();
+    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o000)).unwrap();
     std::fs::set_permissions(place.root(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let ran = place.run_as_nobody(&[&["bench", "update"], &DIRS[..]].concat());
     std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -213,7 +227,7 @@ fn an_interrupted_study_leaves_nothing_but_its_samples() {
     let extracts = || {
         let names = place.names(".");
         let work = names.iter().find(|name| name.starts_with("stook-bench-"));
-        work.is_some_and(|work| place.path(&format!("{work}/extracted/same")).exists())
+        work.is_some_and(|work| place.path(&format!("{work}/0/extract_seq/same")).exists())
     };
     assert!(wait_until(&mut child, extracts), "it ended too soon");
     signal.send();

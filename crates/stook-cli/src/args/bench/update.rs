@@ -46,7 +46,8 @@ pub(crate) struct BenchUpdateArgs {
     /// each tool
     #[arg(long, value_name = "FILE")]
     pub(crate) csv: Option<PathBuf>,
-    /// Draw four figures into this directory, as SVG
+    /// Draw the figures of `stook bench report` into this directory, as SVG: time and memory by operation, and for each tool
+    /// but the first its times against the first one's, and their ratios
     #[arg(long, value_name = "DIR")]
     pub(crate) figures: Option<PathBuf>,
 }
