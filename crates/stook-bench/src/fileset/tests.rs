@@ -187,7 +187,7 @@ fn modes_do_not_depend_on_what_the_directory_hands_on() {
     let path = folder.join("set");
     std::fs::create_dir(&path).unwrap();
     // Directories below one with this bit get it, too.
-    stook_sys::set_mode(&std::fs::File::open(&path).unwrap(), 0o2750).unwrap();
+    stook_sys::set_mode(std::fs::File::open(&path).unwrap(), 0o2750).unwrap();
     make(&path, &options("arc", 50), &Quiet::default()).unwrap();
     let snapshot = Snapshot::take(&path).unwrap();
     for (path, facts) in snapshot.entries() {
