@@ -49,6 +49,7 @@ bench-programs: tools
 	$(CARGO) build --release --locked -p stook-cli -p stook-testkit
 
 test: tools ## Run all tests
+	@.ci/test-tools
 	$(CARGO) test --workspace --locked
 	python3 -m unittest discover --quiet -s bench/tests -t bench
 

@@ -31,6 +31,14 @@ pub enum BenchError {
         /// The end of what it wrote on stderr.
         stderr: String,
     },
+    /// Something else failed in one of the runs.
+    #[error("{when}: {source}")]
+    During {
+        /// In which run, such as `in round 2, untar on a with stook`.
+        when: String,
+        /// What.
+        source: Box<BenchError>,
+    },
     /// A program that is needed is not there, or may not do what it must.
     #[error("{what}")]
     Missing {
@@ -79,6 +87,7 @@ impl BenchError {
     /// Returns advice, if there is some.
     pub fn hint(&self) -> Option<String> {
         match self {
+            Self::During { source, .. } => source.hint(),
             Self::Missing { hint, .. } => Some(hint.clone()),
             Self::Refused { hint, .. } => hint.clone(),
             Self::Newer { .. } => {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// Bins for each power of two: 2^4.
 const FINE_BITS: u32 = 4;
 const FINE: u64 = 1 << FINE_BITS;
-const BINS: usize = ((64 - FINE_BITS as usize) + 1) * FINE as usize;
+const BINS: usize = (64 - FINE_BITS as usize + 1) << FINE_BITS;
 
 /// Times of operations of one kind, in nanoseconds.
 #[derive(Clone, Debug, PartialEq)]

@@ -8,19 +8,28 @@
     allow(clippy::disallowed_methods, reason = "tests make their own files")
 )]
 
+mod cache;
 mod error;
+pub mod figure;
 pub mod fileset;
 mod flame;
+pub mod fs;
 mod job;
 mod latency;
 mod machine;
+pub mod page_state;
+pub mod profile;
 mod random;
 mod record;
+pub mod report;
 mod statistics;
 mod table;
 #[cfg(test)]
 mod testing;
+pub mod update;
+mod workplace;
 
+pub use cache::{CacheOptions, CacheOutcome, CacheTables, Watch, cache};
 pub use error::BenchError;
 pub use flame::{Palette, flame_graph};
 pub use job::{Job, Output, Ran};
@@ -32,7 +41,7 @@ pub use statistics::{
 };
 pub use table::Table;
 
-/// Hears how a bench goes on, and may end it.
+/// Hears how a bench goes on, on several threads at once, and may end it.
 pub trait Observer: Sync {
     /// Says in one line what is done now, such as `round 2 of 5: untar on scratch`.
     fn progress(&self, text: &str);

@@ -24,7 +24,7 @@ const FORMAT: u32 = 1;
 pub enum Kind {
     /// `stook bench fs`: labels `target`, `phase`, `tool`.
     Fs,
-    /// `stook bench cache`: label `state`.
+    /// `stook bench cache`: label `state`: `cold`, `warm`, `hot`, and `local cold` and so on of the local command.
     Cache,
     /// `stook bench update`: labels `tool`, `create`, `update`, `operation`.
     Update,

@@ -1,7 +1,7 @@
 //! What the tests of this crate share.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::{Observer, Sample};
 
@@ -36,4 +36,10 @@ impl Observer for Quiet {
     fn is_stopped(&self) -> bool {
         self.is_stopped.load(Ordering::Relaxed)
     }
+}
+
+/// Keeps tests apart that drop caches, or need what is in them, for as long as it is held.
+pub(crate) fn alone_with_the_caches() -> MutexGuard<'static, ()> {
+    static CACHES: Mutex<()> = Mutex::new(());
+    CACHES.lock().unwrap_or_else(PoisonError::into_inner)
 }

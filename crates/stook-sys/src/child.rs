@@ -7,6 +7,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, kill_process_group, pidfd_open};
 
+use crate::usage::duration;
 use crate::{Context, SysError};
 
 pub use rustix::process::Signal;
@@ -29,6 +30,8 @@ pub struct Ended {
     pub system: Duration,
     /// The most memory that one of the processes held, in bytes: from the fork on, so at least what its parent held then.
     pub peak_bytes: u64,
+    /// Bytes that were read from devices for them; not what a server or another process read for them.
+    pub read_bytes: u64,
 }
 
 impl Child {
@@ -90,13 +93,9 @@ fn reap(pid: Pid) -> io::Result<Ended> {
         system: duration(usage.ru_stime),
         // Linux counts in units of 1,024 bytes.
         peak_bytes: u64::try_from(usage.ru_maxrss).unwrap_or(0) * 1024,
+        // In units of 512 bytes.
+        read_bytes: u64::try_from(usage.ru_inblock).unwrap_or(0) * 512,
     })
-}
-
-fn duration(time: libc::timeval) -> Duration {
-    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-    let microseconds = u64::try_from(time.tv_usec).unwrap_or(0);
-    Duration::from_secs(seconds) + Duration::from_micros(microseconds)
 }
 
 #[cfg(test)]

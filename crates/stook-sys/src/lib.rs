@@ -29,17 +29,27 @@ mod error;
 mod file;
 mod lock;
 mod metadata;
+mod mount;
 #[expect(unsafe_code, reason = "the C library knows the users; rustix does not")]
 mod owners;
 #[expect(unsafe_code, reason = "rustix does not have sync_file_range")]
 mod page_cache;
 mod process;
+#[expect(
+    unsafe_code,
+    reason = "rustix does not have the clocks of other processes"
+)]
+mod process_clock;
+#[expect(unsafe_code, reason = "rustix has neither cachestat nor mincore")]
+mod resident;
 mod room;
 mod root;
 mod stamp;
 mod thread;
 mod time;
 mod transfer;
+#[expect(unsafe_code, reason = "rustix does not have getrusage")]
+mod usage;
 mod xattr;
 
 pub use calls::{CallCount, count_calls, counted_calls};
@@ -57,15 +67,23 @@ pub use file::{
 };
 pub use lock::{LockError, WriterLock};
 pub use metadata::{FileId, FileKind, Metadata};
+pub use mount::{DeviceKind, Mount, mount_of};
 pub use owners::Owners;
-pub use page_cache::{drop_cached, read_ahead, read_once, start_writeback};
+pub use page_cache::{
+    Forget, drop_cached, drop_caches, may_drop_caches, read_ahead, read_once, start_writeback,
+};
 pub use process::{
-    available_cpus, effective_user, is_root, memory_limit, most_open_files, peak_memory,
-    raise_open_files, reset_peak_memory, utc_now,
+    available_cpus, effective_user, is_root, memory_limit, monotonic_nanoseconds, most_open_files,
+    peak_memory, raise_open_files, reset_peak_memory, utc_now,
+};
+pub use process_clock::ProcessClock;
+pub use resident::{
+    Asking, Storage, drop_pages, is_name_cached, page_bytes, resident_pages, storage,
 };
 pub use room::{Room, free_room};
 pub use stamp::Stamp;
 pub use thread::{ThreadId, current_thread, is_blocked};
 pub use time::Timestamp;
 pub use transfer::{Refusal, close_file, copy_range, refusal, set_len, share_content};
+pub use usage::ThreadCpu;
 pub use xattr::{Xattr, get_xattrs, remove_xattr, set_xattr};

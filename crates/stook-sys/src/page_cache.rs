@@ -1,10 +1,58 @@
-//! Hints for the page cache: what will be written soon, what will be read soon, and what will not.
+//! Hints for the page cache: what will be written soon, what will be read soon, and what will not; and emptying it.
 
 use std::fs::File;
+use std::io::Write;
 use std::num::NonZeroU64;
 use std::os::fd::AsRawFd;
 
-use rustix::fs::{Advice, fadvise};
+use rustix::fs::{Advice, CWD, Mode, OFlags, fadvise, openat};
+
+use crate::{Context, SysError};
+
+const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
+
+/// What the kernel is to forget of the files of the whole machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Forget {
+    /// Data only: the pages of files, and those of the devices below, which hold directories and tables of inodes.
+    Data,
+    /// Data, names and inodes.
+    Everything,
+}
+
+/// Writes all that is to be written, and then drops what the kernel holds of the files of the whole machine.
+///
+/// What a process has mapped or open stays, and so do files that live in memory only.
+///
+/// # Errors
+/// The operation "open" or "write" with the kernel's switch: without the rights of the superuser, and in many containers.
+///
+/// # Cost
+/// Everything that the machine reads afterwards comes from its disks.
+///
+/// # Source
+/// `proc_sys_vm(5)`, `drop_caches`.
+pub fn drop_caches(what: Forget) -> Result<(), SysError> {
+    let mut switch = open_switch()?;
+    // Only what is on the disk can be dropped.
+    rustix::fs::sync();
+    let number: &[u8] = match what {
+        Forget::Data => b"1",
+        Forget::Everything => b"3",
+    };
+    switch.write_all(number).context("write", DROP_CACHES)
+}
+
+/// Returns true if this user may drop the caches; nothing is dropped.
+pub fn may_drop_caches() -> bool {
+    open_switch().is_ok()
+}
+
+fn open_switch() -> Result<File, SysError> {
+    let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+    let opened = openat(CWD, DROP_CACHES, flags, Mode::empty());
+    Ok(opened.context("open", DROP_CACHES)?.into())
+}
 
 /// Asks the kernel to begin writing a stretch of a file to the disk, and does not wait for it.
 ///

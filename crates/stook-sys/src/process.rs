@@ -31,6 +31,13 @@ pub fn utc_now() -> Timestamp {
     }
 }
 
+/// Returns the nanoseconds of the clock that only goes forward, which other programs of the machine read as well.
+pub fn monotonic_nanoseconds() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
+    seconds * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
+}
+
 /// Raises the limit of open files as far as the system lets an ordinary process go.
 pub fn raise_open_files() {
     let limit = getrlimit(Resource::Nofile);

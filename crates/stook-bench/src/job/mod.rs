@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use stook_sys::{Child, Signal, display_bytes, read_up_to_at};
+use stook_sys::{Child, Ended, Signal, display_bytes, read_up_to_at};
 
 use crate::Observer;
 use crate::error::BenchError;
@@ -23,6 +23,8 @@ use crate::record::Sample;
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Time between asking a command to end and ending it.
 const GRACE: Duration = Duration::from_secs(5);
+/// Time for a recorder to write what it has.
+const WRITING: Duration = Duration::from_secs(60);
 /// As much of stderr is kept, from its end.
 const KEPT_STDERR: u64 = 4 << 10;
 /// As much of stdout is kept, from its beginning.
@@ -62,6 +64,8 @@ pub struct Ran {
     pub system: Duration,
     /// The most memory that one of the processes held, in bytes: at least what the bench itself held at the start.
     pub peak_bytes: u64,
+    /// Bytes that were read from devices for it; not what a server or another process read for it.
+    pub read_bytes: u64,
     /// How it ended.
     pub status: ExitStatus,
     /// What it wrote on stdout, if that is kept.
@@ -100,8 +104,48 @@ impl Job {
     ///
     /// # Errors
     /// [`BenchError::Start`] if there is no such program, [`BenchError::Interrupted`] if the user wants an end: then all
-    /// of the command's group has been ended. A command that fails is no error here, see [`Ran::succeeded`].
+    /// of the command's group has been ended. A command that fails is no error here, see [`Job::succeed`].
     pub fn run(&self, observer: &dyn Observer) -> Result<Ran, BenchError> {
+        let running = self.start()?;
+        let ended = loop {
+            if let Some(ended) = running.child.wait(LOOK_EVERY)? {
+                break ended;
+            }
+            if observer.is_stopped() {
+                end(&running.child)?;
+                return Err(BenchError::Interrupted);
+            }
+        };
+        running.finish(ended)
+    }
+
+    /// As [`Job::run`], for a command that records something until it is interrupted, and then writes what it has: after
+    /// the longest time, or when the user wants an end, its group gets SIGINT.
+    ///
+    /// # Errors
+    /// [`BenchError::Start`] if there is no such program. An end that the user wants is no error here.
+    pub(crate) fn record(
+        &self,
+        longest: Option<Duration>,
+        observer: &dyn Observer,
+    ) -> Result<Ran, BenchError> {
+        let running = self.start()?;
+        loop {
+            let left = longest.map(|longest| longest.saturating_sub(running.started.elapsed()));
+            if let Some(ended) = running
+                .child
+                .wait(LOOK_EVERY.min(left.unwrap_or(LOOK_EVERY)))?
+            {
+                return running.finish(ended);
+            }
+            if left == Some(Duration::ZERO) || observer.is_stopped() {
+                let ended = interrupt(&running.child)?;
+                return running.finish(ended);
+            }
+        }
+    }
+
+    fn start(&self) -> Result<Running, BenchError> {
         let stderr = stook_sys::memory_file()?;
         let stdout = (self.output == Output::Kept)
             .then(stook_sys::memory_file)
@@ -109,25 +153,11 @@ impl Job {
         let mut command = self.prepared(&stderr, stdout.as_ref())?;
         let started = Instant::now();
         let child = command.spawn().map_err(|source| self.not_started(source))?;
-        let child = Child::watch(child.id())?;
-        let ended = loop {
-            if let Some(ended) = child.wait(LOOK_EVERY)? {
-                break ended;
-            }
-            if observer.is_stopped() {
-                end(&child)?;
-                return Err(BenchError::Interrupted);
-            }
-        };
-        let real = started.elapsed();
-        Ok(Ran {
-            real,
-            user: ended.user,
-            system: ended.system,
-            peak_bytes: ended.peak_bytes,
-            status: ExitStatus::from_raw(ended.raw_status),
-            stdout: stdout.map_or(Ok(Vec::new()), |file| kept(&file, 0, KEPT_STDOUT))?,
-            stderr: last_lines(&stderr)?,
+        Ok(Running {
+            child: Child::watch(child.id())?,
+            started,
+            stderr,
+            stdout,
         })
     }
 
@@ -140,12 +170,17 @@ impl Job {
         if ran.status.success() {
             return Ok(ran);
         }
-        Err(BenchError::Command {
+        Err(self.failed(when, &ran))
+    }
+
+    /// Returns that the command failed in this run.
+    pub(crate) fn failed(&self, when: &str, ran: &Ran) -> BenchError {
+        BenchError::Command {
             command: self.text(),
             when: when.to_owned(),
             ending: ending(ran.status),
-            stderr: ran.stderr,
-        })
+            stderr: ran.stderr.clone(),
+        }
     }
 
     fn prepared(&self, stderr: &File, stdout: Option<&File>) -> Result<Command, BenchError> {
@@ -180,6 +215,32 @@ impl Job {
     }
 }
 
+/// A command that has been started.
+struct Running {
+    child: Child,
+    started: Instant,
+    stderr: File,
+    stdout: Option<File>,
+}
+
+impl Running {
+    fn finish(self, ended: Ended) -> Result<Ran, BenchError> {
+        let real = self.started.elapsed();
+        Ok(Ran {
+            real,
+            user: ended.user,
+            system: ended.system,
+            peak_bytes: ended.peak_bytes,
+            read_bytes: ended.read_bytes,
+            status: ExitStatus::from_raw(ended.raw_status),
+            stdout: self
+                .stdout
+                .map_or(Ok(Vec::new()), |file| kept(&file, 0, KEPT_STDOUT))?,
+            stderr: last_lines(&self.stderr)?,
+        })
+    }
+}
+
 impl Ran {
     /// Returns the figures of the run as a sample without labels.
     pub fn sample(&self, round: u32) -> Sample {
@@ -210,6 +271,18 @@ fn end(child: &Child) -> Result<(), BenchError> {
     Ok(())
 }
 
+/// Interrupts the group as Ctrl-C does, and ends it if it does not end soon.
+fn interrupt(child: &Child) -> Result<Ended, BenchError> {
+    child.signal_group(Signal::INT);
+    let mut ended = child.wait(WRITING)?;
+    while ended.is_none() {
+        child.signal_group(Signal::KILL);
+        ended = child.wait(GRACE)?;
+    }
+    child.signal_group(Signal::KILL);
+    Ok(ended.expect("the loop ends with one"))
+}
+
 fn ending(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("exit status {code}"),
@@ -230,6 +303,11 @@ fn kept(file: &File, from: u64, most: u64) -> Result<Vec<u8>, BenchError> {
     let read = read_up_to_at(file, &mut bytes, from).context("read", "output of a command")?;
     bytes.truncate(read);
     Ok(bytes)
+}
+
+/// Returns what a command wrote into a file in memory, as text.
+pub(crate) fn kept_text(file: &File) -> Result<String, BenchError> {
+    Ok(String::from_utf8_lossy(&kept(file, 0, KEPT_STDOUT)?).into_owned())
 }
 
 fn last_lines(file: &File) -> Result<String, BenchError> {

@@ -17,10 +17,10 @@ use clap::builder::Styles;
 use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 pub(crate) use bench::{
-    BenchArgs, BenchCacheArgs, BenchCommand, BenchFsArgs, BenchUpdateArgs, FilesetArgs, ReportArgs,
-    SaveArgs,
+    BenchArgs, BenchCacheArgs, BenchCommand, BenchFsArgs, BenchUpdateArgs, FilesetArgs, PhaseName,
+    ReportArgs, SaveArgs, ToolName,
 };
-pub(crate) use profile::ProfileArgs;
+pub(crate) use profile::{CacheArg, ProfileArgs};
 pub(crate) use walk::{KindLetter, WalkArgs};
 
 /// Keep trees of millions of small files as a few big ones

@@ -1,8 +1,76 @@
 //! `stook bench cache`.
 
+use std::ffi::OsString;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use stook_bench::{CacheOptions, Header, Job, Kind, Watch};
+use stook_sys::display_path;
+
+use super::{Listener, now};
 use crate::args::{BenchCacheArgs, Common};
 use crate::exit::{CliError, Ending};
+use crate::output::Data;
+use crate::progress::Reporter;
 
-pub(crate) fn cache(_args: &BenchCacheArgs, _common: &Common) -> Result<Ending, CliError> {
-    Ok(Ending::Failed)
+pub(crate) fn cache(args: &BenchCacheArgs, common: &Common) -> Result<Ending, CliError> {
+    let options = options(args);
+    let mut header = Header::new(Kind::Cache, &now());
+    header.options = asked_for(args, &options);
+    let reporter = Reporter::new(common);
+    let listener = Listener::new(&reporter, &header, &args.save, common)?;
+    let found = stook_bench::cache(&options, &listener);
+    let found = listener.finish(found)?;
+    if !common.json {
+        let mut data = Data::new();
+        data.text(&found.text())?;
+        data.flush()?;
+    }
+    Ok(Ending::Done)
+}
+
+fn options(args: &BenchCacheArgs) -> CacheOptions {
+    let shell = |line: &Option<OsString>| {
+        let line = line.clone()?;
+        Some(Job::new([OsString::from("sh"), "-c".into(), line]))
+    };
+    CacheOptions {
+        command: Job::new(args.command.iter().cloned()),
+        local: shell(&args.local),
+        rounds: args.rounds,
+        cold_hook: shell(&args.cold_hook),
+        warm_hook: shell(&args.warm_hook),
+        watch: args.watch.as_deref().map(watch),
+        files: args.files.clone(),
+    }
+}
+
+/// A number is a process; `./7` is a mount of that name.
+fn watch(typed: &Path) -> Watch {
+    let number = typed.to_str().and_then(|text| text.parse().ok());
+    number.map_or_else(|| Watch::Mount(typed.to_owned()), Watch::Process)
+}
+
+/// The options in the words of the command line.
+fn asked_for(
+    args: &BenchCacheArgs,
+    options: &CacheOptions,
+) -> std::collections::BTreeMap<String, Value> {
+    let text = |job: &Option<Job>| job.as_ref().map(Job::text);
+    let files: Vec<String> = args.files.iter().map(display_path).collect();
+    let all = [
+        ("rounds", json!(args.rounds)),
+        ("command", json!(options.command.text())),
+        ("local", json!(text(&options.local))),
+        ("cold-hook", json!(text(&options.cold_hook))),
+        ("warm-hook", json!(text(&options.warm_hook))),
+        ("watch", json!(args.watch.as_ref().map(display_path))),
+        ("files", json!(files)),
+    ];
+    let given = all
+        .into_iter()
+        .filter(|(_, value)| !value.is_null() && *value != json!([]));
+    given
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
 }

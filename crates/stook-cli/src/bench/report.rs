@@ -1,8 +1,99 @@
-//! `stook bench report`.
+//! `stook bench report`: reads results, writes the page and the figures.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use stook_bench::figure::Figure;
+use stook_bench::{BenchError, Results, read_results, report};
 
 use crate::args::{Common, ReportArgs};
 use crate::exit::{CliError, Ending};
+use crate::output::{self, Data};
+use crate::text::count;
 
-pub(crate) fn report(_args: &ReportArgs, _common: &Common) -> Result<Ending, CliError> {
-    Ok(Ending::Failed)
+/// The mark of a page stands within its first bytes.
+const LOOKED_AT: usize = 1024;
+
+pub(crate) fn report(args: &ReportArgs, common: &Common) -> Result<Ending, CliError> {
+    let mut runs: Vec<Results> = Vec::new();
+    for path in &args.results {
+        runs.extend(read_results(path)?);
+    }
+    refuse_other_files(&args.output)?;
+    let page = report::page(&runs);
+    replace(&args.output, page.as_bytes())?;
+    let figures = match &args.figures {
+        Some(folder) => write_figures(folder, &report::figures(&runs))?,
+        None => 0,
+    };
+    if common.json {
+        let mut data = Data::new();
+        let summary = json!({ "type": "summary", "runs": runs.len(), "bytes": page.len(), "figures": figures });
+        data.json(&summary)?;
+        data.flush()?;
+    } else if !common.quiet {
+        output::message(&summary(args, runs.len(), figures));
+    }
+    Ok(Ending::Done)
+}
+
+fn summary(args: &ReportArgs, runs: usize, figures: usize) -> String {
+    let page = stook_sys::display_path(&args.output);
+    let about = count(runs as u64, "run", "runs");
+    match &args.figures {
+        Some(folder) => format!(
+            "wrote `{page}` about {about}, and {} into `{}`",
+            count(figures as u64, "figure", "figures"),
+            stook_sys::display_path(folder)
+        ),
+        None => format!("wrote `{page}` about {about}"),
+    }
+}
+
+/// The page is made anew by the same command again and again, and may be replaced; raw samples, which a slip of the
+/// fingers names as the page, may not.
+fn refuse_other_files(output: &Path) -> Result<(), CliError> {
+    let begin = match stook_sys::read_text(output) {
+        Ok(text) => text,
+        Err(error) if error.source.kind() == ErrorKind::NotFound => return Ok(()),
+        // Bytes that are no text are no page.
+        Err(error) if error.source.kind() == ErrorKind::InvalidData => "?".to_owned(),
+        Err(error) => return Err(error.into()),
+    };
+    let is_page = begin.find(report::MARK).is_some_and(|at| at < LOOKED_AT);
+    if begin.is_empty() || is_page {
+        return Ok(());
+    }
+    Err(CliError::Bench(BenchError::Refused {
+        what: format!(
+            "cannot replace `{}`: it is not a page that stook made",
+            stook_sys::display_path(output)
+        ),
+        hint: Some("name another file, or remove it first".to_owned()),
+    }))
+}
+
+/// Writes a file beside the old one, then puts it into its place: a reader sees one or the other, whole.
+fn replace(path: &Path, bytes: &[u8]) -> Result<(), CliError> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".partial");
+    let partial = PathBuf::from(name);
+    let written =
+        stook_sys::write_file(&partial, bytes).and_then(|()| stook_sys::rename(&partial, path));
+    if written.is_err() {
+        // What is told is why it could not be written.
+        let _ = stook_sys::remove_file(&partial);
+    }
+    Ok(written?)
+}
+
+fn write_figures(folder: &Path, figures: &[Figure]) -> Result<usize, CliError> {
+    stook_sys::create_directory(folder)?;
+    for figure in figures {
+        let path = |ending: &str| folder.join(format!("{}.{ending}", figure.name));
+        replace(&path("svg"), figure.svg().as_bytes())?;
+        replace(&path("png"), &figure.png()?)?;
+    }
+    Ok(figures.len())
 }

@@ -1,8 +1,171 @@
-//! `stook bench update`.
+//! `stook bench update`: the study, its tables, and its files.
 
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use stook_bench::update::{
+    Caches, Finish, Placement, Tool, UpdateOptions, UpdateStudy, csv_header, csv_row, tables,
+};
+use stook_bench::{BenchError, Observer, Results, Sample, report};
+use stook_sys::Context;
+
+use super::{Listener, now};
 use crate::args::{BenchUpdateArgs, Common};
 use crate::exit::{CliError, Ending};
+use crate::mutex::lock;
+use crate::output::{self, Data};
+use crate::progress::Reporter;
 
-pub(crate) fn update(_args: &BenchUpdateArgs, _common: &Common) -> Result<Ending, CliError> {
-    Ok(Ending::Failed)
+pub(crate) fn update(args: &BenchUpdateArgs, common: &Common) -> Result<Ending, CliError> {
+    let reporter = Reporter::new(common);
+    let options = options(args)?;
+    let tools = options.tools.clone();
+    let study = UpdateStudy::prepare(options, &now())?;
+    let csv = Csv::begin(args.csv.as_deref(), &tools)?;
+    let listener = Listener::new(&reporter, study.header(), &args.save, common)?;
+    let keeper = Keeper {
+        listener,
+        samples: Mutex::default(),
+    };
+    let unequal = study.run(&keeper);
+    let results = Results {
+        header: study.header().clone(),
+        samples: lock(&keeper.samples).clone(),
+    };
+    // What a study has found until it failed is kept, too.
+    csv.write(&results)?;
+    if let Some(folder) = &args.figures {
+        draw(folder, results.clone())?;
+    }
+    let unequal = keeper.listener.finish(unequal)?;
+    if !common.json {
+        let mut data = Data::new();
+        data.text(&tables(&results))?;
+        data.flush()?;
+    }
+    Ok(ending(unequal))
+}
+
+/// Draws the figures that the report's page has.
+fn draw(folder: &Path, results: Results) -> Result<(), CliError> {
+    if results.samples.is_empty() {
+        return Ok(());
+    }
+    stook_sys::create_directory(folder)?;
+    for figure in report::figures(&[results]) {
+        let path = folder.join(format!("{}.svg", figure.name));
+        stook_sys::write_file(&path, figure.svg().as_bytes())?;
+    }
+    Ok(())
+}
+
+fn ending(unequal: u64) -> Ending {
+    if unequal == 0 {
+        return Ending::Done;
+    }
+    let text = format!("{unequal} trees and lists are not the same as their source");
+    output::error(&text, None);
+    Ending::SomeFailed
+}
+
+fn options(args: &BenchUpdateArgs) -> Result<UpdateOptions, CliError> {
+    let three = || BenchError::Usage("--dirs takes three directories".to_owned());
+    let directories = <[PathBuf; 3]>::try_from(args.dirs.clone());
+    let stook = std::env::current_exe().context("find", "the running program")?;
+    Ok(UpdateOptions {
+        tools: Tool::parse(&args.tools)?,
+        stook,
+        directories: directories.or(Err(three()))?,
+        repeats: args.repeats,
+        work: args.work.clone(),
+        placement: if args.beside {
+            Placement::Beside
+        } else {
+            Placement::Over
+        },
+        caches: if args.cold { Caches::Cold } else { Caches::Hot },
+        finish: if args.sync {
+            Finish::OnDisk
+        } else {
+            Finish::Ended
+        },
+    })
+}
+
+/// Keeps the samples for tables and files, besides passing them on.
+struct Keeper<'a> {
+    listener: Listener<'a>,
+    samples: Mutex<Vec<Sample>>,
+}
+
+impl Observer for Keeper<'_> {
+    fn progress(&self, text: &str) {
+        self.listener.progress(text);
+    }
+
+    fn warning(&self, text: &str) {
+        self.listener.warning(text);
+    }
+
+    fn sampled(&self, sample: &Sample) {
+        lock(&self.samples).push(sample.clone());
+        self.listener.sampled(sample);
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.listener.is_stopped()
+    }
+}
+
+/// The files that `--csv` names, made before the study begins: one that cannot be made ends it.
+struct Csv {
+    /// Each with the tool that it is for, if it is for one.
+    files: Vec<(Option<String>, PathBuf, File)>,
+}
+
+impl Csv {
+    const TOOL: &str = "{tool}";
+
+    fn begin(path: Option<&Path>, tools: &[Tool]) -> Result<Self, CliError> {
+        let Some(path) = path else {
+            return Ok(Self { files: Vec::new() });
+        };
+        let names: Vec<(Option<String>, PathBuf)> = match path.to_str() {
+            Some(text) if text.contains(Self::TOOL) => tools
+                .iter()
+                .map(|tool| {
+                    let path = text.replace(Self::TOOL, &tool.name);
+                    (Some(tool.name.clone()), path.into())
+                })
+                .collect(),
+            _ => vec![(None, path.to_owned())],
+        };
+        let files = names.into_iter().map(|(tool, path)| {
+            let file = stook_sys::create_new_file(&path)?;
+            Ok((tool, path, file))
+        });
+        Ok(Self {
+            files: files.collect::<Result<_, CliError>>()?,
+        })
+    }
+
+    fn write(&self, results: &Results) -> Result<(), CliError> {
+        for (tool, path, file) in &self.files {
+            let rows = results.samples.iter();
+            let rows = rows.filter(|sample| {
+                tool.as_deref()
+                    .is_none_or(|tool| tool == sample.label("tool"))
+            });
+            let rows = rows.map(|sample| csv_row(&results.header, sample));
+            let text: String = std::iter::once(csv_header()).chain(rows).collect();
+            write_all(file, path, &text)?;
+        }
+        Ok(())
+    }
+}
+
+fn write_all(mut file: &File, path: &Path, text: &str) -> Result<(), CliError> {
+    Ok(file.write_all(text.as_bytes()).context("write", path)?)
 }

@@ -8,7 +8,7 @@ use cargo_metadata::{DependencyKind, MetadataCommand, Package};
 use crate::place::{Place, names};
 
 /// Who may depend on a heavy package, or on one that opens a door: one owner, and the test kit where it must.
-const OWNERS: [(&str, &[&str]); 18] = [
+const OWNERS: [(&str, &[&str]); 20] = [
     ("clap", &["stook-cli"]),
     ("clap_complete", &["stook-cli"]),
     ("clap_mangen", &["stook-cli"]),
@@ -17,6 +17,8 @@ const OWNERS: [(&str, &[&str]); 18] = [
     ("signal-hook", &["stook-cli", "stook-testkit"]),
     ("fuser", &["stook-testkit"]),
     ("inferno", &["stook-bench"]),
+    ("maud", &["stook-bench"]),
+    ("resvg", &["stook-bench"]),
     ("tracing-subscriber", &["stook-cli", "stook-timers"]),
     ("fastrace", &["stook-timers"]),
     ("rusqlite", &["stook-index"]),

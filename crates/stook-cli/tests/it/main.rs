@@ -10,7 +10,11 @@
 
 mod bad_archive;
 mod bad_input;
+mod bench_cache;
 mod bench_fileset;
+mod bench_fs;
+mod bench_report;
+mod bench_update;
 mod commands;
 mod copy;
 mod crash;
@@ -20,6 +24,7 @@ mod json;
 mod layers;
 mod no_space;
 mod place;
+mod profile;
 mod remove;
 mod remove_archived;
 mod scarce;

@@ -10,13 +10,13 @@ use crate::crash::{assert_equal_archives, undisturbed};
 use crate::place::{Place, Ran, names};
 
 /// A small file system in memory, unmounted when dropped.
-struct SmallDisk {
+pub(crate) struct SmallDisk {
     path: PathBuf,
 }
 
 impl SmallDisk {
     /// None, said aloud, where nothing can be mounted.
-    fn mount(path: PathBuf, size: &str) -> Option<Self> {
+    pub(crate) fn mount(path: PathBuf, size: &str) -> Option<Self> {
         std::fs::create_dir(&path).unwrap();
         let output = Command::new("mount")
             .args([
@@ -43,8 +43,16 @@ impl SmallDisk {
     }
 
     fn grow(&self, size: &str) {
+        self.remount(&format!("size={size}"));
+    }
+
+    pub(crate) fn make_read_only(&self) {
+        self.remount("ro");
+    }
+
+    fn remount(&self, option: &str) {
         let status = Command::new("mount")
-            .args(["-o", &format!("remount,size={size}")])
+            .args(["-o", &format!("remount,{option}")])
             .arg(&self.path)
             .status()
             .unwrap();

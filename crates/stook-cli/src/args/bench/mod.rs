@@ -12,7 +12,7 @@ use clap::{Args as ClapArgs, Subcommand};
 
 pub(crate) use cache::BenchCacheArgs;
 pub(crate) use fileset::FilesetArgs;
-pub(crate) use fs::BenchFsArgs;
+pub(crate) use fs::{BenchFsArgs, PhaseName, ToolName};
 pub(crate) use report::ReportArgs;
 pub(crate) use update::BenchUpdateArgs;
 

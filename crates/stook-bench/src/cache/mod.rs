@@ -1,0 +1,192 @@
+//! A command with cold, warm and hot caches, the state proved before each run.
+//!
+//! ```text
+//! once          for each command: make it cold, run it untimed: which files does it read, which pages does it leave?
+//!               drop all: which of these stay? They prove nothing and are left out.
+//! each round    for each command, the first of them by turns:  cold > prove > run    warm > prove > run    hot > prove > run
+//!               then: are its files what they were? In round 1, too: does it still print as many lines?
+//! ```
+//! Without hooks, warm is what a file system without a cache on disk has in between: names and inodes in memory, data not.
+//! With them, hooks make what lies on disk, and all that the kernel holds is dropped for cold and for warm.
+
+mod doubts;
+mod learn;
+mod outcome;
+mod served;
+mod subject;
+mod tables;
+
+use std::path::PathBuf;
+
+use crate::error::BenchError;
+use crate::job::Job;
+use crate::page_state::Method;
+use crate::record::Sample;
+use crate::{Observer, cache::subject::Subject};
+
+pub use outcome::CacheOutcome;
+pub use served::Watch;
+pub use tables::CacheTables;
+
+/// What is in memory when a command starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum State {
+    /// Nothing.
+    Cold,
+    /// Not the data; what a hook leaves on disk, or names and inodes.
+    Warm,
+    /// Everything.
+    Hot,
+}
+
+impl State {
+    const ALL: [Self; 3] = [Self::Cold, Self::Warm, Self::Hot];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Cold => "cold",
+            Self::Warm => "warm",
+            Self::Hot => "hot",
+        }
+    }
+}
+
+/// What is to be measured.
+#[derive(Debug, Clone)]
+pub struct CacheOptions {
+    /// The command.
+    pub command: Job,
+    /// The same work on local files, to compare with.
+    pub local: Option<Job>,
+    /// How often each command runs in each state.
+    pub rounds: u32,
+    /// Empties all caches that are not the kernel's, before each cold run.
+    pub cold_hook: Option<Job>,
+    /// Empties those of them that are in memory, before each warm run.
+    pub warm_hook: Option<Job>,
+    /// The process that works for the command, if there is one.
+    pub watch: Option<Watch>,
+    /// Files and trees that the command reads; it is watched for them if there are none.
+    pub files: Vec<PathBuf>,
+}
+
+impl CacheOptions {
+    /// Returns those for a command, with nothing else.
+    pub fn new(command: Job, rounds: u32) -> Self {
+        Self {
+            command,
+            local: None,
+            rounds,
+            cold_hook: None,
+            warm_hook: None,
+            watch: None,
+            files: Vec::new(),
+        }
+    }
+
+    fn has_hooks(&self) -> bool {
+        self.cold_hook.is_some() || self.warm_hook.is_some()
+    }
+}
+
+/// Runs the commands in all states and all rounds.
+///
+/// The samples have the label `state`: `cold`, `warm`, `hot`, and `local cold` and so on for the local command.
+///
+/// # Errors
+/// [`BenchError::Refused`] if a state cannot be made or does not hold, or a command changes what it reads;
+/// [`BenchError::Command`] if a command or a hook fails.
+///
+/// # Cost
+/// Two to four more runs of each command than there are samples.
+pub fn cache(options: &CacheOptions, observer: &dyn Observer) -> Result<CacheOutcome, BenchError> {
+    if options.rounds == 0 {
+        return Err(BenchError::Usage("there must be a round".to_owned()));
+    }
+    let method = Method::available();
+    let watched = options
+        .watch
+        .as_ref()
+        .map(served::Watched::new)
+        .transpose()?;
+    let mut subjects = vec![Subject::measured(options, method, observer)?];
+    subjects.extend(Subject::local(options, method, observer)?);
+    let mut samples = Vec::new();
+    for round in 1..=options.rounds {
+        // Whatever the first one leaves behind, the second one has it every other time.
+        let is_odd = round % 2 == 1;
+        let (first, second) = subjects.split_at(1);
+        let order = if is_odd {
+            [first, second]
+        } else {
+            [second, first]
+        };
+        for subject in order.into_iter().flatten() {
+            let run = Round {
+                number: round,
+                of: options.rounds,
+                watched: watched.as_ref(),
+            };
+            run.measure(subject, &mut samples, observer)?;
+        }
+    }
+    Ok(CacheOutcome::new(samples, &subjects, options, method))
+}
+
+/// One of the rounds.
+struct Round<'a> {
+    number: u32,
+    of: u32,
+    watched: Option<&'a served::Watched>,
+}
+
+impl Round<'_> {
+    fn measure(
+        &self,
+        subject: &Subject<'_>,
+        samples: &mut Vec<Sample>,
+        observer: &dyn Observer,
+    ) -> Result<(), BenchError> {
+        for &state in subject.states() {
+            if observer.is_stopped() {
+                return Err(BenchError::Interrupted);
+            }
+            let label = subject.label(state);
+            observer.progress(&format!("round {} of {}: {label}", self.number, self.of));
+            let sample = self.run(subject, state, observer)?;
+            observer.sampled(&sample);
+            samples.push(sample);
+        }
+        let when = format!("round {}", self.number);
+        subject.require_same_files(&when)?;
+        if self.number == 1 {
+            subject.require_same_output(observer)?;
+        }
+        Ok(())
+    }
+
+    fn run(
+        &self,
+        subject: &Subject<'_>,
+        state: State,
+        observer: &dyn Observer,
+    ) -> Result<Sample, BenchError> {
+        let when = format!("round {}, {}", self.number, subject.label(state));
+        let mut proof = subject.make(state, &when, observer)?;
+        let watched = self.watched.filter(|_| !subject.is_local());
+        let before = watched.map(served::Watched::before).transpose()?;
+        let ran = subject.job().succeed(&format!("in {when}"), observer)?;
+        let served = before.map(served::Before::served).transpose()?;
+        proof.insert("read_bytes".to_owned(), ran.read_bytes.into());
+        let mut sample = ran.sample(self.number);
+        sample.served_seconds = served.map(|served| served.as_secs_f64());
+        sample
+            .labels
+            .insert("state".to_owned(), subject.label(state));
+        sample.proof = proof;
+        Ok(sample)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,288 @@
+//! The CPU time of a process that works for the command without being its child, such as the server of a mount.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use stook_sys::{Directory, NameBuffer, ProcessClock, display_path};
+
+use crate::error::BenchError;
+
+/// Whose CPU time counts besides that of the command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Watch {
+    /// The process with this number.
+    Process(u32),
+    /// The process that serves this FUSE mount: looked for before each run, since hooks may have started another one.
+    Mount(PathBuf),
+}
+
+/// What is watched, found to be there.
+#[derive(Debug)]
+pub(super) enum Watched {
+    Process(ProcessClock),
+    Mount(PathBuf),
+}
+
+/// The clock before a run.
+#[derive(Debug)]
+pub(super) struct Before<'a> {
+    watched: &'a Watched,
+    clock: Option<Clock<'a>>,
+}
+
+#[derive(Debug)]
+enum Clock<'a> {
+    Given(&'a ProcessClock, Duration),
+    Found(ProcessClock, Duration),
+}
+
+impl Watched {
+    pub(super) fn new(watch: &Watch) -> Result<Self, BenchError> {
+        match watch {
+            Watch::Process(process) => Ok(Self::Process(ProcessClock::of(*process)?)),
+            Watch::Mount(path) => {
+                let path = stook_sys::absolute(path)?;
+                server_of(&path)?.ok_or_else(|| not_served(&path))?;
+                Ok(Self::Mount(path))
+            }
+        }
+    }
+
+    /// Reads the clock before a run.
+    pub(super) fn before(&self) -> Result<Before<'_>, BenchError> {
+        let clock = match self {
+            Self::Process(clock) => Some(Clock::Given(clock, clock.now()?)),
+            // A mount that comes with its first use has no server yet.
+            Self::Mount(path) => match server_of(path)? {
+                None => None,
+                Some(process) => {
+                    let clock = ProcessClock::of(process)?;
+                    let now = clock.now()?;
+                    Some(Clock::Found(clock, now))
+                }
+            },
+        };
+        Ok(Before {
+            watched: self,
+            clock,
+        })
+    }
+}
+
+impl Before<'_> {
+    /// Returns the CPU time since then.
+    ///
+    /// # Errors
+    /// [`BenchError::Sys`] if the process has ended, [`BenchError::Refused`] if none serves the mount.
+    pub(super) fn served(self) -> Result<Duration, BenchError> {
+        match (self.clock, self.watched) {
+            (Some(Clock::Given(clock, then)), _) => Ok(clock.now()?.saturating_sub(then)),
+            (Some(Clock::Found(clock, then)), _) => Ok(clock.now()?.saturating_sub(then)),
+            (None, Watched::Mount(path)) => {
+                let process = server_of(path)?.ok_or_else(|| not_served(path))?;
+                Ok(ProcessClock::of(process)?.now()?)
+            }
+            (None, Watched::Process(clock)) => Ok(clock.now()?),
+        }
+    }
+}
+
+fn not_served(mount: &Path) -> BenchError {
+    BenchError::Refused {
+        what: format!("no process is found that serves `{}`", display_path(mount)),
+        hint: Some("--watch takes the root of a FUSE mount, or the number of a process".to_owned()),
+    }
+}
+
+/// Returns the process that serves a mount; None if nothing is mounted there, or nobody is found.
+///
+/// # Errors
+/// [`BenchError::Refused`] if there are several.
+fn server_of(mount: &Path) -> Result<Option<u32>, BenchError> {
+    let mounts = stook_sys::read_text(Path::new("/proc/self/mountinfo"))?;
+    let Some(connection) = connection_of(&mounts, mount) else {
+        return Ok(None);
+    };
+    let mut servers = servers()?;
+    if servers.iter().any(|server| server.connection.is_some()) {
+        servers.retain(|server| server.connection == Some(connection));
+    } else if servers.len() > 1 {
+        // Before Linux 6.18 the kernel does not tell which mount is whose.
+        servers.retain(|server| names_mount(server.process, mount));
+    }
+    match servers.as_slice() {
+        [] => Ok(None),
+        [server] => Ok(Some(server.process)),
+        several => {
+            let numbers: Vec<String> = several
+                .iter()
+                .map(|server| server.process.to_string())
+                .collect();
+            Err(BenchError::Refused {
+                what: format!(
+                    "`{}` may be served by each of the processes {}",
+                    display_path(mount),
+                    numbers.join(", ")
+                ),
+                hint: Some("give --watch the number of one of them".to_owned()),
+            })
+        }
+    }
+}
+
+/// The number of the FUSE connection behind a mount: the minor number of its device. The last of several mounts counts.
+///
+/// # Source
+/// `proc_pid_mountinfo(5)`: `36 35 0:39 / /mnt rw,relatime shared:1 - fuse.stook stook rw`.
+fn connection_of(mounts: &str, mount: &Path) -> Option<u32> {
+    let of_line = |line: &str| {
+        let (facts, kind) = line.split_once(" - ")?;
+        let mut facts = facts.split(' ').skip(2);
+        let (device, _, point) = (facts.next()?, facts.next()?, facts.next()?);
+        let is_it = kind.starts_with("fuse") && unescaped(point) == mount.as_os_str().as_bytes();
+        is_it
+            .then(|| device.split_once(':')?.1.parse().ok())
+            .flatten()
+    };
+    mounts.lines().rev().find_map(of_line)
+}
+
+/// `\040` is a blank; tabs, line ends and backslashes are written so, too.
+fn unescaped(text: &str) -> Vec<u8> {
+    let mut parts = text.split('\\');
+    let mut bytes = parts.next().unwrap_or("").as_bytes().to_vec();
+    for part in parts {
+        let (digits, rest) = part.split_at_checked(3).unwrap_or(("", part));
+        bytes.extend(u8::from_str_radix(digits, 8).ok());
+        bytes.extend(rest.as_bytes());
+    }
+    bytes
+}
+
+#[derive(Debug)]
+struct Server {
+    process: u32,
+    /// Where the kernel tells it.
+    connection: Option<u32>,
+}
+
+/// Processes that hold the device of FUSE; those of other users cannot be looked into.
+fn servers() -> Result<Vec<Server>, BenchError> {
+    let numbers = names_in(Path::new("/proc"))?;
+    let processes = numbers
+        .iter()
+        .filter_map(|name| name.to_str()?.parse().ok());
+    let mut servers = Vec::new();
+    for process in processes {
+        let connections = connections_of(process);
+        servers.extend(connections.into_iter().map(|connection| Server {
+            process,
+            connection,
+        }));
+    }
+    servers.dedup_by_key(|server| (server.process, server.connection));
+    Ok(servers)
+}
+
+fn connections_of(process: u32) -> Vec<Option<u32>> {
+    let path = PathBuf::from(format!("/proc/{process}/fd"));
+    let (Ok(names), Ok(directory)) = (names_in(&path), Directory::open(&path)) else {
+        return Vec::new();
+    };
+    let is_device = |name: &&std::ffi::OsString| {
+        directory
+            .read_link(name.as_bytes())
+            .is_ok_and(|target| target == b"/dev/fuse")
+    };
+    let devices = names.iter().filter(is_device);
+    let mut connections: Vec<Option<u32>> = devices
+        .map(|name| {
+            connection_in(
+                &Path::new("/proc")
+                    .join(process.to_string())
+                    .join("fdinfo")
+                    .join(name),
+            )
+        })
+        .collect();
+    connections.sort_unstable();
+    connections.dedup();
+    connections
+}
+
+fn connection_in(fdinfo: &Path) -> Option<u32> {
+    let text = stook_sys::read_text(fdinfo).ok()?;
+    let number = text
+        .lines()
+        .find_map(|line| line.strip_prefix("fuse_connection:"))?;
+    number.trim().parse().ok()
+}
+
+fn names_in(path: &Path) -> Result<Vec<std::ffi::OsString>, BenchError> {
+    use stook_sys::Context;
+    let mut names = Vec::new();
+    let directory = Directory::open(path)?;
+    let visited = directory.names(&mut NameBuffer::default(), |found| {
+        names.push(OsStr::from_bytes(found.name).to_owned());
+    });
+    visited.context("read", path)?;
+    Ok(names)
+}
+
+/// Whether the command line of a process names a mount.
+fn names_mount(process: u32, mount: &Path) -> bool {
+    let path = PathBuf::from(format!("/proc/{process}/cmdline"));
+    let command = stook_sys::read_text(&path).unwrap_or_default();
+    let mut words = command.split('\0');
+    words.any(|word| Path::new(word) == mount)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOUNTS: &str = "22 1 254:0 / / rw,relatime - ext4 /dev/vda rw\n\
+        42 27 0:39 / /mnt/a\\040b rw,relatime shared:7 - fuse.slowfs slowfs rw,user_id=0\n\
+        43 27 0:40 / /mnt/c rw - fuse slowfs rw\n44 27 0:41 / /mnt/c rw - fuse slowfs rw\n";
+
+    #[test]
+    fn the_connection_of_a_mount_is_found() {
+        let of = |mount: &str| connection_of(MOUNTS, Path::new(mount));
+        assert_eq!(of("/mnt/a b"), Some(39));
+        assert_eq!(of("/mnt/c"), Some(41), "the upper one");
+        assert_eq!((of("/"), of("/mnt")), (None, None));
+    }
+
+    #[test]
+    fn what_is_no_fuse_mount_has_no_server() {
+        let error = Watched::new(&Watch::Mount("/".into())).unwrap_err();
+        assert_eq!(error.to_string(), "no process is found that serves `/`");
+        assert!(error.hint().is_some());
+    }
+
+    #[test]
+    fn the_cpu_time_of_a_process_is_counted_and_its_end_is_an_error() {
+        let spin = "i=0; while [ $i -lt 100000000 ]; do i=$((i+1)); done";
+        let mut child = std::process::Command::new("sh")
+            .args(["-c", spin])
+            .spawn()
+            .unwrap();
+        let watched = Watched::new(&Watch::Process(child.id())).unwrap();
+        let before = watched.before().unwrap();
+        while watched.before().unwrap().served().is_ok() {
+            let served = before.clock.as_ref().map(|clock| match clock {
+                Clock::Given(clock, then) => clock.now().unwrap() - *then,
+                Clock::Found(..) => Duration::ZERO,
+            });
+            if served > Some(Duration::from_millis(20)) {
+                break;
+            }
+        }
+        assert!(before.served().unwrap() > Duration::from_millis(20));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(watched.before().is_err());
+    }
+}

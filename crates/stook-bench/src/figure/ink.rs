@@ -1,0 +1,195 @@
+//! Colours and style sheets of the figures.
+//!
+//! A figure says only what its parts are (`class="s2"`); a style sheet says how they look. So the same drawing serves the
+//! page, where colours are variables that change between light and dark; a file of its own, which follows the reader's
+//! choice; and a picture, which is light. The colours of series differ in lightness too, and every series also has a
+//! name beside it, a shape or a dash: nothing is told by colour alone.
+
+use std::fmt::Write;
+
+/// Series have so many colours, shapes and dashes before they come again.
+pub(super) const SERIES: usize = 6;
+
+/// Name, light, dark. `s` are series, `h` steps from far below 1 to far above, `t` the text on them.
+const COLOURS: &[(&str, &str, &str)] = &[
+    ("paper", "#ffffff", "#15181c"),
+    ("ink", "#1c2126", "#e4e7ea"),
+    ("faint", "#5a646e", "#9aa4ae"),
+    ("rule", "#e1e5e9", "#2c3238"),
+    ("s0", "#1f6fb2", "#6db3f2"),
+    ("s1", "#c4501b", "#f2915a"),
+    ("s2", "#16826a", "#4cc4a3"),
+    ("s3", "#8b4a9c", "#cf9ae0"),
+    ("s4", "#9a7400", "#dfb846"),
+    ("s5", "#59636e", "#aab4be"),
+    ("user", "#1f6fb2", "#5a9fdc"),
+    ("system", "#7fb3dc", "#2f6596"),
+    ("served", "#16826a", "#3aa588"),
+    ("blocked", "#e7c9b9", "#5c3d2e"),
+    ("h0", "#0f4f85", "#8cc6fb"),
+    ("h1", "#3274ab", "#5b9dd8"),
+    ("h2", "#b7d5ec", "#24496b"),
+    ("h3", "#eef0f2", "#2a2f35"),
+    ("h4", "#f5d3c0", "#62402c"),
+    ("h5", "#dd8457", "#c97848"),
+    ("h6", "#a63d0d", "#f7a476"),
+    ("t0", "#ffffff", "#10151a"),
+    ("t1", "#ffffff", "#10151a"),
+    ("t2", "#1c2126", "#e4e7ea"),
+    ("t3", "#1c2126", "#e4e7ea"),
+    ("t4", "#1c2126", "#e4e7ea"),
+    ("t5", "#1c2126", "#10151a"),
+    ("t6", "#ffffff", "#10151a"),
+];
+
+/// What the parts of a figure look like, in terms of the colours.
+const RULES: &str = "
+.figure text{font-family:Roboto,system-ui,-apple-system,\"Segoe UI\",sans-serif;font-size:12px;fill:var(--ink)}
+.figure .faint{fill:var(--faint);font-size:11px}
+.figure .strong{font-weight:600}
+.figure .title{font-weight:600;font-size:15px}
+.figure .paper{fill:var(--paper)}
+.figure .rule{stroke:var(--rule);stroke-width:1;fill:none}
+.figure .base{stroke:var(--faint);stroke-width:1;fill:none}
+.figure .equal{stroke:var(--faint);stroke-width:1;stroke-dasharray:4 3;fill:none}
+.figure .whisker{stroke:var(--ink);stroke-width:1;fill:none}
+.figure .box{stroke:var(--ink);stroke-width:1;fill:var(--paper);fill-opacity:.55}
+.figure .dot{fill:var(--paper);stroke:var(--ink);stroke-width:.9}
+.figure .edge{stroke:var(--s1);stroke-width:1;fill:none}
+.figure .curve{fill:none;stroke-width:1.8;stroke-linejoin:round}
+.figure .mark{stroke:var(--paper);stroke-width:1}
+.figure .bar{stroke:none}
+";
+
+/// Dashes of lines, by series.
+const DASHES: [&str; SERIES] = ["none", "6 3", "2 2.5", "9 3 2 3", "12 4", "4 2 1.5 2 1.5 2"];
+
+/// Which of the two looks.
+#[derive(Clone, Copy)]
+enum Look {
+    Light,
+    Dark,
+}
+
+/// Returns the style sheet of a page: the colours as variables, light or dark as the reader's system or the page's
+/// `data-look` says.
+pub(crate) fn page_style() -> String {
+    let (light, dark) = (variables(Look::Light), variables(Look::Dark));
+    format!(
+        ":root{{color-scheme:light;{light}}}\n\
+         @media (prefers-color-scheme:dark){{:root:not([data-look=light]){{color-scheme:dark;{dark}}}}}\n\
+         :root[data-look=dark]{{color-scheme:dark;{dark}}}\n{}",
+        rules()
+    )
+}
+
+/// Returns the style sheet of a figure in a file of its own: colours spelled out, as not every viewer knows variables.
+pub(super) fn file_style() -> String {
+    let dark = spelled_out(Look::Dark);
+    format!(
+        "{}@media (prefers-color-scheme:dark){{{dark}}}",
+        spelled_out(Look::Light)
+    )
+}
+
+/// Returns the style sheet of a picture.
+pub(super) fn picture_style() -> String {
+    spelled_out(Look::Light)
+}
+
+fn rules() -> String {
+    let mut text = RULES.to_owned();
+    for (series, dash) in DASHES.iter().enumerate() {
+        let colour = format!("var(--s{series})");
+        let _ = writeln!(
+            text,
+            ".figure .s{series}{{fill:{colour}}}\n\
+             .figure .curve.s{series}{{fill:none;stroke:{colour};stroke-dasharray:{dash}}}"
+        );
+    }
+    for part in ["user", "system", "served", "blocked"] {
+        let _ = writeln!(text, ".figure .{part}{{fill:var(--{part})}}");
+    }
+    for step in 0..=6 {
+        let _ = writeln!(
+            text,
+            ".figure .h{step}{{fill:var(--h{step})}}\n.figure text.t{step}{{fill:var(--t{step})}}"
+        );
+    }
+    text
+}
+
+fn colour((_, light, dark): (&str, &'static str, &'static str), look: Look) -> &'static str {
+    match look {
+        Look::Light => light,
+        Look::Dark => dark,
+    }
+}
+
+fn variables(look: Look) -> String {
+    let all = COLOURS
+        .iter()
+        .map(|&entry| format!("--{}:{};", entry.0, colour(entry, look)));
+    all.collect()
+}
+
+fn spelled_out(look: Look) -> String {
+    COLOURS.iter().fold(rules(), |text, &entry| {
+        text.replace(&format!("var(--{})", entry.0), colour(entry, look))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Relative luminance and contrast.
+    ///
+    /// Source: Web Content Accessibility Guidelines 2.1, "relative luminance".
+    fn luminance(colour: &str) -> f64 {
+        let part = |at: usize| {
+            let value = f64::from(u8::from_str_radix(&colour[at..at + 2], 16).unwrap()) / 255.0;
+            if value <= 0.03928 {
+                value / 12.92
+            } else {
+                ((value + 0.055) / 1.055).powf(2.4)
+            }
+        };
+        0.2126 * part(1) + 0.7152 * part(3) + 0.0722 * part(5)
+    }
+
+    fn contrast(a: &str, b: &str) -> f64 {
+        let (a, b) = (luminance(a), luminance(b));
+        (a.max(b) + 0.05) / (a.min(b) + 0.05)
+    }
+
+    fn named(name: &str, look: Look) -> &'static str {
+        colour(*COLOURS.iter().find(|entry| entry.0 == name).unwrap(), look)
+    }
+
+    #[test]
+    fn every_colour_stands_out_from_what_lies_below_it() {
+        for look in [Look::Light, Look::Dark] {
+            let paper = named("paper", look);
+            assert!(contrast(named("ink", look), paper) > 12.0);
+            assert!(contrast(named("faint", look), paper) > 4.5);
+            for series in 0..SERIES {
+                let found = contrast(named(&format!("s{series}"), look), paper);
+                assert!(found > 3.5, "s{series}: {found}");
+            }
+            for step in 0..=6 {
+                let (fill, text) = (format!("h{step}"), format!("t{step}"));
+                let found = contrast(named(&fill, look), named(&text, look));
+                assert!(found > 4.5, "h{step}: {found}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_of_its_own_needs_no_variables() {
+        for style in [file_style(), picture_style()] {
+            assert!(!style.contains("var("), "{style}");
+        }
+        assert!(page_style().contains("var(--s5)"));
+    }
+}

@@ -1,0 +1,287 @@
+//! What the figures say, in words; nothing where they do not carry it.
+//!
+//! A ratio is told if the lower end of its interval of 95 % passes the mark, so neither two overlapping series
+//! nor a single lucky run lead to advice.
+
+use crate::fs::figures::{Cell, Figures};
+use crate::fs::options::{Phase, Tool};
+use crate::fs::words::duration;
+use crate::record::Sample;
+use crate::statistics::{Ratio, ratio_of_medians};
+
+/// Fewer rounds than this say nothing about how sure a figure is.
+const LEAST_ROUNDS: u32 = 3;
+/// Unpacking is to be avoided where it takes this many times as long as reading in place.
+const UNPACKING_HURTS: f64 = 20.0;
+/// A target is slow if it takes this many times as long as the fastest one.
+const SLOW: f64 = 5.0;
+/// From this share on, a tool is waiting rather than working.
+const MOSTLY_BLOCKED: f64 = 0.8;
+/// More workers are worth it from this gain on.
+const WORTH_IT: f64 = 1.5;
+/// More workers gain nothing if they are at most this many times as fast.
+const NO_GAIN: f64 = 1.1;
+/// A tail is long if one operation in a hundred takes this many medians,
+const LONG_TAIL: u64 = 20;
+/// and at least so many nanoseconds, as what is shorter nobody feels,
+const FELT: u64 = 1_000_000;
+/// and if there are so many of them that ten lie beyond.
+const ENOUGH_OPERATIONS: u64 = 1_000;
+/// What is shorter is mostly the start of the program.
+const TOO_SHORT_SECONDS: f64 = 0.03;
+/// Quartiles further apart than this share of the median make a figure doubtful.
+const WIDE: f64 = 0.25;
+
+/// What a piece of advice is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Concern {
+    /// Unpacking costs much more than reading in place.
+    KeepTarred,
+    /// One target is much slower than another one.
+    SlowTarget,
+    /// The system's tools wait, and more workers help.
+    MoreWorkers,
+    /// All wait, and more workers do not help.
+    StorageLimit,
+    /// Some operations take much longer than most.
+    LongTail,
+    /// Figures that say little.
+    Doubt,
+}
+
+/// One sentence about a target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Advice {
+    /// The target, by its label.
+    pub target: String,
+    /// What it is about.
+    pub concern: Concern,
+    /// The sentence, without its end.
+    pub text: String,
+}
+
+/// Returns what the samples of `stook bench fs` say, the doubts last.
+pub fn advise(samples: &[Sample]) -> Vec<Advice> {
+    let figures = Figures::new(samples);
+    let mut all = Vec::new();
+    for target in &figures.targets {
+        let mut say = |concern, text| {
+            let target = (*target).to_owned();
+            all.push(Advice {
+                target,
+                concern,
+                text,
+            });
+        };
+        if figures.rounds() >= LEAST_ROUNDS {
+            if let Some(text) = keep_tarred(&figures, target) {
+                say(Concern::KeepTarred, text);
+            }
+            slow_target(&figures, target, &mut |text| say(Concern::SlowTarget, text));
+            workers(&figures, target, &mut say);
+        }
+        if let Some(text) = long_tail(&figures, target) {
+            say(Concern::LongTail, text);
+        }
+        doubts(&figures, target, &mut |text| say(Concern::Doubt, text));
+    }
+    all.sort_by_key(|advice| advice.concern == Concern::Doubt);
+    all
+}
+
+fn ratio(a: &Cell<'_>, b: &Cell<'_>) -> Option<Ratio> {
+    ratio_of_medians(&a.seconds(), &b.seconds())
+}
+
+/// Two digits, as more would not be true.
+fn times(ratio: f64) -> String {
+    if ratio < 9.95 {
+        format!("{ratio:.1} x")
+    } else {
+        format!("{ratio:.0} x")
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a share is small and positive"
+)]
+fn percent(share: f64) -> String {
+    format!("{} %", (share * 100.0).round() as u64)
+}
+
+/// Unpacking with tar, or with stook if tar was not measured, against reading the same bytes where they lie.
+fn keep_tarred(figures: &Figures<'_>, target: &str) -> Option<String> {
+    let read = figures.cell(target, Phase::Read.name(), Tool::Stook.name())?;
+    let unpacked = |tool: Tool| figures.cell(target, Phase::Untar.name(), tool.name());
+    let (system, stook) = (unpacked(Tool::System), unpacked(Tool::Stook));
+    let (first, second) = if system.is_some() {
+        (system, stook)
+    } else {
+        (stook, None)
+    };
+    let first = ratio(&first?, &read)?;
+    let second = second.and_then(|second| ratio(&second, &read));
+    let with_stook = second.map_or_else(String::new, |second| {
+        format!(" ({} with stook)", times(second.value))
+    });
+    (first.low >= UNPACKING_HURTS).then(|| {
+        format!(
+            "on `{target}`, unpacking costs {} more than reading the archive in place{with_stook}: keep this data set tarred",
+            times(first.value)
+        )
+    })
+}
+
+/// Compares with the target that is most surely faster at the same phase with the system's tools.
+fn slow_target(figures: &Figures<'_>, target: &str, say: &mut dyn FnMut(String)) {
+    let kinds = [
+        (Phase::Untar, "unpacking", "unpack where it is fast"),
+        (
+            Phase::Stat,
+            "stat of all files",
+            "programs that compare trees, such as backups, feel this most",
+        ),
+        (
+            Phase::Read,
+            "reading all files",
+            "programs that open many small files feel this most",
+        ),
+        (
+            Phase::Delete,
+            "removing the tree",
+            "keep temporary files where it is fast",
+        ),
+    ];
+    for (phase, work, advice) in kinds {
+        let of = |target: &str| figures.cell(target, phase.name(), Tool::System.name());
+        let Some(own) = of(target) else { continue };
+        let others = figures.targets.iter().filter(|other| **other != target);
+        let ratios = others.filter_map(|other| Some((*other, ratio(&own, &of(other)?)?)));
+        let surest = ratios.max_by(|a, b| a.1.low.total_cmp(&b.1.low));
+        if let Some((other, ratio)) = surest
+            && ratio.low >= SLOW
+        {
+            let factor = times(ratio.value);
+            say(format!(
+                "on `{target}`, {work} takes {factor} longer than on `{other}`: {advice}"
+            ));
+        }
+    }
+}
+
+/// Where the system's tools wait: whether the many workers of stook wait less. Not for reading, which it does elsewhere.
+fn workers(figures: &Figures<'_>, target: &str, say: &mut dyn FnMut(Concern, String)) {
+    let kinds = [
+        (Phase::Untar, "tar"),
+        (Phase::Find, "find"),
+        (Phase::Stat, "find"),
+        (Phase::Tar, "tar"),
+        (Phase::CopyTree, "cp"),
+        (Phase::Delete, "rm"),
+    ];
+    let (mut helped, mut stuck) = (Vec::new(), Vec::new());
+    for (phase, program) in kinds {
+        let of = |tool: Tool| figures.cell(target, phase.name(), tool.name());
+        let (Some(system), Some(stook)) = (of(Tool::System), of(Tool::Stook)) else {
+            continue;
+        };
+        let (blocked, Some(ratio)) = (system.blocked(), ratio(&system, &stook)) else {
+            continue;
+        };
+        if blocked < MOSTLY_BLOCKED {
+            continue;
+        }
+        let share = percent(blocked);
+        if ratio.low >= WORTH_IT {
+            let factor = times(ratio.value);
+            let phase = phase.name();
+            helped.push(format!("{phase} is blocked {share} of the time, and stook is {factor} faster than {program}"));
+        } else if ratio.high <= NO_GAIN {
+            stuck.push(format!("{} ({share} blocked)", phase.name()));
+        }
+    }
+    if !helped.is_empty() {
+        say(
+            Concern::MoreWorkers,
+            format!("on `{target}`, more workers help: {}", helped.join("; ")),
+        );
+    }
+    if !stuck.is_empty() {
+        let text = format!(
+            "on `{target}`, all tools wait, and more workers do not help: {}",
+            stuck.join("; ")
+        );
+        say(Concern::StorageLimit, text);
+    }
+}
+
+/// Tells of the longest tail. Reads and writes are left out: they differ in length.
+fn long_tail(figures: &Figures<'_>, target: &str) -> Option<String> {
+    let mut longest: Option<(u64, String)> = None;
+    for phase in &figures.phases {
+        let cell = figures.cell(target, phase, Tool::Single.name());
+        for (name, _, latencies) in cell.iter().flat_map(Cell::operations) {
+            let (half, most) = (latencies.quantile(0.5), latencies.quantile(0.99));
+            let times = most / half.max(1);
+            let is_felt = most >= FELT && times >= LONG_TAIL;
+            let is_sure =
+                latencies.count() >= ENOUGH_OPERATIONS && !["read", "write"].contains(&name);
+            if is_felt && is_sure && longest.as_ref().is_none_or(|(known, _)| times > *known) {
+                let (most, half) = (duration(most), duration(half));
+                let text = format!(
+                    "on `{target}`, one `{name}` of {phase} in a hundred takes {most} or more, and half of them {half} or \
+                     less: something else is in the way now and then"
+                );
+                longest = Some((times, text));
+            }
+        }
+    }
+    longest.map(|(_, text)| text)
+}
+
+fn doubts(figures: &Figures<'_>, target: &str, say: &mut dyn FnMut(String)) {
+    let short = |cell: &Cell<'_>| cell.spread().median < TOO_SHORT_SECONDS;
+    let wide = |cell: &Cell<'_>| {
+        let spread = cell.spread();
+        !short(cell) && spread.upper_quartile - spread.lower_quartile > WIDE * spread.median
+    };
+    if let Some(which) = which(figures, target, &short) {
+        let limit = TOO_SHORT_SECONDS * 1000.0;
+        say(format!(
+            "on `{target}`, less than {limit:.0} ms is too short to be judged; give more --files: {which}"
+        ));
+    }
+    if let Some(which) = which(figures, target, &wide) {
+        say(format!(
+            "on `{target}`, rounds differ by more than a quarter; give more --rounds, on a quiet machine: {which}"
+        ));
+    }
+}
+
+/// Names the cells that something holds of; a phase alone if it holds with all tools.
+fn which(figures: &Figures<'_>, target: &str, holds: &dyn Fn(&Cell<'_>) -> bool) -> Option<String> {
+    let mut names = Vec::new();
+    for phase in &figures.phases {
+        let cells = figures
+            .tools
+            .iter()
+            .filter_map(|tool| Some((*tool, figures.cell(target, phase, tool)?)));
+        let cells: Vec<(&str, bool)> = cells.map(|(tool, cell)| (tool, holds(&cell))).collect();
+        let tools: Vec<&str> = cells
+            .iter()
+            .filter(|(_, holds)| *holds)
+            .map(|(tool, _)| *tool)
+            .collect();
+        match tools.as_slice() {
+            [] => {}
+            tools if tools.len() == cells.len() => names.push((*phase).to_owned()),
+            tools => names.push(format!("{phase} with {}", tools.join(" and "))),
+        }
+    }
+    (!names.is_empty()).then(|| names.join(", "))
+}
+
+#[cfg(test)]
+mod tests;

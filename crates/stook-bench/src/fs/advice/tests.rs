@@ -1,0 +1,150 @@
+use super::*;
+use crate::Latencies;
+
+/// Three rounds of a phase, with so much CPU time in each.
+fn cell(target: &str, phase: &str, tool: &str, seconds: [f64; 3], cpu_seconds: f64) -> Vec<Sample> {
+    let sample = |(round, real_seconds)| Sample {
+        round,
+        labels: [("target", target), ("phase", phase), ("tool", tool)]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .into(),
+        real_seconds,
+        user_seconds: cpu_seconds,
+        ..Sample::default()
+    };
+    (1..).zip(seconds).map(sample).collect()
+}
+
+fn said(samples: &[Sample], concern: Concern) -> Vec<String> {
+    let all = advise(samples).into_iter();
+    all.filter(|advice| advice.concern == concern)
+        .map(|advice| advice.text)
+        .collect()
+}
+
+#[test]
+fn unpacking_that_costs_much_more_than_reading_is_told() {
+    let read = cell("nfs", "read", "stook", [1.0, 1.1, 0.9], 0.1);
+    let untar = |seconds| [read.clone(), cell("nfs", "untar", "system", seconds, 0.1)].concat();
+    assert_eq!(
+        said(&untar([150.0, 151.0, 149.0]), Concern::KeepTarred),
+        [
+            "on `nfs`, unpacking costs 150 x more than reading the archive in place: keep this data set tarred"
+        ]
+    );
+    assert_eq!(
+        said(&untar([15.0, 15.0, 15.0]), Concern::KeepTarred),
+        [""; 0]
+    );
+    // The median says 30 x; the interval does not.
+    assert_eq!(
+        said(&untar([3.0, 30.0, 31.0]), Concern::KeepTarred),
+        [""; 0]
+    );
+    let fast = cell("nfs", "untar", "stook", [10.0, 10.1, 9.9], 0.1);
+    let both = said(&[untar([150.0; 3]), fast].concat(), Concern::KeepTarred);
+    assert!(
+        both[0].contains("reading the archive in place (10 x with stook): "),
+        "{both:?}"
+    );
+    // Two rounds say nothing about how sure it is.
+    let few: Vec<Sample> = untar([150.0; 3])
+        .into_iter()
+        .filter(|sample| sample.round < 3)
+        .collect();
+    assert_eq!(said(&few, Concern::KeepTarred), [""; 0]);
+}
+
+#[test]
+fn a_slow_target_is_compared_with_the_fastest() {
+    let stat = |target, seconds| cell(target, "stat", "system", seconds, 0.1);
+    let samples = [
+        stat("nvme", [0.1, 0.11, 0.1]),
+        stat("nfs", [4.0, 4.1, 3.9]),
+        stat("disk", [0.2, 0.2, 0.2]),
+    ]
+    .concat();
+    assert_eq!(
+        said(&samples, Concern::SlowTarget),
+        [
+            "on `nfs`, stat of all files takes 40 x longer than on `nvme`: programs that compare trees, such as backups, \
+             feel this most"
+        ]
+    );
+    let overlapping = [stat("a", [0.1, 0.1, 3.0]), stat("b", [1.0, 0.2, 1.1])].concat();
+    assert_eq!(said(&overlapping, Concern::SlowTarget), [""; 0]);
+}
+
+#[test]
+fn more_workers_are_advised_where_tools_wait_and_stook_waits_less() {
+    let both = |cpu, stook| {
+        let system = cell("nfs", "untar", "system", [10.0, 10.1, 9.9], cpu);
+        [system, cell("nfs", "untar", "stook", stook, 0.2)].concat()
+    };
+    let fast = [1.0, 1.1, 0.9];
+    assert_eq!(
+        said(&both(0.3, fast), Concern::MoreWorkers),
+        [
+            "on `nfs`, more workers help: untar is blocked 97 % of the time, and stook is 10 x faster than tar"
+        ]
+    );
+    assert_eq!(said(&both(9.0, fast), Concern::MoreWorkers), [""; 0]);
+    assert_eq!(
+        said(&both(0.3, [9.0, 9.5, 10.0]), Concern::MoreWorkers),
+        [""; 0]
+    );
+    assert_eq!(
+        said(&both(0.3, [10.1, 10.2, 10.3]), Concern::StorageLimit),
+        ["on `nfs`, all tools wait, and more workers do not help: untar (97 % blocked)"]
+    );
+    assert_eq!(
+        said(&both(0.3, [2.0, 10.0, 12.0]), Concern::StorageLimit),
+        [""; 0]
+    );
+}
+
+/// One sample of `single` with 990 short operations and 20 long ones.
+fn with_tail(name: &str, long_nanoseconds: u64) -> Vec<Sample> {
+    let mut latencies = Latencies::default();
+    (0..990).for_each(|_| latencies.add(20_000));
+    (0..20).for_each(|_| latencies.add(long_nanoseconds));
+    let mut samples = cell("nfs", "untar", "single", [1.0; 3], 0.5);
+    samples[0].latencies.insert(name.to_owned(), latencies);
+    samples
+}
+
+#[test]
+fn a_tail_is_told_if_it_is_long_and_felt() {
+    let told = said(&with_tail("create", 12_000_000), Concern::LongTail);
+    assert_eq!(told.len(), 1);
+    assert!(
+        told[0].starts_with("on `nfs`, one `create` of untar in a hundred takes 12 ms or more"),
+        "{told:?}"
+    );
+    assert_eq!(
+        said(&with_tail("create", 900_000), Concern::LongTail),
+        [""; 0]
+    );
+    assert_eq!(
+        said(&with_tail("write", 12_000_000), Concern::LongTail),
+        [""; 0]
+    );
+}
+
+#[test]
+fn what_is_short_or_uneven_is_doubted() {
+    let samples = [
+        cell("a", "find", "system", [0.01, 0.01, 0.01], 0.01),
+        cell("a", "find", "stook", [0.01, 0.01, 0.01], 0.01),
+        cell("a", "untar", "system", [1.0, 2.0, 3.0], 0.01),
+        cell("a", "untar", "stook", [1.0, 1.0, 1.1], 0.01),
+    ];
+    assert_eq!(
+        said(&samples.concat(), Concern::Doubt),
+        [
+            "on `a`, less than 30 ms is too short to be judged; give more --files: find",
+            "on `a`, rounds differ by more than a quarter; give more --rounds, on a quiet machine: untar with system"
+        ]
+    );
+    assert_eq!(advise(&[]), []);
+}

@@ -1,0 +1,273 @@
+//! Times of single operations, at a price that is kept below a hundredth of what is measured.
+//!
+//! The end of one operation is the beginning of the next, so that each costs one look at the clock. Where operations
+//! are so short that even this would be felt, as with names in memory, some are passed over: their number is
+//! known, their times are not. On storage that has to be waited for, every one is timed.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::latency::Latencies;
+
+/// The looks at the clock may take one part in so many of the time: 0.9 %.
+const PARTS: u64 = 110;
+/// At most so many operations are passed over at a time once the looks have taken more; at first only one, because
+/// a phase may begin with short operations and go on with long ones.
+const MOST_PASSED: u32 = 17;
+/// So many of each kind are timed in any case.
+const FIRST: u64 = 16;
+
+/// Kinds of operations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Op {
+    /// Opening a file or a directory.
+    Open,
+    /// Creating a file.
+    Create,
+    /// Reading up to 1 MiB.
+    Read,
+    /// Writing up to 1 MiB.
+    Write,
+    /// Closing a file.
+    Close,
+    /// Setting the time of an open file or of a directory.
+    SetTime,
+    /// All names of a directory.
+    List,
+    /// Facts about one entry.
+    Stat,
+    /// A new directory.
+    Mkdir,
+    /// A new symbolic or hard link.
+    Link,
+    /// The end of one name.
+    Unlink,
+    /// The end of a directory.
+    Rmdir,
+}
+
+impl Op {
+    const ALL: [Self; 12] = [
+        Self::Open,
+        Self::Create,
+        Self::Read,
+        Self::Write,
+        Self::Close,
+        Self::SetTime,
+        Self::List,
+        Self::Stat,
+        Self::Mkdir,
+        Self::Link,
+        Self::Unlink,
+        Self::Rmdir,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Create => "create",
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Close => "close",
+            Self::SetTime => "set time",
+            Self::List => "list",
+            Self::Stat => "stat",
+            Self::Mkdir => "mkdir",
+            Self::Link => "link",
+            Self::Unlink => "unlink",
+            Self::Rmdir => "rmdir",
+        }
+    }
+}
+
+/// Times operations from its making on.
+#[derive(Debug)]
+pub(super) struct Laps {
+    look_nanoseconds: u64,
+    begun: Instant,
+    last: Instant,
+    /// True if nothing but an operation's end lies at `last`.
+    is_chained: bool,
+    looks: u64,
+    /// Operations that are still to be passed over, and how many were the last time.
+    passes: u32,
+    last_passes: u32,
+    counts: [u64; Op::ALL.len()],
+    latencies: Vec<Latencies>,
+}
+
+impl Laps {
+    /// Begins; `look_nanoseconds` is what [`cost_of_a_look`] says.
+    pub(super) fn new(look_nanoseconds: u64) -> Self {
+        let latencies = vec![Latencies::default(); Op::ALL.len()];
+        let begun = Instant::now();
+        Self {
+            look_nanoseconds,
+            begun,
+            last: begun,
+            is_chained: false,
+            looks: 1,
+            passes: 0,
+            last_passes: 0,
+            counts: [0; Op::ALL.len()],
+            latencies,
+        }
+    }
+
+    /// Does an operation.
+    pub(super) fn time<R>(&mut self, op: Op, operation: impl FnOnce() -> R) -> R {
+        self.counts[op as usize] += 1;
+        if self.passes > 0 && self.counts[op as usize] > FIRST {
+            self.passes -= 1;
+            self.is_chained = false;
+            return operation();
+        }
+        if !self.is_chained {
+            self.last = Instant::now();
+            self.looks += 1;
+        }
+        let result = operation();
+        let now = Instant::now();
+        self.looks += 1;
+        self.latencies[op as usize].add(nanoseconds(now - self.last));
+        self.last = now;
+        self.is_chained = true;
+        let is_dear = self.spent() * PARTS > nanoseconds(now - self.begun);
+        self.last_passes = if is_dear {
+            (2 * self.last_passes + 1).min(MOST_PASSED)
+        } else {
+            0
+        };
+        self.passes = self.last_passes;
+        result
+    }
+
+    /// Says that work of our own has been done since the last operation: the next one is not to count it.
+    pub(super) fn unchain(&mut self) {
+        self.is_chained = false;
+    }
+
+    fn spent(&self) -> u64 {
+        self.looks * self.look_nanoseconds
+    }
+
+    /// Returns the time since the beginning, the times of the operations, and what is to be known of both.
+    pub(super) fn finish(self) -> Measured {
+        let real = self.begun.elapsed();
+        let mut operations = BTreeMap::new();
+        let mut latencies = BTreeMap::new();
+        for (op, found) in Op::ALL.iter().zip(&self.latencies) {
+            if self.counts[*op as usize] > 0 {
+                operations.insert(op.name(), self.counts[*op as usize]);
+                latencies.insert(op.name().to_owned(), found.clone());
+            }
+        }
+        let mut proof = BTreeMap::new();
+        proof.insert("operations".to_owned(), json!(operations));
+        proof.insert("look_nanoseconds".to_owned(), json!(self.look_nanoseconds));
+        proof.insert(
+            "overhead_share".to_owned(),
+            json!(share(self.spent(), nanoseconds(real))),
+        );
+        Measured {
+            real,
+            latencies,
+            proof,
+        }
+    }
+}
+
+/// What was measured.
+#[derive(Debug)]
+pub(super) struct Measured {
+    pub(super) real: Duration,
+    pub(super) latencies: BTreeMap<String, Latencies>,
+    /// The number of operations of each kind, timed or not, and the share of the time that the looks took.
+    pub(super) proof: BTreeMap<String, Value>,
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a share with a few digits")]
+fn share(part: u64, whole: u64) -> f64 {
+    part as f64 / whole.max(1) as f64
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Returns the nanoseconds that it takes to time one operation: a look at the clock and the count.
+pub(super) fn cost_of_a_look() -> u64 {
+    const LOOKS: u32 = 1000;
+    let cost = || {
+        let mut latencies = Latencies::default();
+        let begun = Instant::now();
+        let mut last = begun;
+        for _ in 0..LOOKS {
+            let now = Instant::now();
+            latencies.add(nanoseconds(now - last));
+            last = now;
+        }
+        std::hint::black_box(&latencies);
+        nanoseconds(begun.elapsed()) / u64::from(LOOKS)
+    };
+    // The least of several: an interrupted loop says nothing about the clock.
+    (0..9).map(|_| cost()).min().unwrap_or(0).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spin(time: Duration) {
+        let begun = Instant::now();
+        while begun.elapsed() < time {}
+    }
+
+    #[test]
+    fn every_operation_that_takes_a_while_is_timed() {
+        let mut laps = Laps::new(50);
+        for _ in 0..100 {
+            laps.time(Op::Open, || spin(Duration::from_micros(50)));
+            laps.time(Op::Close, || spin(Duration::from_micros(50)));
+        }
+        let measured = laps.finish();
+        assert!(measured.latencies["open"].count() >= 100 - 1);
+        assert_eq!(measured.proof["operations"]["close"], 100);
+        assert!(measured.latencies["open"].quantile(0.5) >= 50_000);
+    }
+
+    #[test]
+    fn of_short_operations_only_as_many_are_timed_as_cost_a_hundredth() {
+        let mut laps = Laps::new(cost_of_a_look());
+        let begun = Instant::now();
+        let mut done = 0_u64;
+        while begun.elapsed() < Duration::from_millis(20) {
+            laps.time(Op::Stat, || spin(Duration::from_nanos(300)));
+            done += 1;
+        }
+        let measured = laps.finish();
+        let (timed, overhead) = (
+            measured.latencies["stat"].count(),
+            &measured.proof["overhead_share"],
+        );
+        assert_eq!(measured.proof["operations"]["stat"], done);
+        assert!(timed > 0 && timed < done / 2, "{timed} of {done}");
+        assert!(overhead.as_f64().unwrap() <= 0.01, "{overhead}");
+    }
+
+    #[test]
+    fn own_work_is_not_counted() {
+        let mut laps = Laps::new(1);
+        for _ in 0..15 {
+            spin(Duration::from_millis(2));
+            laps.unchain();
+            laps.time(Op::Write, || spin(Duration::from_micros(20)));
+        }
+        let measured = laps.finish();
+        // The median: a pause of this thread may hit some.
+        assert!(measured.latencies["write"].quantile(0.5) < 1_000_000);
+        assert!(measured.real >= Duration::from_millis(30));
+    }
+}

@@ -1,0 +1,368 @@
+//! Targets: whether they can be used, what is known of them, and the folders that the bench makes below them.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use stook_sys::{
+    Context, DeviceKind, Directory, FileId, FileKind, Links, display_path, exists, free_room,
+    look_at, mount_of,
+};
+use stook_tree::{Guard, RemoveObserver, RemoveOptions, TreeError, remove};
+
+use super::options::{FsOptions, Phase, Tool};
+use crate::Observer;
+use crate::error::BenchError;
+use crate::fileset::Properties;
+
+/// A file takes at least this much of a disk, and so does a directory.
+const LEAST_ON_DISK: u64 = 4096;
+/// A packed file takes this much besides its content: two headers and padding, and its row in the index.
+const PACKED_EXTRA: u64 = 2048;
+/// Files that a tool makes besides those of the trees.
+const FEW_FILES: u64 = 16;
+
+/// A directory on a file system that is measured.
+#[derive(Debug)]
+pub(super) struct Target {
+    /// As the user wrote it.
+    pub(super) label: String,
+    /// As programs get it: never to be taken for an option, or by tar for a machine.
+    pub(super) path: PathBuf,
+    /// What is known of its file system.
+    pub(super) facts: BTreeMap<String, String>,
+}
+
+/// Looks at all targets before anything is made.
+///
+/// # Errors
+/// [`BenchError::Refused`] for the first one that cannot be used, [`BenchError::Usage`] for one given twice.
+pub(super) fn look_at_all(
+    options: &FsOptions,
+    set: &Properties,
+) -> Result<Vec<Target>, BenchError> {
+    let mut seen: Vec<(FileId, &Path)> = Vec::new();
+    let mut targets = Vec::new();
+    for path in &options.targets {
+        let identity = directory(path)?;
+        if let Some((_, other)) = seen.iter().find(|(other, _)| *other == identity) {
+            let (one, other) = (display_path(path), display_path(other));
+            return Err(BenchError::Usage(format!(
+                "the targets `{other}` and `{one}` are the same directory"
+            )));
+        }
+        seen.push((identity, path));
+        targets.push(Target {
+            label: display_path(path),
+            path: plain(path),
+            facts: facts(path)?,
+        });
+    }
+    directory(&options.work)?;
+    let places = options
+        .targets
+        .iter()
+        .map(|path| (path.as_path(), need_of_target(options, set)));
+    check_room(places.chain([(options.work.as_path(), need_of_work(set))]))?;
+    Ok(targets)
+}
+
+/// Returns what tells a directory from all others.
+fn directory(path: &Path) -> Result<FileId, BenchError> {
+    let metadata = look_at(path)?;
+    if metadata.kind != FileKind::Directory {
+        let refused: io::Result<()> = Err(io::ErrorKind::NotADirectory.into());
+        refused.context("use", path)?;
+    }
+    Ok(metadata.identity())
+}
+
+/// A relative path gets a `./`, unless it has one.
+fn plain(path: &Path) -> PathBuf {
+    use std::path::Component::Normal;
+    match path.components().next() {
+        Some(Normal(_)) => Path::new(".").join(path),
+        _ => path.to_owned(),
+    }
+}
+
+/// Names of servers, users and directories stay out: results are shown to others.
+fn facts(path: &Path) -> Result<BTreeMap<String, String>, BenchError> {
+    let mut facts = BTreeMap::new();
+    if let Some(mount) = mount_of(path)? {
+        let device = match mount.device_kind() {
+            DeviceKind::None if mount.kind == "tmpfs" => "memory",
+            DeviceKind::None if mount.kind.starts_with("fuse") => "another process (FUSE)",
+            DeviceKind::None => "no device of this machine",
+            DeviceKind::Rotating => "rotating disk",
+            DeviceKind::SolidState => "solid-state disk",
+            DeviceKind::Virtual => "virtual disk",
+            DeviceKind::Loop => "file (loop device)",
+            DeviceKind::Unknown => "unknown device",
+        };
+        let is_shown = |option: &&String| {
+            let (name, value) = option.split_once('=').unwrap_or((option, ""));
+            !value.contains('/') && !name.ends_with("addr") && !value.contains(['@', ':'])
+        };
+        let options: Vec<&str> = mount
+            .options
+            .iter()
+            .filter(is_shown)
+            .map(String::as_str)
+            .collect();
+        facts.insert("type".to_owned(), mount.kind);
+        facts.insert("device".to_owned(), device.to_owned());
+        facts.insert("options".to_owned(), options.join(","));
+    }
+    Ok(facts)
+}
+
+/// Bytes and files.
+#[derive(Debug, Clone, Copy, Default)]
+struct Need {
+    bytes: u64,
+    files: u64,
+}
+
+impl Need {
+    fn times(self, number: u64) -> Self {
+        Self {
+            bytes: self.bytes.saturating_mul(number),
+            files: self.files.saturating_mul(number),
+        }
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self {
+            bytes: self.bytes.saturating_add(other.bytes),
+            files: self.files.saturating_add(other.files),
+        }
+    }
+}
+
+fn tree(set: &Properties) -> Need {
+    let entries = set.files + set.directories + 1;
+    Need {
+        bytes: set.bytes + entries * LEAST_ON_DISK,
+        files: entries,
+    }
+}
+
+fn packed(set: &Properties) -> Need {
+    let entries = set.files + set.directories + 1;
+    Need {
+        bytes: set.bytes + entries * PACKED_EXTRA,
+        files: FEW_FILES,
+    }
+}
+
+/// The most that lies on a target at a time.
+fn need_of_target(options: &FsOptions, set: &Properties) -> Need {
+    let need = options.tools.iter().map(|tool| {
+        let steps = options.steps(*tool);
+        let number =
+            |made: &[Phase]| made.iter().filter(|phase| steps.contains(phase)).count() as u64;
+        let trees = tree(set).times(number(&[Phase::Untar, Phase::CopyTree]));
+        trees.and(packed(set).times(number(&[Phase::Copy, Phase::Tar])))
+    });
+    need.fold(Need::default(), Need::and)
+}
+
+fn need_of_work(set: &Properties) -> Need {
+    tree(set).and(packed(set).times(2))
+}
+
+/// Directories on one file system share its room.
+fn check_room<'p>(places: impl Iterator<Item = (&'p Path, Need)>) -> Result<(), BenchError> {
+    let mut systems: BTreeMap<(u32, u32), (&Path, Need)> = BTreeMap::new();
+    for (path, need) in places {
+        let (_, sum) = systems
+            .entry(look_at(path)?.filesystem)
+            .or_insert((path, Need::default()));
+        *sum = sum.and(need);
+        let room = free_room(path)?;
+        let lacking = match room.inodes {
+            _ if room.bytes < sum.bytes => Some((
+                megabytes(sum.bytes.div_ceil(MEGABYTE)),
+                megabytes(room.bytes / MEGABYTE),
+            )),
+            Some(files) if files < sum.files => {
+                Some((format!("{} files", sum.files), format!("{files} files")))
+            }
+            _ => None,
+        };
+        if let Some((needed, free)) = lacking {
+            let what = format!(
+                "`{}` has no room: {needed} are needed, {free} are free",
+                display_path(path)
+            );
+            let hint = Some("fewer files (--files), fewer tools (--tools), or fewer phases (--phases) need less".to_owned());
+            return Err(BenchError::Refused { what, hint });
+        }
+    }
+    Ok(())
+}
+
+const MEGABYTE: u64 = 1_000_000;
+
+fn megabytes(number: u64) -> String {
+    format!("{number} MB")
+}
+
+/// A folder that the bench has made, and removes.
+#[derive(Debug)]
+pub(super) struct Workplace {
+    pub(super) path: PathBuf,
+    identity: FileId,
+    /// What tells the directory that it was made in from others.
+    above: FileId,
+}
+
+/// Tells the workplaces of one process apart.
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+impl Workplace {
+    /// Makes a folder that was not there.
+    ///
+    /// # Errors
+    /// The operation "create" with its path: so on a file system that is read-only.
+    pub(super) fn make(above: &Path) -> Result<Self, BenchError> {
+        let directory = Directory::open(above)?;
+        let own = directory.own_metadata().context("look at", above)?;
+        loop {
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let name = format!("stook-bench-{}-{number}", std::process::id());
+            let path = plain(above).join(&name);
+            match directory.create_directory(name.as_bytes(), 0o700) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+                made => made.context("create", &path)?,
+            }
+            let metadata = directory
+                .metadata(name.as_bytes(), Links::Refuse)
+                .context("look at", &path)?;
+            return Ok(Self {
+                path,
+                identity: metadata.identity(),
+                above: own.identity(),
+            });
+        }
+    }
+
+    /// Removes the folder; warns of what cannot be removed. Something else that stands in its place now is left alone.
+    pub(super) fn remove(self, observer: &dyn Observer) {
+        let path = display_path(&self.path);
+        match exists(&self.path) {
+            Ok(Some(metadata)) if metadata.identity() == self.identity => {
+                remove_tree(&self.path, observer);
+            }
+            Ok(Some(_)) => {
+                observer.warning(&format!("`{path}` is not the folder that was made, and stays"));
+            }
+            // It went with all that was in it.
+            Ok(None) if self.is_target_there() => {}
+            Ok(None) => observer.warning(&format!(
+                "`{path}` cannot be removed: its target has vanished; if that comes back, so may the folder"
+            )),
+            Err(error) => observer.warning(&format!("{error}; what was made there stays")),
+        }
+    }
+
+    fn is_target_there(&self) -> bool {
+        let above = self.path.parent().map(look_at);
+        matches!(above, Some(Ok(metadata)) if metadata.identity() == self.above)
+    }
+}
+
+/// The folder of one tool below a target.
+#[derive(Debug)]
+pub(super) struct ToolPlace {
+    folder: PathBuf,
+}
+
+impl ToolPlace {
+    /// Returns the folder of a tool, which is made if it is not there.
+    pub(super) fn make(workplace: &Workplace, tool: Tool) -> Result<Self, BenchError> {
+        let folder = workplace.path.join(tool.name());
+        stook_sys::create_directory(&folder)?;
+        Ok(Self { folder })
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+    pub(super) fn packed_tar(&self) -> PathBuf {
+        self.folder.join("set.tar")
+    }
+    pub(super) fn packed_archive(&self) -> PathBuf {
+        self.folder.join("set")
+    }
+    pub(super) fn tree(&self) -> PathBuf {
+        self.folder.join("tree")
+    }
+    pub(super) fn copy(&self) -> PathBuf {
+        self.folder.join("copy")
+    }
+    pub(super) fn again_tar(&self) -> PathBuf {
+        self.folder.join("again.tar")
+    }
+    pub(super) fn again_archive(&self) -> PathBuf {
+        self.folder.join("again")
+    }
+
+    /// Returns what a phase makes; None if it makes nothing.
+    pub(super) fn product(&self, tool: Tool, phase: Phase) -> Option<PathBuf> {
+        let either =
+            |tar: PathBuf, archive: PathBuf| if tool == Tool::Stook { archive } else { tar };
+        match phase {
+            Phase::Copy => Some(either(self.packed_tar(), self.packed_archive())),
+            Phase::Untar => Some(self.tree()),
+            Phase::Tar => Some(either(self.again_tar(), self.again_archive())),
+            Phase::CopyTree => Some(self.copy()),
+            Phase::Find | Phase::Stat | Phase::Read | Phase::Delete => None,
+        }
+    }
+}
+
+/// Removes something that the bench has made; warns of what cannot be removed.
+pub(super) fn remove_tree(path: &Path, observer: &dyn Observer) {
+    let failures = Failures::default();
+    let admitted = Guard::new(true, true).and_then(|guard| guard.admit(path));
+    match admitted {
+        Ok(tree) => {
+            remove(&[tree], &RemoveOptions::default(), None, &failures);
+        }
+        Err(error) => return observer.warning(&error.to_string()),
+    }
+    let failures = failures
+        .0
+        .into_inner()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    if let Some(first) = failures.first() {
+        let more = match failures.len() - 1 {
+            0 => String::new(),
+            more => format!("; {more} more failures"),
+        };
+        let path = display_path(OsString::from(std::ffi::OsStr::from_bytes(&first.path)));
+        observer.warning(&format!(
+            "cannot {} `{path}`: {}{more}",
+            first.operation,
+            stook_sys::cause(&first.source)
+        ));
+    }
+}
+
+/// What could not be removed.
+#[derive(Default)]
+struct Failures(std::sync::Mutex<Vec<TreeError>>);
+
+impl RemoveObserver for Failures {
+    fn failed(&self, error: TreeError) {
+        self.0
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .push(error);
+    }
+}

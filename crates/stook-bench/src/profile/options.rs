@@ -1,0 +1,156 @@
+//! What a profile is asked for, and what is done before each run.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::rights::{find_program, no_program};
+use crate::Observer;
+use crate::error::BenchError;
+use crate::job::Job;
+
+/// What is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum View {
+    /// Functions on a processor.
+    OnCpu,
+    /// Stacks that threads were blocked in.
+    OffCpu,
+    /// System calls, how many and how long.
+    SystemCalls,
+}
+
+/// How the callers of a function are found.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Unwind {
+    /// By the frame pointers of programs that keep them: quick, and cut short in those that do not.
+    #[default]
+    FramePointers,
+    /// By the tables for exceptions and debuggers, from a copy of the stack: complete, and much more to write.
+    Dwarf,
+}
+
+/// What is made of the caches before each recorded run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CacheState {
+    /// The kernel forgets all files.
+    Cold,
+    /// The command runs once, then the kernel forgets all files: only what the command keeps on disk is there.
+    Warm,
+    /// The command runs once.
+    Hot,
+}
+
+/// What is looked at.
+#[derive(Debug, Clone)]
+pub enum Subject {
+    /// A command, which is run.
+    Command(Vec<OsString>),
+    /// A process that runs already.
+    Process {
+        /// Its number.
+        pid: u32,
+        /// How long; up to its end if None.
+        longest: Option<Duration>,
+    },
+}
+
+/// What is wanted.
+#[derive(Debug, Clone)]
+pub struct ProfileOptions {
+    /// What is looked at.
+    pub subject: Subject,
+    /// What is shown; all that can be if empty.
+    pub views: Vec<View>,
+    /// How the callers of a function are found.
+    pub unwind: Unwind,
+    /// What is made of the caches; nothing if None.
+    pub cache: Option<CacheState>,
+    /// A line for the shell that is run before each run, such as one that removes what the run before has made.
+    pub before: Option<String>,
+    /// The folder for the results, which must not be there.
+    pub folder: PathBuf,
+    /// Where programs are looked for, as in `PATH`.
+    pub search_path: OsString,
+}
+
+impl Subject {
+    pub(super) fn longest(&self) -> Option<Duration> {
+        match self {
+            Self::Command(_) => None,
+            Self::Process { longest, .. } => *longest,
+        }
+    }
+
+    /// Returns it in the words of the user.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Command(command) => Job::new(command.iter().cloned()).text(),
+            Self::Process { pid, .. } => format!("process {pid}"),
+        }
+    }
+
+    pub(super) fn doing(&self, what: &str) -> String {
+        match self {
+            Self::Command(_) => format!("running `{}`, {what}", self.text()),
+            Self::Process { pid, .. } => format!("watching process {pid}, {what}"),
+        }
+    }
+
+    pub(super) fn require(&self, search_path: &OsStr) -> Result<(), BenchError> {
+        match self {
+            Self::Process { pid, .. } => {
+                let place = format!("/proc/{pid}/task");
+                match stook_sys::exists(Path::new(&place))? {
+                    Some(_) if *pid > 0 => Ok(()),
+                    _ => Err(BenchError::Refused {
+                        what: format!("there is no process {pid}"),
+                        hint: None,
+                    }),
+                }
+            }
+            Self::Command(command) => {
+                let program = command.first().map(OsString::as_os_str).unwrap_or_default();
+                find_program(program, search_path)
+                    .map(drop)
+                    .ok_or_else(|| no_program(program))
+            }
+        }
+    }
+}
+
+impl ProfileOptions {
+    /// Runs what is to be run before, and brings the caches into the state that was asked for.
+    pub(super) fn prepare(&self, observer: &dyn Observer) -> Result<(), BenchError> {
+        if let (Some(cache), Subject::Command(command)) = (self.cache, &self.subject) {
+            self.fill(cache, command, observer)?;
+        }
+        self.clear(observer)?;
+        match self.cache {
+            Some(CacheState::Cold | CacheState::Warm) => crate::page_state::drop_all(),
+            Some(CacheState::Hot) | None => Ok(()),
+        }
+    }
+
+    fn clear(&self, observer: &dyn Observer) -> Result<(), BenchError> {
+        if let Some(line) = &self.before {
+            Job::shell(line).succeed("before a run", observer)?;
+        }
+        Ok(())
+    }
+
+    fn fill(
+        &self,
+        cache: CacheState,
+        command: &[OsString],
+        observer: &dyn Observer,
+    ) -> Result<(), BenchError> {
+        if cache != CacheState::Cold {
+            self.clear(observer)?;
+            observer.progress(&self.subject.doing("so that caches are filled"));
+            Job::new(command.iter().cloned())
+                .succeed("in the run that fills the caches", observer)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,264 @@
+//! Reads what `perf script` prints: samples with their stacks, and switches of threads.
+//!
+//! The fields are asked for by name ([`FIELDS`]), so that what is printed does not change with the version of perf. It is
+//! read line by line: the text of a long recording is larger than memory.
+//!
+//! ```text
+//! stook  4711/4712 46300.172356612:    1003009          cpu-clock:
+//!         ffffffff821facd8 __schedule ([kernel.kallsyms])
+//!                    d2ad7 read (/usr/lib/libc.so.6)
+//!
+//! stook  4711/4712 46300.172661733: PERF_RECORD_SWITCH OUT preempt
+//! ```
+
+use std::io::BufRead;
+
+/// The fields of a sample that are asked for.
+pub(super) const FIELDS: &str = "comm,pid,tid,time,period,event,ip,sym,dso";
+
+/// Kernel addresses are in the upper half, so that all 16 digits are there, and these are the first.
+const KERNEL_DIGITS: &str = "ffff";
+
+/// One thing that perf recorded.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Record<'a> {
+    /// The name of the thread.
+    pub(super) name: &'a str,
+    /// The number of the thread.
+    pub(super) thread: u32,
+    /// When, in nanoseconds.
+    pub(super) time: u64,
+    /// What.
+    pub(super) what: What<'a>,
+}
+
+/// What was recorded.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum What<'a> {
+    /// A stack, because of this event.
+    Sample {
+        /// Its name, such as `cpu-clock`.
+        event: &'a str,
+        /// What the sample stands for: for a clock, nanoseconds.
+        period: u64,
+        /// The frames, the innermost first.
+        frames: &'a [Frame],
+    },
+    /// The thread leaves the processor; it would go on if it were let.
+    Preempted,
+    /// The thread leaves the processor to wait for something.
+    Blocks,
+    /// The thread gets a processor.
+    Runs,
+    /// The thread has begun another program.
+    Begins,
+    /// It has made this thread.
+    Forks(u32),
+    /// The thread ends.
+    Ends,
+    /// As many records were lost on the way.
+    Lost(u64),
+    /// As many samples were lost, counted at the end: they are among the records, too.
+    LostSamples(u64),
+}
+
+/// One frame of a stack.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Frame {
+    /// The function; empty if it is not known.
+    pub(super) function: String,
+    /// The file that it lies in, without its folder; empty if it is not known.
+    pub(super) module: String,
+    /// Whether it is in the kernel.
+    pub(super) is_kernel: bool,
+}
+
+/// Calls `hear` with each record, in the order of time. Lines that make no sense are passed over.
+///
+/// # Errors
+/// Those of reading.
+pub(super) fn read(
+    mut from: impl BufRead,
+    hear: &mut dyn FnMut(&Record<'_>),
+) -> std::io::Result<()> {
+    let (mut header, mut frames) = (String::new(), Vec::new());
+    let mut bytes = Vec::new();
+    loop {
+        bytes.clear();
+        let is_end = from.read_until(b'\n', &mut bytes)? == 0;
+        let line = String::from_utf8_lossy(&bytes);
+        let line = line.trim_end();
+        if !is_end && line.starts_with([' ', '\t']) && !header.is_empty() {
+            frames.extend(frame(line));
+            continue;
+        }
+        if let Some(record) = record(&header, &frames) {
+            hear(&record);
+        }
+        if is_end {
+            return Ok(());
+        }
+        frames.clear();
+        line.clone_into(&mut header);
+    }
+}
+
+fn record<'a>(header: &'a str, frames: &'a [Frame]) -> Option<Record<'a>> {
+    let (name, thread, time, rest) = start(header)?;
+    let what = match rest.strip_prefix("PERF_RECORD_") {
+        Some(rest) => side_band(rest)?,
+        None => {
+            let (period, event) = rest.split_once(' ')?;
+            What::Sample {
+                event: event.trim().trim_end_matches(':'),
+                period: period.parse().ok()?,
+                frames,
+            }
+        }
+    };
+    Some(Record {
+        name,
+        thread,
+        time,
+        what,
+    })
+}
+
+/// Name of the thread, its number, the time, and what follows. The name may hold anything, blanks and colons too.
+fn start(header: &str) -> Option<(&str, u32, u64, &str)> {
+    header.match_indices(": ").find_map(|(colon, _)| {
+        let (before, rest) = (&header[..colon], &header[colon + 2..]);
+        let (before, time) = before.rsplit_once(' ')?;
+        let (seconds, fraction) = time.split_once('.')?;
+        let nanoseconds = (fraction.len() == 9).then(|| fraction.parse::<u64>().ok())??;
+        let time = seconds.parse::<u64>().ok()? * 1_000_000_000 + nanoseconds;
+        let (name, numbers) = before.trim_end().rsplit_once(' ')?;
+        let (_, thread) = numbers.split_once('/')?;
+        Some((name.trim(), thread.parse().ok()?, time, rest.trim_start()))
+    })
+}
+
+/// What stands behind `PERF_RECORD_`.
+fn side_band(rest: &str) -> Option<What<'static>> {
+    let number = || rest.rsplit(' ').next()?.parse().ok();
+    // `FORK(process:thread):(process:thread)`, the new one first.
+    let thread = || rest.split(['(', ':', ')']).nth(2)?.parse().ok();
+    Some(match rest.split([' ', ':', '(']).next()? {
+        "SWITCH" if rest.contains(" preempt") => What::Preempted,
+        "SWITCH" if rest.contains(" OUT") => What::Blocks,
+        "SWITCH" => What::Runs,
+        "COMM" if rest.starts_with("COMM exec") => What::Begins,
+        "FORK" => What::Forks(thread()?),
+        "EXIT" => What::Ends,
+        "LOST" => What::Lost(number()?),
+        "LOST_SAMPLES" => What::LostSamples(number()?),
+        _ => return None,
+    })
+}
+
+/// A line such as `  d2ad7 read (/usr/lib/libc.so.6)`.
+fn frame(line: &str) -> Option<Frame> {
+    let (address, rest) = line.trim_start().split_once(' ')?;
+    let rest = rest.strip_suffix(')')?;
+    let rest = rest.strip_suffix(" (deleted)").unwrap_or(rest);
+    let (function, module) = rest.rsplit_once(" (")?;
+    // The version of a symbol says nothing of where time goes.
+    let function = match function.split_once('@') {
+        Some((name, version)) if version != "plt" => name,
+        _ => function,
+    };
+    let known = |text: &str| (text != "[unknown]").then(|| text.to_owned());
+    let module = module.rsplit('/').next().unwrap_or(module);
+    Some(Frame {
+        function: known(function).unwrap_or_default(),
+        module: known(module).unwrap_or_default(),
+        is_kernel: address.len() == 16 && address.starts_with(KERNEL_DIGITS),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn whats(text: &str) -> Vec<String> {
+        let mut heard = Vec::new();
+        read(text.as_bytes(), &mut |record| {
+            heard.push(format!(
+                "{}/{} {} {:?}",
+                record.name, record.thread, record.time, record.what
+            ));
+        })
+        .unwrap();
+        heard
+    }
+
+    #[test]
+    fn samples_have_their_stacks() {
+        let text = concat!(
+            "sleep  7/8 45865.000000042:    1003009          cpu-clock: \n",
+            "\tffffffff821facd8 __schedule ([kernel.kallsyms])\n",
+            "\t           cf503 a::b<T> as (c) (/tmp/my program (deleted))\n",
+            "\t           f82ad read@@GLIBC_2.2.5 (/usr/lib/libc.so.6)\n",
+            "\t         bebc200 [unknown] ([unknown])\n",
+            "\n",
+            "a: b  7/9     1.000000001:          1 sched:sched_switch: \n",
+        );
+        let frame = |function: &str, module: &str, is_kernel| Frame {
+            function: function.to_owned(),
+            module: module.to_owned(),
+            is_kernel,
+        };
+        let frames = [
+            frame("__schedule", "[kernel.kallsyms]", true),
+            frame("a::b<T> as (c)", "my program", false),
+            frame("read", "libc.so.6", false),
+            frame("", "", false),
+        ];
+        let first = What::Sample {
+            event: "cpu-clock",
+            period: 1_003_009,
+            frames: &frames,
+        };
+        let second = What::Sample {
+            event: "sched:sched_switch",
+            period: 1,
+            frames: &[],
+        };
+        let expected = [
+            format!("sleep/8 45865000000042 {first:?}"),
+            format!("a: b/9 1000000001 {second:?}"),
+        ];
+        assert_eq!(whats(text), expected);
+    }
+
+    #[test]
+    fn switches_and_the_lives_of_threads_are_told() {
+        let text = concat!(
+            "perf-exec 0/0 0.000000000: PERF_RECORD_COMM: perf-exec:7/7\n",
+            "x 7/7 1.000000001: PERF_RECORD_COMM exec: x:7/7\n",
+            "x 7/7 1.000000002: PERF_RECORD_FORK(7:8):(7:7)\n",
+            "x 7/8 1.000000003: PERF_RECORD_SWITCH OUT        \n",
+            "x 7/8 1.000000004: PERF_RECORD_SWITCH OUT preempt\n",
+            "x 7/8 1.000000005: PERF_RECORD_SWITCH IN         \n",
+            "x 7/8 1.000000006: PERF_RECORD_EXIT(7:8):(7:7)\n",
+            "x 7/7 1.000000007: PERF_RECORD_LOST lost 21\n",
+            "x 7/7 1.000000008: PERF_RECORD_LOST_SAMPLES lost 5\n",
+        );
+        let expected = [
+            "x/7 1000000001 Begins",
+            "x/7 1000000002 Forks(8)",
+            "x/8 1000000003 Blocks",
+            "x/8 1000000004 Preempted",
+            "x/8 1000000005 Runs",
+            "x/8 1000000006 Ends",
+            "x/7 1000000007 Lost(21)",
+            "x/7 1000000008 LostSamples(5)",
+        ];
+        assert_eq!(whats(text), expected);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_passed_over() {
+        assert!(whats("Warning: something\n\n  \nx 1/2 3.4: y\nx 1/2 1.000000000: \n").is_empty());
+    }
+}

@@ -1,0 +1,221 @@
+//! Stacks and the time that was spent in each of them: folded lines for flame graphs, and figures of functions.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use super::script::Frame;
+
+/// Marks frames of the kernel in folded stacks, as other programs for flame graphs know it.
+const KERNEL_MARK: &str = "_[k]";
+
+/// Where stacks begin: the outermost function of a program or of one of its threads, or beginnings of its name.
+const OUTERMOST: [&str; 9] = [
+    "_start",
+    "__libc_start",
+    "_dl_",
+    "__GI___clone",
+    "clone",
+    "__clone",
+    "start_thread",
+    "runtime.",
+    "__restore_rt",
+];
+
+/// Time by stack.
+#[derive(Debug, Clone, Default)]
+pub struct Stacks {
+    /// Nanoseconds by folded stack, the outermost frame first.
+    times: HashMap<String, u64>,
+    /// Stretches of time that were added.
+    count: u64,
+    /// Time of all stacks.
+    total: u64,
+    /// Time of stacks that have lost their outer frames.
+    cut: u64,
+}
+
+/// One function of a profile.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct Function {
+    /// Its name; `_[k]` marks those of the kernel.
+    pub function: String,
+    /// Seconds in it, without what it called.
+    pub self_seconds: f64,
+    /// Seconds in it and in what it called.
+    pub total_seconds: f64,
+}
+
+impl Stacks {
+    /// Adds nanoseconds to the stack of a thread with this name; the innermost frame comes first.
+    pub(super) fn add(&mut self, thread: &str, frames: &[Frame], nanoseconds: u64) {
+        // Where unwinding lost its way, the last addresses are none.
+        let known = frames.iter().rposition(Frame::is_known);
+        let frames = &frames[..known.map_or(0, |last| last + 1)];
+        let outermost = frames.last().filter(|frame| !frame.is_kernel);
+        if outermost.is_some_and(|frame| !frame.is_outermost()) {
+            self.cut += nanoseconds;
+        }
+        let mut stack = plain(thread);
+        for frame in frames.iter().rev() {
+            stack.push(';');
+            stack.push_str(&frame.text());
+        }
+        *self.times.entry(stack).or_default() += nanoseconds;
+        self.count += 1;
+        self.total += nanoseconds;
+    }
+
+    /// Returns how many samples, or stretches of time, there are.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Returns the seconds of all stacks.
+    pub fn seconds(&self) -> f64 {
+        seconds(self.total)
+    }
+
+    /// Returns the seconds in stacks that do not reach out to where a thread begins.
+    pub fn cut_seconds(&self) -> f64 {
+        seconds(self.cut)
+    }
+
+    /// Returns the folded stacks with their microseconds, one a line, in the order of their text.
+    pub fn folded(&self) -> String {
+        let sorted: BTreeMap<&String, u64> = self
+            .times
+            .iter()
+            .map(|(stack, time)| (stack, (time + 500) / 1000))
+            .collect();
+        let shown = sorted.iter().filter(|(_, time)| **time > 0);
+        shown
+            .map(|(stack, time)| format!("{stack} {time}\n"))
+            .collect()
+    }
+
+    /// Returns the functions, the one with the most time of its own first.
+    pub fn functions(&self) -> Vec<Function> {
+        let mut figures: HashMap<&str, (u64, u64)> = HashMap::new();
+        for (stack, &time) in &self.times {
+            let mut frames = stack.split(';');
+            // The name of the thread is no function.
+            let thread = frames.next().unwrap_or_default();
+            let innermost = frames.clone().next_back().unwrap_or(thread);
+            figures.entry(innermost).or_default().0 += time;
+            // A function that calls itself is counted once.
+            for function in frames.collect::<BTreeSet<_>>() {
+                figures.entry(function).or_default().1 += time;
+            }
+        }
+        let mut functions: Vec<Function> = figures
+            .into_iter()
+            .map(|(name, (own, total))| Function {
+                function: name.to_owned(),
+                self_seconds: seconds(own),
+                total_seconds: seconds(total.max(own)),
+            })
+            .collect();
+        functions.sort_by(|a, b| {
+            let by_time = b.self_seconds.total_cmp(&a.self_seconds);
+            let by_total = b.total_seconds.total_cmp(&a.total_seconds);
+            by_time
+                .then(by_total)
+                .then_with(|| a.function.cmp(&b.function))
+        });
+        functions
+    }
+}
+
+impl Frame {
+    fn is_known(&self) -> bool {
+        self.is_kernel || !self.function.is_empty() || !self.module.is_empty()
+    }
+
+    fn is_outermost(&self) -> bool {
+        OUTERMOST.iter().any(|name| self.function.starts_with(name))
+    }
+
+    /// The frame in a folded stack.
+    pub(super) fn text(&self) -> String {
+        let name = match (self.function.as_str(), self.module.as_str()) {
+            ("", "") => "[unknown]".to_owned(),
+            ("", module) if module.starts_with('[') => module.to_owned(),
+            ("", module) => format!("[{module}]"),
+            (function, _) => function.to_owned(),
+        };
+        let mark = if self.is_kernel { KERNEL_MARK } else { "" };
+        plain(&name) + mark
+    }
+}
+
+/// A name without what parts frames.
+fn plain(name: &str) -> String {
+    name.replace(';', ":")
+}
+
+pub(super) fn seconds(nanoseconds: u64) -> f64 {
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "as exact as a figure can be read"
+    )]
+    let nanoseconds = nanoseconds as f64;
+    nanoseconds / 1e9
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frames(names: &[&str]) -> Vec<Frame> {
+        let frame = |name: &&str| Frame {
+            function: name.trim_start_matches('k').to_owned(),
+            module: if name.is_empty() { "" } else { "libc.so" }.to_owned(),
+            is_kernel: name.starts_with('k'),
+        };
+        names.iter().map(frame).collect()
+    }
+
+    #[test]
+    fn stacks_are_folded_with_their_microseconds() {
+        let mut stacks = Stacks::default();
+        let main = frames(&["kread", "fetch", "main", "_start"]);
+        stacks.add("a;b", &main, 1_000_000);
+        stacks.add("a;b", &main, 2_000_000);
+        stacks.add("a;b", &frames(&["spin", "_start"]), 500);
+        stacks.add("a;b", &frames(&["tiny", "_start"]), 1);
+        assert_eq!(
+            stacks.folded(),
+            "a:b;_start;main;fetch;read_[k] 3000\na:b;_start;spin 1\n"
+        );
+        assert_eq!((stacks.count(), stacks.seconds()), (4, 0.003_000_501));
+        assert!(stacks.cut_seconds() < 1e-12);
+    }
+
+    #[test]
+    fn stacks_that_lost_their_outer_frames_are_known() {
+        let mut stacks = Stacks::default();
+        stacks.add("a", &frames(&["memmove", "", ""]), 1000);
+        stacks.add("a", &frames(&["kfault"]), 3000);
+        assert_eq!(stacks.folded(), "a;fault_[k] 3\na;memmove 1\n");
+        assert!((stacks.cut_seconds() - 1e-6).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_function_that_calls_itself_is_counted_once() {
+        let mut stacks = Stacks::default();
+        stacks.add("t", &frames(&["f", "f", "g", "_start"]), 2_000_000_000);
+        stacks.add("t", &frames(&["g", "_start"]), 500_000_000);
+        stacks.add("t", &[], 250_000_000);
+        let function = |name: &str, own, total| Function {
+            function: name.to_owned(),
+            self_seconds: own,
+            total_seconds: total,
+        };
+        let expected = [
+            function("f", 2.0, 2.0),
+            function("g", 0.5, 2.5),
+            function("t", 0.25, 0.25),
+            function("_start", 0.0, 2.5),
+        ];
+        assert_eq!(stacks.functions(), expected);
+    }
+}

@@ -1,0 +1,252 @@
+//! Whether what came out of an archive is what went in.
+
+use std::collections::{BTreeSet, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::json;
+use stook_sys::display_bytes;
+use stook_tree::{CopyObserver, CopyOptions, TreeError, verify};
+
+use super::look::{Paths, look};
+use crate::Observer;
+use crate::error::BenchError;
+use crate::record::Sample;
+
+/// How two sets of names, and what they name, differ.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Difference {
+    /// Only in the source.
+    pub(super) missing: u64,
+    /// Not in the source.
+    pub(super) extra: u64,
+    /// In both, but not the same.
+    pub(super) changed: u64,
+    /// One of them.
+    pub(super) example: Option<String>,
+}
+
+impl Difference {
+    pub(super) fn is_none(&self) -> bool {
+        self.missing + self.extra + self.changed == 0
+    }
+
+    /// Returns it in words.
+    pub(super) fn text(&self) -> String {
+        let mut text = format!(
+            "{} missing, {} extra, {} changed",
+            self.missing, self.extra, self.changed
+        );
+        if let Some(example) = &self.example {
+            text.push_str(&format!(", such as `{example}`"));
+        }
+        text
+    }
+
+    /// Notes it in a sample.
+    pub(super) fn note(&self, sample: &mut Sample) {
+        let mut note = |name: &str, value| sample.proof.insert(name.to_owned(), value);
+        note("equal", json!(self.is_none()));
+        if !self.is_none() {
+            note("missing", json!(self.missing));
+            note("extra", json!(self.extra));
+            note("changed", json!(self.changed));
+        }
+    }
+
+    fn of_names(source: &BTreeSet<&[u8]>, other: &BTreeSet<&[u8]>) -> Self {
+        let (missing, extra) = (source.difference(other), other.difference(source));
+        let example = missing.clone().next().or_else(|| extra.clone().next());
+        Self {
+            example: example.map(|name| display_bytes(name)),
+            missing: missing.count() as u64,
+            extra: extra.count() as u64,
+            changed: 0,
+        }
+    }
+}
+
+/// Compares an extracted tree with its source: names, kinds, content of files, targets of links.
+///
+/// # Errors
+/// [`BenchError::Sys`] if one of them cannot be read, [`BenchError::Interrupted`].
+pub(super) fn compare_trees(
+    source: &Path,
+    extracted: &Path,
+    observer: &dyn Observer,
+) -> Result<Difference, BenchError> {
+    let failures = Failures {
+        observer,
+        roots: [source, extracted],
+        paths: Mutex::default(),
+    };
+    verify(source, extracted, &CopyOptions::default(), &failures)?;
+    if observer.is_stopped() {
+        return Err(BenchError::Interrupted);
+    }
+    let failed = failures.paths.into_inner();
+    let failed = failed.unwrap_or_else(PoisonError::into_inner);
+    if failed.is_empty() && look(source)?.has_names_of(&look(extracted)?) {
+        return Ok(Difference::default());
+    }
+    let (before, after) = (Paths::below(source)?, Paths::below(extracted)?);
+    let names = |paths: &Paths| -> BTreeSet<Vec<u8>> {
+        paths.iter().map(|(path, _)| path.to_vec()).collect()
+    };
+    let (before, after) = (names(&before), names(&after));
+    let mut difference = Difference::of_names(&slices(&before), &slices(&after));
+    let mut changed = failed.intersection(&after);
+    let example = changed.clone().next().map(|path| display_bytes(path));
+    difference.changed = changed.by_ref().count() as u64;
+    difference.example = difference.example.or(example);
+    Ok(difference)
+}
+
+fn slices(names: &BTreeSet<Vec<u8>>) -> BTreeSet<&[u8]> {
+    names.iter().map(Vec::as_slice).collect()
+}
+
+/// Keeps the paths below the tree of what is not the same.
+struct Failures<'a> {
+    observer: &'a dyn Observer,
+    roots: [&'a Path; 2],
+    paths: Mutex<BTreeSet<Vec<u8>>>,
+}
+
+impl CopyObserver for Failures<'_> {
+    fn failed(&self, error: TreeError) {
+        let below = self.roots.iter().find_map(|root| {
+            let rest = error.path.strip_prefix(root.as_os_str().as_bytes())?;
+            Some(rest.strip_prefix(b"/").unwrap_or(rest))
+        });
+        let path = below.unwrap_or(&error.path).to_vec();
+        let mut paths = self.paths.lock().unwrap_or_else(PoisonError::into_inner);
+        paths.insert(path);
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.observer.is_stopped()
+    }
+}
+
+/// What a tool says is in its archive.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Listed {
+    /// How its names differ from those of the source, directories left out: tools list all of them, some, or none.
+    pub(super) difference: Difference,
+    /// The same for the same names in the same order.
+    order: u64,
+    /// Whether the names are sorted as bytes.
+    is_sorted: bool,
+}
+
+impl Listed {
+    /// Notes it in a sample.
+    pub(super) fn note(&self, sample: &mut Sample) {
+        let mut note = |name: &str, value| sample.proof.insert(name.to_owned(), value);
+        note("list_equal", json!(self.difference.is_none()));
+        // As text: numbers of 64 bits do not survive every reader of JSON.
+        note("list_order", json!(format!("{:016x}", self.order)));
+        note("list_sorted", json!(self.is_sorted));
+    }
+}
+
+/// Compares a printed list with the source. Names end with a line, or with a NUL if there is one. Of a name that comes more
+/// than once the last one counts, as that is the newest version.
+///
+/// # Errors
+/// [`BenchError::Sys`] if the source cannot be read.
+pub(super) fn compare_list(source: &Path, printed: &[u8]) -> Result<Listed, BenchError> {
+    let paths = Paths::below(source)?;
+    let (mut expected, mut directories) = (BTreeSet::new(), HashSet::new());
+    for (path, is_directory) in paths.iter() {
+        if is_directory {
+            directories.insert(path);
+        } else {
+            expected.insert(path);
+        }
+    }
+    let end = if printed.contains(&0) { 0 } else { b'\n' };
+    let mut seen = HashSet::new();
+    let mut names: Vec<&[u8]> = Vec::new();
+    for name in printed.rsplit(|&byte| byte == end).map(plain) {
+        if !name.is_empty() && !directories.contains(name) && seen.insert(name) {
+            names.push(name);
+        }
+    }
+    names.reverse();
+    let mut hasher = DefaultHasher::new();
+    names.hash(&mut hasher);
+    let is_sorted = names.is_sorted();
+    Ok(Listed {
+        difference: Difference::of_names(&expected, &names.into_iter().collect()),
+        order: hasher.finish(),
+        is_sorted,
+    })
+}
+
+/// A name without what some tools put around it: `./` in front, `/` behind that of a directory.
+fn plain(name: &[u8]) -> &[u8] {
+    let name = name.strip_prefix(b"./").unwrap_or(name);
+    let name = name.strip_suffix(b"/").unwrap_or(name);
+    if name == b"." { b"" } else { name }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Quiet;
+    use stook_testkit::{TempDir, Tree, tree};
+
+    fn difference(source: &Tree, extracted: &Tree) -> Difference {
+        let folder = TempDir::new().unwrap();
+        source.write(&folder.join("source")).unwrap();
+        extracted.write(&folder.join("extracted")).unwrap();
+        let (source, extracted) = (folder.join("source"), folder.join("extracted"));
+        compare_trees(&source, &extracted, &Quiet::default()).unwrap()
+    }
+
+    #[test]
+    fn every_way_to_differ_is_counted() {
+        let source = tree! {
+            "a" => file(b"1"), "d/b" => file(b"22"), "d/c" => symlink("a"), "e/f/g" => file(b""), "h" => dir(),
+        };
+        assert_eq!(difference(&source, &source), Difference::default());
+        let other = tree! {
+            "a" => file(b"1"), "d/b" => file(b"23"), "d/c" => symlink("b"), "h" => file(b""), "new" => file(b""),
+        };
+        let found = difference(&source, &other);
+        assert_eq!((found.missing, found.extra, found.changed), (3, 1, 3));
+        assert_eq!(found.text(), "3 missing, 1 extra, 3 changed, such as `e`");
+        let emptied = difference(&source, &tree! {});
+        assert_eq!((emptied.missing, emptied.extra, emptied.changed), (8, 0, 0));
+    }
+
+    fn listed(printed: &str) -> Listed {
+        let folder = TempDir::new().unwrap();
+        tree! { "a" => file(b""), "d/b" => file(b""), "d/c" => file(b""), "e" => dir() }
+            .write(folder.path())
+            .unwrap();
+        compare_list(folder.path(), printed.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn lists_are_the_same_however_they_are_printed() {
+        let stook = listed("a\0d/b\0d/c\0");
+        assert!(stook.difference.is_none() && stook.is_sorted);
+        assert_eq!(stook, listed("./\n./e/\n./a\n./d/\n./d/b\n./d/c\n"));
+        // The first `d/b` is an old version.
+        let other = listed("d/b\na\nd/c\nd/b\n");
+        assert!(other.difference.is_none() && !other.is_sorted);
+        assert_ne!(stook.order, other.order);
+    }
+
+    #[test]
+    fn a_list_that_lacks_a_name_is_not_equal() {
+        let found = listed("a\nd/c\nx").difference;
+        assert_eq!((found.missing, found.extra), (1, 1));
+        assert_eq!(listed("").difference.missing, 3);
+    }
+}

@@ -1,0 +1,230 @@
+//! What a tree is like, in a few numbers that are the same whenever the tree is: counts, and sums of hashes.
+//!
+//! Listings come in no order, so hashes are added up. A sum takes no memory for names: what the bench holds when it starts
+//! a command would count as the command's. Names are listed only where two trees are not the same.
+
+use std::ffi::OsString;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use stook_sys::{Directory, FileKind, SysError};
+use stook_tree::{
+    Detail, Listing, Selection, Summary, Tally, TreeError, Visitor, WalkOptions, join, walk,
+};
+
+use crate::error::BenchError;
+
+/// A tree in numbers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Look {
+    /// Of the path and kind of every entry, directories among them.
+    names: u64,
+    /// The same with sizes and times of all but directories.
+    facts: u64,
+    pub(super) entries: u64,
+    pub(super) files: u64,
+    pub(super) bytes: u64,
+}
+
+impl Look {
+    /// Returns true if both trees have the same paths, each of the same kind.
+    pub(super) fn has_names_of(&self, other: &Self) -> bool {
+        (self.names, self.entries) == (other.names, other.entries)
+    }
+}
+
+/// Takes a look at a tree.
+///
+/// # Errors
+/// [`BenchError::Sys`] with the first directory that cannot be read.
+pub(super) fn look(tree: &Path) -> Result<Look, BenchError> {
+    let total: Mutex<Look> = Mutex::default();
+    walked(tree, Detail::Facts, |listing| {
+        let mut own = Look::default();
+        if !listing.path.is_empty() {
+            own.add(&listing.path, FileKind::Directory, None);
+        }
+        for entry in &listing.entries {
+            let metadata = entry.metadata();
+            let path = join(&listing.path, listing.name(entry));
+            own.add(&path, metadata.kind, Some((metadata.size, metadata.mtime)));
+        }
+        total
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .merge(&own);
+    })?;
+    Ok(total.into_inner().unwrap_or_else(PoisonError::into_inner))
+}
+
+impl Look {
+    fn add(&mut self, path: &[u8], kind: FileKind, facts: Option<(u64, stook_sys::Timestamp)>) {
+        self.names = self.names.wrapping_add(hash((path, kind)));
+        self.entries += 1;
+        let Some((size, mtime)) = facts else { return };
+        let facts = (path, size, mtime.seconds, mtime.nanoseconds);
+        self.facts = self.facts.wrapping_add(hash(facts));
+        if kind == FileKind::File {
+            self.files += 1;
+            self.bytes += size;
+        }
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.names = self.names.wrapping_add(other.names);
+        self.facts = self.facts.wrapping_add(other.facts);
+        self.entries += other.entries;
+        self.files += other.files;
+        self.bytes += other.bytes;
+    }
+}
+
+fn hash(value: impl Hash) -> u64 {
+    // With fixed keys: the same in every run.
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Returns the figures of a tree, as `stook walk --summary` has them.
+///
+/// # Errors
+/// As [`look`].
+pub(super) fn summary(tree: &Path) -> Result<Summary, BenchError> {
+    let tally: Mutex<Tally> = Mutex::default();
+    let all = Selection::default();
+    walked(tree, Detail::Facts, |listing| {
+        let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
+        tally.add(listing, &all);
+    })?;
+    let tally = tally.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Ok(tally.summary())
+}
+
+/// All paths below a tree, in one buffer, so that all of the memory goes back when they do.
+#[derive(Debug, Default)]
+pub(super) struct Paths {
+    bytes: Vec<u8>,
+    /// Where each ends, and whether it is a directory.
+    ends: Vec<(usize, bool)>,
+}
+
+impl Paths {
+    /// Lists a tree.
+    ///
+    /// # Errors
+    /// As [`look`].
+    pub(super) fn below(tree: &Path) -> Result<Self, BenchError> {
+        let all: Mutex<Self> = Mutex::default();
+        walked(tree, Detail::Kinds, |listing| {
+            let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+            if !listing.path.is_empty() {
+                all.push(&listing.path, true);
+            }
+            for entry in &listing.entries {
+                let path = join(&listing.path, listing.name(entry));
+                all.push(&path, false);
+            }
+        })?;
+        Ok(all.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn push(&mut self, path: &[u8], is_directory: bool) {
+        self.bytes.extend_from_slice(path);
+        self.ends.push((self.bytes.len(), is_directory));
+    }
+
+    /// Returns each path, and whether it is a directory.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&[u8], bool)> {
+        let starts = std::iter::once(0).chain(self.ends.iter().map(|(end, _)| *end));
+        starts
+            .zip(&self.ends)
+            .map(|(start, (end, is_directory))| (&self.bytes[start..*end], *is_directory))
+    }
+}
+
+fn walked(tree: &Path, detail: Detail, take: impl Fn(&Listing) + Sync) -> Result<(), BenchError> {
+    let root = Directory::open(tree)?;
+    let options = WalkOptions {
+        detail,
+        sorted: false,
+        ..WalkOptions::default()
+    };
+    let visitor = Each {
+        take,
+        tree,
+        failed: Mutex::default(),
+    };
+    walk(&root, &options, &visitor);
+    let failed = visitor.failed.into_inner();
+    match failed.unwrap_or_else(PoisonError::into_inner) {
+        Some(error) => Err(error.into()),
+        None => Ok(()),
+    }
+}
+
+struct Each<'a, F> {
+    take: F,
+    tree: &'a Path,
+    failed: Mutex<Option<SysError>>,
+}
+
+impl<F: Fn(&Listing) + Sync> Visitor for Each<'_, F> {
+    fn directory(&self, listing: Listing) {
+        (self.take)(&listing);
+    }
+
+    fn failed(&self, error: TreeError) {
+        let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        failed.get_or_insert(below(self.tree, error));
+    }
+}
+
+/// The failure with the whole path.
+pub(super) fn below(tree: &Path, error: TreeError) -> SysError {
+    let path = PathBuf::from(OsString::from_vec(error.path));
+    SysError {
+        operation: error.operation,
+        path: tree.join(path),
+        source: error.source,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stook_testkit::{TempDir, tree};
+
+    fn seen(tree: &stook_testkit::Tree) -> Look {
+        let folder = TempDir::new().unwrap();
+        tree.write(folder.path()).unwrap();
+        look(folder.path()).unwrap()
+    }
+
+    #[test]
+    fn the_same_tree_looks_the_same_and_any_other_does_not() {
+        let usual = || tree! { "a/b" => file(b"12"), "c" => file(b"345"), "d" => dir() };
+        let first = seen(&usual());
+        assert_eq!((first.entries, first.files, first.bytes), (4, 2, 5));
+        assert_eq!(first, seen(&usual()));
+        let longer = seen(&tree! { "a/b" => file(b"123"), "c" => file(b"45"), "d" => dir() });
+        assert!(first != longer && first.has_names_of(&longer));
+        let other = seen(&tree! { "a/b" => file(b"12"), "c" => file(b"345"), "d" => file(b"") });
+        assert!(!first.has_names_of(&other));
+    }
+
+    #[test]
+    fn all_paths_are_listed() {
+        let folder = TempDir::new().unwrap();
+        tree! { "a/b" => file(b""), "c" => symlink("a") }
+            .write(folder.path())
+            .unwrap();
+        let paths = Paths::below(folder.path()).unwrap();
+        let mut found: Vec<(&[u8], bool)> = paths.iter().collect();
+        found.sort_unstable();
+        let expected: [(&[u8], bool); 3] = [(b"a", true), (b"a/b", false), (b"c", false)];
+        assert_eq!(found, expected);
+    }
+}

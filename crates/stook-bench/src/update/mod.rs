@@ -1,0 +1,219 @@
+//! The before-and-after study of programs that archive: three directories, six ordered pairs of them, every tool, repeats.
+//!
+//! ```text
+//!   round ──> pair (A, B) ──> tool (the first one another in each round)
+//!     copy A ──> create ──> copy B over it ──> update ──> check ──> list ──> extract, 1 worker ──> extract, 2 workers
+//!                                                                    compared with the source, as is what is extracted
+//! ```
+//! Only the commands are timed, one at a time, each when all that was written before is on the disk. Every run has a fresh
+//! source and a fresh archive.
+//!
+//! # Source
+//! The procedure and the first six columns of the CSV are those of zstash's performance study.
+
+mod built_in;
+mod compare;
+mod csv;
+mod look;
+mod numbers;
+mod run;
+mod sources;
+mod tables;
+mod tool;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+pub use csv::{csv_header, csv_row};
+pub use tables::tables;
+pub use tool::{Operation, Tool};
+
+use crate::error::BenchError;
+use crate::job::Output;
+use crate::record::{Header, Kind, Sample};
+use crate::workplace::WorkPlace;
+use crate::{Observer, page_state};
+use run::Rounds;
+use sources::Source;
+
+/// Where the second directory of a pair goes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Placement {
+    /// Over the first: what has the same path is replaced.
+    #[default]
+    Over,
+    /// Beside the first, each in a directory of its own: nothing is replaced.
+    Beside,
+}
+
+/// What is in the kernel's caches when a command begins.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Caches {
+    /// What the copy and the commands before left there.
+    #[default]
+    Hot,
+    /// Nothing.
+    Cold,
+}
+
+/// When a command is over.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Finish {
+    /// When it ends.
+    #[default]
+    Ended,
+    /// When all that it wrote is on the disk, too: some tools see to that themselves, and some do not.
+    OnDisk,
+}
+
+/// What to measure.
+#[derive(Debug, Clone)]
+pub struct UpdateOptions {
+    /// The programs; ratios are against the first.
+    pub tools: Vec<Tool>,
+    /// The program for the place `{stook}`.
+    pub stook: PathBuf,
+    /// The directories.
+    pub directories: [PathBuf; 3],
+    /// How often all pairs are gone through.
+    pub repeats: u32,
+    /// Where to make the work directory; beside the first of the directories, if None.
+    pub work: Option<PathBuf>,
+    /// Where the second directory of a pair goes.
+    pub placement: Placement,
+    /// What is in the caches.
+    pub caches: Caches,
+    /// When a command is over.
+    pub finish: Finish,
+}
+
+/// A study that can be made.
+#[derive(Debug)]
+pub struct UpdateStudy {
+    options: UpdateOptions,
+    sources: Vec<Source>,
+    holder: PathBuf,
+    header: Header,
+}
+
+impl UpdateStudy {
+    /// Looks at the directories and the tools, and writes nothing.
+    ///
+    /// # Errors
+    /// [`BenchError::Sys`] for a directory that cannot be read, [`BenchError::Refused`] for directories in each other, a
+    /// work directory in one of them, too little room, or caches that may not be dropped; [`BenchError::Missing`] for a tool
+    /// that is not installed, [`BenchError::Usage`] for none at all, or none repeats.
+    pub fn prepare(options: UpdateOptions, started: &str) -> Result<Self, BenchError> {
+        if options.tools.is_empty() || options.repeats == 0 {
+            let why = "there must be a tool, and one repeat at least";
+            return Err(BenchError::Usage(why.to_owned()));
+        }
+        let sources = Source::all(&options.directories)?;
+        let holder = sources::holder(options.work.as_deref(), &sources)?;
+        sources::require_room(&holder, &sources)?;
+        let mut header = Header::new(Kind::Update, started);
+        header.programs = versions(&options.tools, &options.stook)?;
+        header.options = described(&options, &sources);
+        let properties = sources
+            .iter()
+            .map(|source| (source.label.clone(), source.properties()));
+        header.files = Some(json!(properties.collect::<serde_json::Map<_, _>>()));
+        if options.caches == Caches::Cold {
+            page_state::drop_all()?;
+        }
+        Ok(Self {
+            options,
+            sources,
+            holder,
+            header,
+        })
+    }
+
+    /// Returns what holds for all samples.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// Makes the study; returns how many trees and lists were not those of their source, which the observer was told.
+    ///
+    /// # Errors
+    /// [`BenchError::Command`] with the first command that fails, [`BenchError::Refused`] if one changes its source,
+    /// [`BenchError::Sys`] if a directory cannot be copied, [`BenchError::Interrupted`]. The work directory is gone then, too.
+    pub fn run(&self, observer: &dyn Observer) -> Result<u64, BenchError> {
+        let place = WorkPlace::make(&self.holder)?;
+        let unequal = Rounds::new(self, &place, observer).and_then(Rounds::run);
+        observer.progress("removing what was made");
+        if let Err(error) = place.remove() {
+            observer.warning(&error.to_string());
+        }
+        unequal
+    }
+}
+
+/// Asks the tools for their versions; of those that are not built in, the command stands for it.
+fn versions(tools: &[Tool], stook: &Path) -> Result<BTreeMap<String, String>, BenchError> {
+    let mut versions = BTreeMap::new();
+    for tool in tools {
+        let version = match tool.version(stook) {
+            Some(mut job) => {
+                job.output = Output::Kept;
+                let ran = job.run(&Unheard)?;
+                if !ran.status.success() {
+                    let why = ran.stderr.lines().last().unwrap_or("it fails").to_owned();
+                    return Err(BenchError::Missing {
+                        what: format!("cannot run the tool `{}`: {why}", tool.name),
+                        hint: format!(
+                            "install it, or say how to call it: `--tool {}=COMMAND`",
+                            tool.name
+                        ),
+                    });
+                }
+                let text = String::from_utf8_lossy(&ran.stdout).into_owned();
+                text.lines().next().unwrap_or_default().to_owned()
+            }
+            None => tool.line(Operation::Create).unwrap_or_default().to_owned(),
+        };
+        versions.insert(tool.name.clone(), version);
+    }
+    Ok(versions)
+}
+
+/// For commands that are over in a moment.
+struct Unheard;
+
+impl Observer for Unheard {
+    fn progress(&self, _text: &str) {}
+
+    fn warning(&self, _text: &str) {}
+
+    fn sampled(&self, _sample: &Sample) {}
+
+    fn is_stopped(&self) -> bool {
+        false
+    }
+}
+
+/// The options as results have them.
+fn described(options: &UpdateOptions, sources: &[Source]) -> BTreeMap<String, serde_json::Value> {
+    let labels: Vec<&str> = sources.iter().map(|source| &*source.label).collect();
+    let names: Vec<&str> = options.tools.iter().map(|tool| &*tool.name).collect();
+    let is_beside = options.placement == Placement::Beside;
+    let is_cold = options.caches == Caches::Cold;
+    let values = [
+        ("dirs", json!(labels)),
+        ("tools", json!(names)),
+        ("repeats", json!(options.repeats)),
+        ("beside", json!(is_beside)),
+        ("cold", json!(is_cold)),
+        ("sync", json!(options.finish == Finish::OnDisk)),
+    ];
+    let values = values.into_iter();
+    values
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

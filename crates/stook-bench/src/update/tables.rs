@@ -1,0 +1,186 @@
+//! The tables of a study as text.
+
+use super::numbers::{Cell, Numbers};
+use crate::record::Results;
+use crate::table::Table;
+
+/// What stands where a tool does not have an operation.
+const NONE: &str = "-";
+
+/// Returns all tables: the directories, every operation, what was equal, and pair by pair.
+pub fn tables(results: &Results) -> String {
+    let numbers = Numbers::of(results);
+    let mut parts = vec![directories(results)];
+    if !results.samples.is_empty() {
+        parts.extend([operations(&numbers), equality(&numbers), pairs(&numbers)]);
+    }
+    parts.join("\n")
+}
+
+fn directories(results: &Results) -> String {
+    let mut table = Table::new(["directory", "files", "MB", "mean B", "median B", "max B"]);
+    let dirs = results.header.options.get("dirs");
+    let dirs = dirs.and_then(|dirs| dirs.as_array()).into_iter().flatten();
+    for label in dirs.filter_map(|dir| dir.as_str()) {
+        let facts = results.header.files.as_ref().map(|files| &files[label]);
+        let figure = |name: &str| facts.and_then(|facts| facts[name].as_f64());
+        let whole =
+            |name| figure(name).map_or_else(|| NONE.to_owned(), |figure| format!("{figure:.0}"));
+        table.row([
+            label.to_owned(),
+            whole("files"),
+            figure("bytes").map_or_else(|| NONE.to_owned(), |bytes| format!("{:.1}", bytes / 1e6)),
+            whole("mean"),
+            whole("median"),
+            whole("max"),
+        ]);
+    }
+    table.text()
+}
+
+/// All pairs together.
+fn operations(numbers: &Numbers<'_>) -> String {
+    let first = numbers.tools[0];
+    let ratio_title = format!("x {first}");
+    // Names go to the left, and only the first column does.
+    let name = |operation: &str, tool: &str| format!("{operation:<11}  {tool}");
+    let both = name("operation", "tool");
+    let titles = [&both, "seconds", "quartiles", &ratio_title];
+    let mut table = Table::new(titles.into_iter().chain(["CPU s", "peak MB"]));
+    for &operation in &numbers.operations {
+        for &tool in &numbers.tools {
+            let cell = Cell {
+                tool,
+                operation,
+                pair: None,
+            };
+            let figures = operation_row(numbers, cell);
+            table.row(std::iter::once(name(operation, tool)).chain(figures));
+        }
+    }
+    format!(
+        "all pairs: medians of the runs; x {first}: the median of the ratios, run by run\n{}",
+        table.text()
+    )
+}
+
+fn operation_row(numbers: &Numbers<'_>, cell: Cell<'_>) -> [String; 5] {
+    let none = || NONE.to_owned();
+    let seconds = numbers.seconds(cell);
+    let quartiles = seconds.map_or_else(none, |seconds| {
+        format!(
+            "{:.3}-{:.3}",
+            seconds.lower_quartile, seconds.upper_quartile
+        )
+    });
+    let peak = numbers.peak_bytes(cell);
+    [
+        seconds.map_or_else(none, |seconds| format!("{:.3}", seconds.median)),
+        quartiles,
+        ratio(numbers, cell),
+        numbers
+            .cpu_seconds(cell)
+            .map_or_else(none, |cpu| format!("{:.3}", cpu.median)),
+        peak.map_or_else(none, |peak| {
+            let is_bound = numbers.is_peak_an_upper_bound(cell);
+            format!("{}{}", if is_bound { "<" } else { "" }, megabytes(peak))
+        }),
+    ]
+}
+
+fn ratio(numbers: &Numbers<'_>, cell: Cell<'_>) -> String {
+    let ratios = numbers.ratios(cell);
+    ratios.map_or_else(|| NONE.to_owned(), |ratios| format!("{:.2}", ratios.median))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
+fn megabytes(bytes: u64) -> String {
+    format!("{:.1}", bytes as f64 / 1e6)
+}
+
+fn equality(numbers: &Numbers<'_>) -> String {
+    let first = numbers.tools[0];
+    let as_first = format!("in order of {first}");
+    let mut table = Table::new(["equal to the source", "trees", "lists", &as_first, "sorted"]);
+    for tool in &numbers.tools {
+        let found = numbers.equality(tool);
+        let of = |some: usize, all: usize| match all {
+            0 => NONE.to_owned(),
+            all => format!("{some} of {all}"),
+        };
+        table.row([
+            (*tool).to_owned(),
+            of(found.equal_trees, found.trees),
+            of(found.equal_lists, found.lists),
+            of(found.in_order_of_first, found.lists),
+            of(found.sorted, found.lists),
+        ]);
+    }
+    table.text()
+}
+
+/// Pair by pair: seconds of each tool, and the ratios of all but the first.
+fn pairs(numbers: &Numbers<'_>) -> String {
+    let (first, others) = (numbers.tools[0], &numbers.tools[1..]);
+    let mut titles = vec!["pair by pair".to_owned()];
+    titles.extend(numbers.tools.iter().map(|tool| format!("{tool} s")));
+    titles.extend(others.iter().map(|tool| format!("{tool} x {first}")));
+    let mut table = Table::new(titles);
+    for &(create, update) in &numbers.pairs {
+        table.row([format!("{create} -> {update}")]);
+        for &operation in &numbers.operations {
+            let cell = |tool| Cell {
+                tool,
+                operation,
+                pair: Some((create, update)),
+            };
+            let mut row = vec![format!("  {operation}")];
+            row.extend(numbers.tools.iter().map(|tool| {
+                let seconds = numbers.seconds(cell(tool));
+                seconds.map_or_else(
+                    || NONE.to_owned(),
+                    |seconds| format!("{:.3}", seconds.median),
+                )
+            }));
+            row.extend(others.iter().map(|tool| ratio(numbers, cell(tool))));
+            table.row(row);
+        }
+    }
+    table.text()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::numbers::tests::study;
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn tables_say_what_was_found() {
+        let mut results = study();
+        results
+            .header
+            .options
+            .insert("dirs".to_owned(), json!(["x"]));
+        let x = json!({"x": {"files": 3, "bytes": 2_500_000, "mean": 1.5, "median": 1, "max": 9}});
+        results.header.files = Some(x);
+        let text = tables(&results);
+        for line in [
+            "x              3  2.5       2         1      9",
+            "create       b      10.200  0.325-27.500  3.00  5.050      3.0",
+            "check        b           -             -     -      -        -",
+            "check        a       5.050  0.100-10.000  1.00  5.050     <3.0",
+            "b                    4 of 6  6 of 6         0 of 6  6 of 6",
+            "x -> z\n  create       10.000  30.000   3.00\n  check        10.000       -      -",
+        ] {
+            assert!(text.contains(line), "{line}\n{text}");
+        }
+    }
+
+    #[test]
+    fn a_study_without_samples_has_its_directories() {
+        let mut results = study();
+        results.samples.clear();
+        assert!(tables(&results).starts_with("directory"));
+    }
+}

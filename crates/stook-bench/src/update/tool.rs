@@ -1,0 +1,419 @@
+//! The programs that are compared, and how the user names them.
+//!
+//! A tool is one line for the shell for each operation. Lines hold places such as `{source}`, which are filled with quoted
+//! paths. What is known about a program is these lines alone: nothing else in this bench tells stook from any other.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+use super::Finish;
+use super::built_in::BUILT_IN;
+use crate::error::BenchError;
+use crate::job::Job;
+
+/// What a tool does with an archive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Operation {
+    /// Makes the archive out of the source.
+    Create,
+    /// Adds to it what has changed in the source since.
+    Update,
+    /// Reads all of it, and compares it with what is known about it, if anything is.
+    Check,
+    /// Writes all newest versions into an empty directory.
+    Extract,
+    /// Prints the names in it, in its order.
+    List,
+}
+
+impl Operation {
+    const ALL: [Self; 5] = [
+        Self::Create,
+        Self::Update,
+        Self::Check,
+        Self::Extract,
+        Self::List,
+    ];
+
+    /// Returns the word for it, as in the place `{operation}`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Check => "check",
+            Self::Extract => "extract",
+            Self::List => "list",
+        }
+    }
+}
+
+/// A program that is measured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tool {
+    /// How it is called in tables.
+    pub name: String,
+    lines: BTreeMap<Operation, String>,
+    /// The line that prints its version, if it is known.
+    version: Option<String>,
+}
+
+/// What the places in a line stand for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Places<'a> {
+    pub(crate) stook: &'a Path,
+    pub(crate) source: &'a Path,
+    pub(crate) archive: &'a Path,
+    pub(crate) into: &'a Path,
+    pub(crate) workers: u32,
+}
+
+impl Tool {
+    /// Returns the tools that the user names, in the order of their first mention: each text is `NAME` of one that is
+    /// built in, `NAME=COMMAND` for all operations, or `NAME:OPERATION=COMMAND` for one, no command meaning that the tool
+    /// does not have it.
+    ///
+    /// A command for all operations without `{operation}` in it gets its places as arguments: the operation, the source,
+    /// the archive, where to extract, and how many workers.
+    ///
+    /// # Errors
+    /// [`BenchError::Usage`] for anything else, and for a tool that cannot create, update and extract.
+    pub fn parse(texts: &[String]) -> Result<Vec<Self>, BenchError> {
+        let mut tools: Vec<Self> = Vec::new();
+        for text in texts {
+            let named = Named::parse(text)?;
+            let known = tools.iter_mut().find(|tool| tool.name == named.name);
+            match (known, named.operation, named.command) {
+                (Some(tool), Some(operation), Some(command)) => tool.set(operation, command),
+                (Some(_), ..) => return Err(usage(text, "that tool is named twice")),
+                (None, operation, command) => {
+                    tools.push(Self::begin(text, named.name, operation, command)?);
+                }
+            }
+        }
+        tools.iter().try_for_each(Self::is_complete)?;
+        Ok(tools)
+    }
+
+    fn begin(
+        text: &str,
+        name: &str,
+        operation: Option<Operation>,
+        command: Option<&str>,
+    ) -> Result<Self, BenchError> {
+        let built_in = BUILT_IN.iter().find(|tool| tool.name == name);
+        let mut tool = Self {
+            name: name.to_owned(),
+            lines: BTreeMap::new(),
+            version: None,
+        };
+        match (operation, command) {
+            (None, Some(command)) => {
+                let line = with_arguments(command);
+                Operation::ALL
+                    .iter()
+                    .for_each(|operation| tool.set(*operation, &line));
+                return Ok(tool);
+            }
+            (None, None) if built_in.is_none() => {
+                return Err(usage(
+                    text,
+                    "it is none of stook, tar and zstash, and has no =COMMAND",
+                ));
+            }
+            _ => {}
+        }
+        if let Some(built_in) = built_in {
+            tool.version = Some(built_in.version.to_owned());
+            let lines = Operation::ALL.into_iter().zip(built_in.lines);
+            lines.for_each(|(operation, line)| tool.set(operation, line));
+        }
+        if let (Some(operation), Some(command)) = (operation, command) {
+            tool.set(operation, command);
+        }
+        Ok(tool)
+    }
+
+    fn set(&mut self, operation: Operation, line: &str) {
+        if line.trim().is_empty() {
+            self.lines.remove(&operation);
+        } else {
+            self.lines.insert(operation, line.to_owned());
+        }
+    }
+
+    fn is_complete(&self) -> Result<(), BenchError> {
+        for operation in [Operation::Create, Operation::Update, Operation::Extract] {
+            if !self.lines.contains_key(&operation) {
+                let (name, word) = (&self.name, operation.word());
+                return Err(BenchError::Usage(format!(
+                    "the tool `{name}` has no command for {word}; `--tool '{name}:{word}=COMMAND'` gives it one"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the line for an operation as the user gave it, if the tool has it.
+    pub fn line(&self, operation: Operation) -> Option<&str> {
+        self.lines.get(&operation).map(String::as_str)
+    }
+
+    /// Returns true if the tool can be told how many workers extract.
+    pub(crate) fn has_workers(&self) -> bool {
+        self.line(Operation::Extract)
+            .is_some_and(|line| line.contains("{workers}"))
+    }
+
+    /// Returns the command for an operation, if the tool has it.
+    pub(crate) fn job(
+        &self,
+        operation: Operation,
+        places: &Places<'_>,
+        finish: Finish,
+    ) -> Option<Job> {
+        let line = self.line(operation)?;
+        let written = match (finish, operation) {
+            (Finish::Ended, _) | (_, Operation::Check | Operation::List) => None,
+            (Finish::OnDisk, Operation::Extract) => Some("{into}"),
+            (Finish::OnDisk, _) => Some("{archive}"),
+        };
+        // A group of its own, as the line may be several commands.
+        let line = match written {
+            Some(place) => format!("{{ {line}\n}} && sync -f {place}"),
+            None => line.to_owned(),
+        };
+        Some(shell(filled(&line, operation.word(), places)))
+    }
+
+    /// Returns the command that prints the version, if it is known.
+    pub(crate) fn version(&self, stook: &Path) -> Option<Job> {
+        let nowhere = Path::new("");
+        let places = Places {
+            stook,
+            source: nowhere,
+            archive: nowhere,
+            into: nowhere,
+            workers: 1,
+        };
+        let line = self.version.as_deref()?;
+        Some(shell(filled(line, "version", &places)))
+    }
+}
+
+/// One text of the user.
+struct Named<'a> {
+    name: &'a str,
+    operation: Option<Operation>,
+    command: Option<&'a str>,
+}
+
+impl<'a> Named<'a> {
+    fn parse(text: &'a str) -> Result<Self, BenchError> {
+        let (left, command) = match text.split_once('=') {
+            Some((left, command)) => (left, Some(command)),
+            None => (text, None),
+        };
+        let (name, word) = match left.split_once(':') {
+            Some((name, word)) => (name, Some(word)),
+            None => (left, None),
+        };
+        let is_plain = |c: char| c.is_alphanumeric() || "-_.+".contains(c);
+        if name.is_empty() || !name.chars().all(is_plain) {
+            return Err(usage(
+                text,
+                "it must begin with a name of letters, digits, `-`, `_`, `.` and `+`",
+            ));
+        }
+        let operation = word.map(|word| {
+            let mut all = Operation::ALL.into_iter();
+            all.find(|operation| operation.word() == word)
+                .ok_or_else(|| {
+                    usage(
+                        text,
+                        "operations are create, update, check, extract and list",
+                    )
+                })
+        });
+        let operation = operation.transpose()?;
+        if operation.is_some() && command.is_none() {
+            return Err(usage(text, "an operation needs its =COMMAND"));
+        }
+        if operation.is_none() && command.is_some_and(|command| command.trim().is_empty()) {
+            return Err(usage(text, "the command is missing"));
+        }
+        Ok(Self {
+            name,
+            operation,
+            command,
+        })
+    }
+}
+
+fn usage(text: &str, why: &str) -> BenchError {
+    BenchError::Usage(format!("cannot use `{text}` for --tool: {why}"))
+}
+
+fn with_arguments(command: &str) -> String {
+    if command.contains("{operation}") {
+        command.to_owned()
+    } else {
+        format!("{command} {{operation}} {{source}} {{archive}} {{into}} {{workers}}")
+    }
+}
+
+/// As [`Job::shell`], for paths that are not UTF-8.
+fn shell(line: OsString) -> Job {
+    Job::new([OsString::from("sh"), OsString::from("-c"), line])
+}
+
+/// Puts paths into the places of a line, quoted for the shell. Other braces stay.
+fn filled(line: &str, operation: &str, places: &Places<'_>) -> OsString {
+    let workers = places.workers.to_string();
+    let values: [(&str, Vec<u8>); 6] = [
+        ("{operation}", operation.as_bytes().to_vec()),
+        ("{workers}", workers.into_bytes()),
+        ("{stook}", quoted(places.stook.as_os_str())),
+        ("{source}", quoted(places.source.as_os_str())),
+        ("{archive}", quoted(places.archive.as_os_str())),
+        ("{into}", quoted(places.into.as_os_str())),
+    ];
+    let mut text = Vec::new();
+    let mut rest = line;
+    while let Some(at) = rest.find('{') {
+        text.extend_from_slice(&rest.as_bytes()[..at]);
+        rest = &rest[at..];
+        let found = values.iter().find(|(place, _)| rest.starts_with(place));
+        match found {
+            Some((place, value)) => {
+                text.extend_from_slice(value);
+                rest = &rest[place.len()..];
+            }
+            None => {
+                text.push(b'{');
+                rest = &rest[1..];
+            }
+        }
+    }
+    text.extend_from_slice(rest.as_bytes());
+    OsString::from_vec(text)
+}
+
+fn quoted(word: &OsStr) -> Vec<u8> {
+    let mut text = vec![b'\''];
+    for &byte in word.as_bytes() {
+        match byte {
+            b'\'' => text.extend_from_slice(br"'\''"),
+            byte => text.push(byte),
+        }
+    }
+    text.push(b'\'');
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(texts: &[&str]) -> Result<Vec<Tool>, String> {
+        let texts: Vec<String> = texts.iter().map(ToString::to_string).collect();
+        Tool::parse(&texts).map_err(|error| error.to_string())
+    }
+
+    fn places() -> Places<'static> {
+        Places {
+            stook: Path::new("/bin/stook"),
+            source: Path::new("/w/it's {into}"),
+            archive: Path::new("/w/archive"),
+            into: Path::new("/w/into"),
+            workers: 2,
+        }
+    }
+
+    fn text(tool: &Tool, operation: Operation) -> String {
+        let job = tool.job(operation, &places(), Finish::Ended).unwrap();
+        job.command[2].to_str().unwrap().to_owned()
+    }
+
+    #[test]
+    fn a_command_without_places_gets_them_as_arguments() {
+        let tools = parse(&["mine=./mine --fast"]).unwrap();
+        assert_eq!(
+            text(&tools[0], Operation::Extract),
+            r"./mine --fast extract '/w/it'\''s {into}' '/w/archive' '/w/into' 2"
+        );
+        assert!(tools[0].has_workers());
+        let tools = parse(&["mine=./mine {operation} ${HOME} {x} {archive}"]).unwrap();
+        assert_eq!(
+            text(&tools[0], Operation::Check),
+            "./mine check ${HOME} {x} '/w/archive'"
+        );
+        assert!(!tools[0].has_workers());
+    }
+
+    #[test]
+    fn what_is_written_is_brought_to_the_disk_if_that_counts() {
+        let tools = parse(&["mine=cp {operation}; true"]).unwrap();
+        let text = |operation| {
+            let job = tools[0].job(operation, &places(), Finish::OnDisk).unwrap();
+            job.command[2].to_str().unwrap().to_owned()
+        };
+        assert_eq!(
+            text(Operation::Update),
+            "{ cp update; true\n} && sync -f '/w/archive'"
+        );
+        assert!(text(Operation::Extract).ends_with("&& sync -f '/w/into'"));
+        assert_eq!(text(Operation::Check), "cp check; true");
+    }
+
+    #[test]
+    fn operations_are_replaced_and_taken_away_one_by_one() {
+        let tools = parse(&["tar", "stook:create={stook} create -j1", "tar:check="]).unwrap();
+        let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+        assert_eq!(names, ["tar", "stook"]);
+        assert_eq!(tools[0].line(Operation::Check), None);
+        assert_eq!(
+            text(&tools[1], Operation::Create),
+            "'/bin/stook' create -j1"
+        );
+        assert_eq!(
+            text(&tools[1], Operation::Check),
+            "'/bin/stook' check --quiet '/w/archive'"
+        );
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_told() {
+        let why = |text: &str| parse(&[text]).unwrap_err();
+        for (text, expected) in [
+            (
+                "cpio",
+                "it is none of stook, tar and zstash, and has no =COMMAND",
+            ),
+            ("mine= ", "the command is missing"),
+            (
+                "mine:make=x",
+                "operations are create, update, check, extract and list",
+            ),
+            ("mine:create", "an operation needs its =COMMAND"),
+            (
+                "a b=x",
+                "it must begin with a name of letters, digits, `-`, `_`, `.` and `+`",
+            ),
+        ] {
+            assert_eq!(
+                why(text),
+                format!("cannot use `{text}` for --tool: {expected}")
+            );
+        }
+        assert_eq!(
+            parse(&["tar", "tar"]).unwrap_err(),
+            "cannot use `tar` for --tool: that tool is named twice"
+        );
+        assert_eq!(
+            parse(&["mine:create=x", "mine:extract=y"]).unwrap_err(),
+            "the tool `mine` has no command for update; `--tool 'mine:update=COMMAND'` gives it one"
+        );
+    }
+}
