@@ -24,15 +24,15 @@ pub(super) fn number(value: f64) -> String {
     text.strip_suffix(".0").unwrap_or(&text).to_owned()
 }
 
-/// Returns about how wide a text is, in pixels.
+/// Returns about how wide a text is, in pixels: in the wider ones of the usual fonts.
 pub(super) fn text_width(text: &str) -> f64 {
     let ems = text.chars().map(|letter| match letter {
         'i' | 'j' | 'l' | 't' | 'f' | 'r' | '.' | ',' | ':' | '\'' | '|' | ' ' | '\u{a0}' | '/'
-        | '-' => 0.33,
-        'm' | 'w' | 'M' | 'W' | '%' | '@' => 0.85,
-        'A'..='Z' => 0.66,
+        | '-' => 0.36,
+        'm' | 'w' | 'M' | 'W' | '%' | '@' => 0.9,
+        'A'..='Z' => 0.7,
         letter if u32::from(letter) >= 0x1100 => 1.0,
-        _ => 0.56,
+        _ => 0.6,
     });
     ems.sum::<f64>() * LETTER
 }
@@ -150,7 +150,7 @@ impl AxisBelow<'_> {
                 (self.tick_text(*tick))
             }
             (line("base", (from, self.bottom), (to, self.bottom)))
-            (text(from, self.bottom + 30.0, "start", "faint", &fitted(&name, to - from)))
+            (text(from, self.bottom + 30.0, "start", "faint", &fitted(&name, to - from + 24.0)))
         }
     }
 }

@@ -264,7 +264,12 @@ impl<'a> View<'a> {
             across: format!("Seconds with {other}"),
             up: format!("Seconds with {}", self.subject),
             unit: Unit::Seconds,
-            clouds: self.operations.iter().map(cloud).collect(),
+            clouds: self
+                .operations
+                .iter()
+                .map(cloud)
+                .filter(|cloud| !cloud.points.is_empty())
+                .collect(),
         })
     }
 

@@ -19,6 +19,7 @@ const GOOD_PART: f64 = 0.05;
 
 /// What the bars of an exhibit show.
 struct Shown {
+    title: &'static str,
     name: &'static str,
     axis: &'static str,
     unit: Unit,
@@ -29,23 +30,25 @@ impl View<'_> {
     pub(super) fn times(&self, part: &mut Part) {
         let caption = format!("{SPREAD} Shorter is better.");
         let shown = Shown {
+            title: "Time by phase and target",
             name: "time",
             axis: "Seconds",
             unit: Unit::Seconds,
             of: Measure::Seconds,
         };
-        part.exhibit("Time by phase and target", &caption, self.panels(&shown));
+        part.exhibit(shown.title, &caption, self.panels(&shown));
     }
 
     pub(super) fn rates(&self, part: &mut Part) {
         let caption = "The same runs seen from the other side: longer is better.";
         let shown = Shown {
+            title: "Files a second",
             name: "rate",
             axis: "Files a second",
             unit: Unit::Rate("/s"),
             of: Measure::FileRate,
         };
-        part.exhibit("Files a second", caption, self.panels(&shown));
+        part.exhibit(shown.title, caption, self.panels(&shown));
     }
 
     /// One figure for each tool, all with the same axis.
@@ -67,11 +70,7 @@ impl View<'_> {
             .zip(file_names(&self.tools))
             .filter_map(|(tool, name)| {
                 let bars = self.bars(shown, tool);
-                let title = if self.tools.len() > 1 {
-                    format!("{}, {tool}", shown.axis)
-                } else {
-                    shown.axis.to_owned()
-                };
+                let title = format!("{}, {tool}", shown.title);
                 (!bars.groups.is_empty()).then(|| {
                     figure(
                         &format!("{}-{name}", shown.name),
@@ -148,7 +147,12 @@ impl View<'_> {
             across: format!("Seconds, {usual}"),
             up: format!("Seconds, {tool}"),
             unit: Unit::Seconds,
-            clouds: self.targets.iter().map(cloud).collect(),
+            clouds: self
+                .targets
+                .iter()
+                .map(cloud)
+                .filter(|cloud| !cloud.points.is_empty())
+                .collect(),
         }
     }
 
