@@ -1,7 +1,8 @@
 //! Seeded sets of many small files, for benches and demonstrations.
 //!
 //! Sizes follow the ARC scratch comparison, names and directories do not matter much. The same seed gives the same
-//! bytes, names and modification times on every machine. One thread: making files is not what is measured.
+//! bytes, names and modification times on every machine. One thread: making files is not what is measured. Apart from
+//! `stook bench fileset`: what tests and measures the program must not be made by it, and recorded runs are of this law.
 
 use crate::failure::Describe;
 use crate::random::Random;

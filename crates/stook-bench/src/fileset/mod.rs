@@ -51,7 +51,7 @@ pub struct FilesetOptions {
 /// [`BenchError::Interrupted`] if the observer wants an end; [`BenchError::Sys`] for the first call that fails.
 ///
 /// # Cost
-/// Before anything is made, 0.4 us a file for the figures; memory for a number a directory.
+/// Before anything is made, 0.13 us a file for the figures; 8 bytes of memory a directory.
 pub fn make(
     dir: &Path,
     options: &FilesetOptions,
