@@ -334,7 +334,7 @@ fn a_command_line_that_makes_no_sense_is_refused() {
     ");
     assert_snapshot!(refused(&place, &["list", "arc", "--timings=table"]), @r"
     status 2
-    error: invalid value `table` for `--timings[=<FORMAT>]` [possible values: tree, cpu, json, folded, trace]
+    error: invalid value `table` for `--timings[=<FORMAT>]` [possible values: tree, cpu, json, folded, svg, trace]
     hint: a similar value exists: `trace`
     ");
     assert_snapshot!(refused(&place, &["list", "arc", "--timings-to", "t"]), @r"
