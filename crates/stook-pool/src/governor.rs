@@ -9,7 +9,12 @@
 //!         ^                                     no: back to before, and wait ──┐
 //!         └────────────── 0.2 s, then 0.4 s, ... 6.4 s ────────────────────────┘
 //!   hardly ever blocked, and more than processors ──> half as many
+//!   no better, over some time, than half as many were shortly before ──> half as many, and wait
 //! ```
+//! Storage that writes a log stalls now and then, and a sample that falls into a stall makes any growth look
+//! good. So the rate before a growth is the better of the last sample's and of what these workers did in the last
+//! seconds, and a growth is looked at once more when it has had some time.
+//!
 //! Doubling reaches 128 from 2 in six steps. A fifth is above the noise of a sample, and well below what
 //! doubling brings as long as it helps at all. Waiting for a processor is not being blocked: on
 //! a busy machine more threads would only take time from other people.
@@ -57,6 +62,7 @@ pub(crate) struct Governor {
     pause: Duration,
     /// The pause after the next growth that does not help.
     next_pause: Duration,
+    rates: Rates,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -80,6 +86,11 @@ const LEAST_UNITS: u64 = 16;
 const LEAST_LOOKS: usize = 8;
 /// A rate is taken as it is after this long.
 const LONGEST_WAIT: Duration = Duration::from_millis(500);
+/// What was done this long ago counts half.
+const HALF_LIFE: Duration = Duration::from_secs(1);
+/// A number of workers has had its time, and one that was only tried, for a short one.
+const ENOUGH: Duration = Duration::from_millis(200);
+const SOME: Duration = Duration::from_millis(20);
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_millis(6400);
 
@@ -91,6 +102,7 @@ impl Governor {
             trial: None,
             pause: Duration::ZERO,
             next_pause: FIRST_PAUSE,
+            rates: Rates::default(),
         }
     }
 
@@ -104,14 +116,16 @@ impl Governor {
     /// Takes a telling sample; returns a number of workers if it should be another one.
     pub(crate) fn decide(&mut self, sample: &Sample) -> Option<Decision> {
         self.pause = self.pause.saturating_sub(sample.elapsed);
-        let rate = rate(sample);
+        self.rates.add(sample);
         if let Some(trial) = self.trial.take() {
-            if !has_helped(trial, sample.workers, rate) {
-                self.pause = self.next_pause;
-                self.next_pause = (self.next_pause * 2).min(LONGEST_PAUSE);
-                return decision(sample, trial.from, Reason::NoGain);
+            if !has_helped(trial, sample.workers, rate(sample)) {
+                return self.back(sample, trial.from);
             }
             self.next_pause = FIRST_PAUSE;
+        }
+        let half = (sample.workers / 2).max(self.least);
+        if half < sample.workers && self.rates.no_better(sample.workers, half) {
+            return self.back(sample, half);
         }
         if sample.idle > MANY_IDLE {
             return None;
@@ -120,17 +134,68 @@ impl Governor {
         if sample.blocked > MANY_BLOCKED && has_room {
             self.trial = Some(Trial {
                 from: sample.workers,
-                rate,
+                rate: rate(sample).max(self.rates.of(sample.workers)),
             });
             let workers = (2 * sample.workers).min(self.most);
             return decision(sample, workers, Reason::Blocked);
         }
         if sample.blocked < FEW_BLOCKED {
-            let workers = (sample.workers / 2).max(self.least);
-            return decision(sample, workers, Reason::Running);
+            return decision(sample, half, Reason::Running);
         }
         None
     }
+
+    /// Fewer workers again, and no growth for a while, longer each time.
+    fn back(&mut self, sample: &Sample, workers: usize) -> Option<Decision> {
+        self.pause = self.next_pause;
+        self.next_pause = (self.next_pause * 2).min(LONGEST_PAUSE);
+        decision(sample, workers, Reason::NoGain)
+    }
+}
+
+/// What numbers of workers did lately: units and seconds, by the power of two below the number. Both fade with time,
+/// so that a rate is that of the last seconds, and an old one is no longer asked.
+#[derive(Debug, Default)]
+struct Rates {
+    /// As many as numbers of workers up to 65,535 need.
+    levels: [Level; 16],
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Level {
+    units: f64,
+    seconds: f64,
+}
+
+impl Rates {
+    fn add(&mut self, sample: &Sample) {
+        let seconds = sample.elapsed.as_secs_f64();
+        let left = 0.5_f64.powf(seconds / HALF_LIFE.as_secs_f64());
+        for level in &mut self.levels {
+            level.units *= left;
+            level.seconds *= left;
+        }
+        let level = &mut self.levels[index(sample.workers)];
+        level.units += rate(sample) * seconds;
+        level.seconds += seconds;
+    }
+
+    /// Units a second; 0 if nothing is known.
+    fn of(&self, workers: usize) -> f64 {
+        let level = self.levels[index(workers)];
+        level.units / level.seconds.max(1e-9)
+    }
+
+    /// Whether these workers have had their time, and half of them did as much.
+    fn no_better(&self, workers: usize, half: usize) -> bool {
+        let has =
+            |workers, least: Duration| self.levels[index(workers)].seconds >= least.as_secs_f64();
+        has(workers, ENOUGH) && has(half, SOME) && self.of(workers) <= self.of(half)
+    }
+}
+
+fn index(workers: usize) -> usize {
+    (workers.max(1).ilog2() as usize).min(15)
 }
 
 fn decision(sample: &Sample, workers: usize, reason: Reason) -> Option<Decision> {
@@ -312,5 +377,30 @@ mod tests {
         assert!(Governor::is_telling(&sample));
         sample.looks = 7;
         assert!(!Governor::is_telling(&sample));
+    }
+
+    /// A storage that stalls: of ten samples one finds next to nothing done, however many workers there are.
+    #[test]
+    fn stalls_do_not_bring_workers_that_do_not_help() {
+        let mut governor = Governor::new(2, 128);
+        let mut workers = 2;
+        let mut most = 0;
+        let mut sum = 0;
+        for number in 0_u64..1000 {
+            let sample = Sample {
+                elapsed: Duration::from_millis(20),
+                workers,
+                looks: 100,
+                blocked: 0.9,
+                idle: 0.0,
+                units: if number % 10 == 7 { 20 } else { 500 },
+            };
+            if let Some(decision) = governor.decide(&sample) {
+                workers = decision.workers;
+            }
+            most = most.max(workers);
+            sum += workers;
+        }
+        assert!(most <= 8 && sum < 2200, "up to {most}, {sum} in all");
     }
 }
