@@ -1,4 +1,5 @@
-//! What makes the samples of a state doubtful, in words: too short, too far apart, a slow first one, the wrong reads.
+//! What makes the samples of a state doubtful, in words: too short, too far apart, a slow first one, a busy machine, the
+//! wrong reads.
 
 use super::tables::{Group, percent};
 use crate::page_state::COLD_AT_MOST;
@@ -10,6 +11,8 @@ const TOO_SHORT_SECONDS: f64 = 0.005;
 const WIDE: f64 = 0.2;
 /// How much longer the first run takes than the median of the others.
 const SLOW_FIRST: f64 = 1.25;
+/// The share of a run in which somebody waited for a processor: twice what BLOCKED may be wrong by, to be of any use.
+const BUSY: f64 = 0.1;
 /// Fewer runs say little about their spread.
 const FEW: usize = 5;
 /// What a hot run may read: stray blocks, logs.
@@ -54,9 +57,20 @@ fn of_state(group: &Group<'_>) -> Vec<String> {
             real[0] / others
         ));
     }
+    doubts.extend(busy(group));
     doubts.extend(came_back(group));
     doubts.extend(wrong_reads(group));
     doubts
+}
+
+/// Whether BLOCKED may be waiting for a processor.
+fn busy(group: &Group<'_>) -> Option<String> {
+    let share = median(&group.proved("waited_share")).filter(|share| *share > BUSY)?;
+    Some(format!(
+        "{}: during {} of a run, programs waited for a processor; BLOCKED holds what this one waited",
+        group.state,
+        percent(share)
+    ))
 }
 
 /// Files of the system that other programs had read again before a run that was to be without them.
@@ -158,6 +172,13 @@ mod tests {
         assert_eq!(
             back,
             ["warm: before 5 of 5 runs, other programs had read some of the files again"]
+        );
+        let busy = doubts_of("hot", &[1.0; 5], &[("waited_share", 1)]);
+        assert_eq!(
+            busy,
+            [
+                "hot: during 100.0 % of a run, programs waited for a processor; BLOCKED holds what this one waited"
+            ]
         );
         let unread = only("cold", &[1.0; 5], &[("read_bytes", 0), ("pages", 9)]);
         assert!(

@@ -283,7 +283,8 @@ fn interrupt(child: &Child) -> Result<Ended, BenchError> {
     Ok(ended.expect("the loop ends with one"))
 }
 
-fn ending(status: ExitStatus) -> String {
+/// Returns in words how a command ended.
+pub(crate) fn ending(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("exit status {code}"),
         (None, Some(signal)) => format!("signal {signal}"),
@@ -310,7 +311,8 @@ pub(crate) fn kept_text(file: &File) -> Result<String, BenchError> {
     Ok(String::from_utf8_lossy(&kept(file, 0, KEPT_STDOUT)?).into_owned())
 }
 
-fn last_lines(file: &File) -> Result<String, BenchError> {
+/// Returns the end of what a command wrote into a file in memory.
+pub(crate) fn last_lines(file: &File) -> Result<String, BenchError> {
     use stook_sys::Context;
     let len = file
         .metadata()

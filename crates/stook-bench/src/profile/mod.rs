@@ -200,11 +200,16 @@ impl Profile {
         );
         let made = match recording.make(observer) {
             // Where a control group gives no time to those that go before others, perf ends before anything ran.
-            Err(_) if means.may_hurry && !observer.is_stopped() => Recording {
-                pace: Pace::Ordinary,
-                ..recording
+            Err(_) if means.may_hurry && !observer.is_stopped() => {
+                // The disk may be full of the first recording; and if something did run, that is cleared away.
+                stook_sys::remove_file(recording.file)?;
+                options.prepare(observer)?;
+                Recording {
+                    pace: Pace::Ordinary,
+                    ..recording
+                }
+                .make(observer)
             }
-            .make(observer),
             made => made,
         };
         let (ran, recorded) = made?;

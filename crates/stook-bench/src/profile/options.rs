@@ -97,6 +97,24 @@ impl Subject {
         }
     }
 
+    /// Returns that a program cannot watch the process, in the first line of its own words, as pages of advice may follow;
+    /// None of a command.
+    pub(super) fn not_watched(&self, program: &str, stderr: &str) -> Option<BenchError> {
+        let Self::Process { pid, .. } = self else {
+            return None;
+        };
+        let lines = stderr.lines().map(str::trim);
+        let mut lines = lines.filter(|line| !line.is_empty() && *line != "Error:");
+        let line = lines.next().map(|line| format!(": {line}"));
+        Some(BenchError::Refused {
+            what: format!(
+                "{program} cannot watch process {pid}{}",
+                line.unwrap_or_default()
+            ),
+            hint: Some("processes of other users take the rights of the superuser".to_owned()),
+        })
+    }
+
     pub(super) fn require(&self, search_path: &OsStr) -> Result<(), BenchError> {
         match self {
             Self::Process { pid, .. } => {

@@ -18,7 +18,7 @@ use super::script::{self, Frame};
 use super::threads::{Recorded, Threads};
 use crate::Observer;
 use crate::error::BenchError;
-use crate::job::{Job, Ran};
+use crate::job::{Job, Ran, ending, last_lines};
 
 /// Bytes of each stack that are kept for unwinding: of a sample of the clock, and of a switch, of which there may be far more.
 const STACK_BYTES: u32 = 32_768;
@@ -64,14 +64,18 @@ impl Recording<'_> {
             let longest = longest.unwrap_or(Duration::MAX).min(ran.real);
             end = Some(begun + u64::try_from(longest.as_nanos()).unwrap_or(0));
         }
-        if stook_sys::exists(self.file)?.is_some_and(|file| file.size > 0) {
-            read(self.file, &mut threads)?;
-        }
+        let has_file = stook_sys::exists(self.file)?.is_some_and(|file| file.size > 0);
+        let read = match has_file {
+            true => read(self.file, &mut threads),
+            false => Ok(()),
+        };
         let recorded = threads.finish(end);
         if recorded.records == 0 && observer.is_stopped() {
             return Err(BenchError::Interrupted);
         }
+        // If nothing was recorded, the recorder knows why.
         self.require_recorded(&job, &ran, recorded.records)?;
+        read?;
         Ok((ran, recorded))
     }
 
@@ -80,11 +84,9 @@ impl Recording<'_> {
         match self.subject {
             Subject::Command(_) if ran.status.success() || records > 0 => Ok(()),
             Subject::Process { .. } if matches!(ran.status.code(), None | Some(0)) => Ok(()),
-            Subject::Command(_) => Err(job.failed("before it recorded anything", ran)),
-            Subject::Process { pid, .. } => Err(BenchError::Refused {
-                what: refused(*pid, &ran.stderr),
-                hint: Some("processes of other users take the rights of the superuser".to_owned()),
-            }),
+            subject => Err(subject
+                .not_watched("perf", &ran.stderr)
+                .unwrap_or_else(|| job.failed("before it recorded anything", ran))),
         }
     }
 
@@ -139,18 +141,12 @@ impl Recording<'_> {
     }
 }
 
-/// What perf says in its first lines; pages of advice follow.
-fn refused(pid: u32, stderr: &str) -> String {
-    let lines = stderr.lines().map(str::trim);
-    let mut lines = lines.filter(|line| !line.is_empty() && *line != "Error:");
-    match lines.next() {
-        Some(line) => format!("perf cannot watch process {pid}: {line}"),
-        None => format!("perf cannot watch process {pid}"),
-    }
-}
-
 /// Reads a recording.
+///
+/// # Errors
+/// [`BenchError::Command`] if perf does not read all of it: what was heard until then is a part, and nobody knows which.
 fn read(file: &Path, threads: &mut Threads) -> Result<(), BenchError> {
+    let stderr = stook_sys::memory_file()?;
     let mut command = Command::new("perf");
     command
         .args([
@@ -167,7 +163,7 @@ fn read(file: &Path, threads: &mut Threads) -> Result<(), BenchError> {
         .env("DEBUGINFOD_URLS", "")
         .process_group(0)
         .stdin(Stdio::null())
-        .stderr(Stdio::null())
+        .stderr(stderr.try_clone().context("duplicate", "stderr of perf")?)
         .stdout(Stdio::piped());
     let not_started = |source| BenchError::Start {
         command: "perf script".to_owned(),
@@ -177,8 +173,17 @@ fn read(file: &Path, threads: &mut Threads) -> Result<(), BenchError> {
     let stdout = child.stdout.take().expect("it is piped");
     let lines = BufReader::with_capacity(1 << 20, stdout);
     let read = script::read(lines, &mut |record| threads.hear(record));
-    child.wait().map_err(not_started)?;
-    Ok(read.context("read", file)?)
+    let status = child.wait().map_err(not_started)?;
+    read.context("read", file)?;
+    if status.success() {
+        return Ok(());
+    }
+    Err(BenchError::Command {
+        command: "perf script".to_owned(),
+        when: "while the recording was read".to_owned(),
+        ending: ending(status),
+        stderr: last_lines(&stderr)?,
+    })
 }
 
 /// Finds the threads of a process, each with the stack in the kernel that it is blocked in, as far as this may be known.

@@ -88,7 +88,9 @@ pub(super) fn read(
         let is_end = from.read_until(b'\n', &mut bytes)? == 0;
         let line = String::from_utf8_lossy(&bytes);
         let line = line.trim_end();
-        if !is_end && line.starts_with([' ', '\t']) && !header.is_empty() {
+        // The name of a thread may begin with a blank, or hold the end of a line, so that the rest of it stands alone.
+        let is_frame = line.starts_with([' ', '\t']) && !header.is_empty();
+        if !is_end && is_frame && start(line).is_none() {
             frames.extend(frame(line));
             continue;
         }
@@ -124,7 +126,8 @@ fn record<'a>(header: &'a str, frames: &'a [Frame]) -> Option<Record<'a>> {
     })
 }
 
-/// Name of the thread, its number, the time, and what follows. The name may hold anything, blanks and colons too.
+/// Name of the thread, its number, the time, and what follows. The name may hold anything, blanks and colons too, and be
+/// empty; of one with ends of lines it is the last line.
 fn start(header: &str) -> Option<(&str, u32, u64, &str)> {
     header.match_indices(": ").find_map(|(colon, _)| {
         let (before, rest) = (&header[..colon], &header[colon + 2..]);
@@ -132,7 +135,8 @@ fn start(header: &str) -> Option<(&str, u32, u64, &str)> {
         let (seconds, fraction) = time.split_once('.')?;
         let nanoseconds = (fraction.len() == 9).then(|| fraction.parse::<u64>().ok())??;
         let time = seconds.parse::<u64>().ok()? * 1_000_000_000 + nanoseconds;
-        let (name, numbers) = before.trim_end().rsplit_once(' ')?;
+        let before = before.trim_end();
+        let (name, numbers) = before.rsplit_once(' ').unwrap_or(("", before));
         let (_, thread) = numbers.split_once('/')?;
         Some((name.trim(), thread.parse().ok()?, time, rest.trim_start()))
     })
@@ -255,6 +259,28 @@ mod tests {
             "x/7 1000000008 LostSamples(5)",
         ];
         assert_eq!(whats(text), expected);
+    }
+
+    #[test]
+    fn odd_names_of_threads_lose_no_record() {
+        let text = concat!(
+            "x 7/7 1.000000001: 9 cpu-clock:\n\t  12 f (/bin/x)\n\n",
+            " a 7/7 1.000000002: PERF_RECORD_SWITCH OUT\n",
+            "   7/7 1.000000003: PERF_RECORD_SWITCH IN\n",
+            "7/7 1.000000004: PERF_RECORD_SWITCH OUT\n",
+            "a\n b 1/2 7/7 1.000000005: PERF_RECORD_SWITCH IN\n",
+            "a\n\tc: d 7/7 1.000000006: PERF_RECORD_SWITCH OUT\n",
+        );
+        let heard = whats(text);
+        let expected = [
+            "a/7 1000000002 Blocks",
+            "/7 1000000003 Runs",
+            "/7 1000000004 Blocks",
+            "b 1/2/7 1000000005 Runs",
+            "c: d/7 1000000006 Blocks",
+        ];
+        assert_eq!(heard[1..], expected);
+        assert!(heard[0].contains("\"f\""), "{heard:?}");
     }
 
     #[test]

@@ -147,9 +147,14 @@ impl Frame {
     }
 }
 
-/// A name without what parts frames.
+/// A name without what parts frames and lines, or may not stand in a picture.
 fn plain(name: &str) -> String {
-    name.replace(';', ":")
+    let name = name.replace(';', ":");
+    if name.contains(char::is_control) {
+        stook_sys::display_bytes(name.as_bytes())
+    } else {
+        name
+    }
 }
 
 pub(super) fn seconds(nanoseconds: u64) -> f64 {
@@ -188,6 +193,14 @@ mod tests {
         );
         assert_eq!((stacks.count(), stacks.seconds()), (4, 0.003_000_501));
         assert!(stacks.cut_seconds() < 1e-12);
+    }
+
+    #[test]
+    fn odd_names_stay_one_line_and_one_picture() {
+        let mut stacks = Stacks::default();
+        stacks.add("a;\n\x1b[31m", &frames(&["\u{1}f", "_start"]), 2000);
+        let folded = stacks.folded();
+        assert_eq!(folded, "a:\\n\\x1b[31m;_start;\\x01f 2\n");
     }
 
     #[test]

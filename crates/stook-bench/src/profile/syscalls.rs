@@ -18,8 +18,9 @@ use crate::Observer;
 use crate::error::BenchError;
 use crate::job::{Job, Ran};
 
-/// Runs the command, and notes the number of the shell before and the status after it.
-const NOTE_STATUS: &str = "echo $$ >\"$0\"; \"$@\"; echo $? >>\"$0\"";
+/// Runs the command, and notes the number of the shell before and the status after it. With `exec` it is the program, not
+/// what the shell has built in by the same name.
+const NOTE_STATUS: &str = "echo $$ >\"$0\"; (exec \"$@\"); echo $? >>\"$0\"";
 /// Calls that return in the new thread as well, where `perf trace` counts them again, without time.
 const RETURN_TWICE: [&str; 4] = ["clone", "clone3", "fork", "vfork"];
 
@@ -112,6 +113,13 @@ impl SystemCalls {
 }
 
 impl Tracer {
+    fn program(self) -> &'static str {
+        match self {
+            Self::PerfTrace => "perf",
+            Self::Strace => "strace",
+        }
+    }
+
     /// Returns the program in the words of a command line.
     pub fn text(self) -> &'static str {
         match self {
@@ -125,7 +133,7 @@ impl Tracer {
 /// written and removed again.
 ///
 /// # Errors
-/// [`BenchError::Command`] if none of them could count.
+/// [`BenchError::Command`] if none of them could count, [`BenchError::Refused`] if they may not watch the process.
 pub(super) fn count(
     subject: &Subject,
     tracers: &[Tracer],
@@ -150,7 +158,11 @@ pub(super) fn count(
         match calls {
             Some(calls) => return Ok((ran, calls)),
             None if observer.is_stopped() => return Err(BenchError::Interrupted),
-            None => failed = Some(job.failed("before it counted anything", &ran)),
+            None => {
+                let failure = || job.failed("before it counted anything", &ran);
+                let refused = subject.not_watched(tracer.program(), &ran.stderr);
+                failed = Some(refused.unwrap_or_else(failure));
+            }
         }
     }
     Err(failed.unwrap_or_else(|| BenchError::Usage("nothing can count system calls".to_owned())))

@@ -201,6 +201,65 @@ fn system_calls_are_counted_once() {
 }
 
 #[test]
+fn a_program_that_the_shell_has_built_in_is_counted() {
+    if !has("perf") && !has("strace") {
+        println!("skipped: neither perf nor strace is here");
+        return;
+    }
+    let place = Place::new();
+    let arguments = [
+        "profile",
+        "--syscalls",
+        "--out",
+        "out",
+        "--json",
+        "--",
+        "echo",
+        "x",
+    ];
+    let lines = place.json(&arguments);
+    let calls = of_type(&lines, "syscall");
+    for name in ["execve", "write"] {
+        let is_there = calls.iter().any(|call| call["name"] == name);
+        assert!(is_there, "{name}: {calls:?}");
+    }
+}
+
+#[test]
+fn a_recording_that_cannot_be_read_is_no_profile() {
+    if is_skipped() {
+        return;
+    }
+    let place = Place::new();
+    let path = programs(&place, &["sh", "head", "sleep"]);
+    let perf = ["/usr/bin/perf", "/bin/perf"];
+    let Some(perf) = perf.iter().find(|perf| Path::new(perf).exists()) else {
+        println!("skipped: perf is elsewhere");
+        return;
+    };
+    let script = format!(
+        "#!/bin/sh\n[ $1 = script ] || exec {perf} \"$@\"\n{perf} \"$@\" | head -n 40\necho torn >&2\nexit 3\n"
+    );
+    let program = place.path("programs/perf");
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = place.command(&[
+        "profile",
+        "--off-cpu",
+        "--out",
+        "out",
+        "--",
+        "sleep",
+        "0.05",
+    ]);
+    let ran = Ran::of(command.env("PATH", path).output().unwrap());
+    assert_eq!((ran.status, ran.text()), (Some(1), ""));
+    let error = "error: `perf script` failed while the recording was read: exit status 3\n  torn\n";
+    assert!(ran.stderr.ends_with(error), "{}", ran.stderr);
+    assert_eq!(place.names("."), ["programs"]);
+}
+
+#[test]
 fn a_command_that_fails_is_told_with_its_profile() {
     if is_skipped() {
         return;
@@ -381,6 +440,40 @@ fn what_a_user_may_not_is_told_with_what_to_set() {
     assert_eq!(ran.status, Some(0), "{}", ran.stderr);
     let times = &json_lines(ran.text())[0];
     assert!(times["blocked"].as_f64().unwrap() >= 0.1, "{times}");
+}
+
+#[test]
+fn a_process_of_another_user_is_refused_with_what_it_takes() {
+    let setting = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
+    if !has("strace") || setting.is_ok_and(|text| text.trim().starts_with('-')) {
+        println!("skipped: strace is not here, or any user may trace");
+        return;
+    }
+    let place = Place::new();
+    let open = std::fs::Permissions::from_mode(0o777);
+    std::fs::set_permissions(place.root(), open).unwrap();
+    let pid = "1";
+    let arguments = [
+        "profile",
+        "--syscalls",
+        "--out",
+        "out",
+        "--pid",
+        pid,
+        "--for",
+        "1s",
+    ];
+    let ran = place.run_as_nobody(&arguments);
+    assert_eq!(ran.status, Some(1), "{}", ran.stderr);
+    let error = ran.stderr.lines().find(|line| line.starts_with("error: "));
+    let error = error.unwrap_or_default();
+    assert!(
+        error.starts_with("error: strace cannot watch process 1: strace: attach"),
+        "{error}"
+    );
+    let hint = "\nhint: processes of other users take the rights of the superuser\n";
+    assert!(ran.stderr.ends_with(hint), "{}", ran.stderr);
+    assert!(!place.path("out").exists());
 }
 
 #[test]
