@@ -183,7 +183,7 @@ impl Round<'_> {
         sample
             .labels
             .insert("state".to_owned(), subject.label(state));
-        sample.proof = proof;
+        sample.proof.extend(proof);
         Ok(sample)
     }
 }
