@@ -48,9 +48,9 @@ impl Latencies {
     /// Adds all operations of another histogram.
     pub fn merge(&mut self, other: &Self) {
         for (bin, count) in self.bins.iter_mut().zip(&other.bins) {
-            *bin += count;
+            *bin = bin.saturating_add(*count);
         }
-        self.count += other.count;
+        self.count = self.count.saturating_add(other.count);
         self.sum = self.sum.saturating_add(other.sum);
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
@@ -83,7 +83,7 @@ impl Latencies {
         let rank = ((share * self.count as f64).ceil() as u64).max(1);
         let mut seen = 0;
         for (bin, count) in self.bins.iter().enumerate() {
-            seen += count;
+            seen = count.saturating_add(seen);
             if seen >= rank {
                 return upper_end(bin).min(self.max);
             }
@@ -154,8 +154,15 @@ impl<'de> Deserialize<'de> for Latencies {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let written = Written::deserialize(deserializer)?;
         let mut latencies = Self::default();
+        let mut counted = Some(0_u64);
         for (nanoseconds, count) in written.bins {
-            latencies.bins[bin_of(nanoseconds)] += count;
+            counted = counted.and_then(|counted| counted.checked_add(count));
+            latencies.bins[bin_of(nanoseconds)] =
+                latencies.bins[bin_of(nanoseconds)].saturating_add(count);
+        }
+        if counted != Some(written.count) {
+            let why = "the bins do not hold as many operations as were counted";
+            return Err(serde::de::Error::custom(why));
         }
         latencies.count = written.count;
         latencies.sum = written.sum_ns;
@@ -215,5 +222,20 @@ mod tests {
             serde_json::from_str::<Latencies>(&none).unwrap(),
             Latencies::default()
         );
+    }
+
+    #[test]
+    fn bins_that_do_not_hold_what_was_counted_are_refused() {
+        let mut one = Latencies::default();
+        one.add(5);
+        let text = serde_json::to_string(&one).unwrap();
+        for bins in ["[]", "[[5,2]]", "[[5,18446744073709551615],[6,2]]"] {
+            let text = text.replace("[[5,1]]", bins);
+            let error = serde_json::from_str::<Latencies>(&text).unwrap_err();
+            assert!(
+                error.to_string().starts_with("the bins do not hold"),
+                "{error}"
+            );
+        }
     }
 }

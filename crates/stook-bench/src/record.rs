@@ -18,6 +18,9 @@ use crate::machine::Machine;
 /// The format that is written; readers refuse newer ones.
 const FORMAT: u32 = 1;
 
+/// How the proof of a sample tells what the bench itself held when it started the command, in bytes.
+pub(crate) const HELD_BYTES: &str = "held_bytes";
+
 /// Which bench made the results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -109,6 +112,20 @@ impl Sample {
     /// Returns the label of this name; an empty one if there is none.
     pub fn label(&self, name: &str) -> &str {
         self.labels.get(name).map_or("", String::as_str)
+    }
+
+    /// Returns what the bench itself held when it started the command, if that is known.
+    pub(crate) fn held_bytes(&self) -> Option<u64> {
+        self.proof.get(HELD_BYTES)?.as_u64()
+    }
+
+    /// Returns true if the peak may be that of the bench, whose memory counts as the command's when it starts: then the
+    /// command held this much at most.
+    pub fn is_peak_a_bound(&self) -> bool {
+        // The kernel adds up what its processors count only now and then, so the two are not quite alike.
+        self.peak_bytes
+            .zip(self.held_bytes())
+            .is_some_and(|(peak, held)| peak <= held.saturating_add(held / 20))
     }
 
     /// Returns the CPU time of the command, its children, and what served them.
@@ -215,6 +232,14 @@ fn read_line(line: &str, read: &mut Vec<Results>) -> Result<(), Wrong> {
             samples: Vec::new(),
         }),
         Line::Sample(sample) => {
+            let times = [
+                sample.real_seconds,
+                sample.user_seconds,
+                sample.system_seconds,
+            ];
+            if times.iter().any(|seconds| *seconds < 0.0) {
+                return Err(Wrong::Senseless("a time is less than 0".to_owned()));
+            }
             let before = || Wrong::Senseless("a sample stands before any header".to_owned());
             read.last_mut().ok_or_else(before)?.samples.push(sample);
         }
@@ -300,5 +325,10 @@ mod tests {
         let header = Header::new(Kind::Fs, NOW).line();
         assert!(why(&format!("{header}\n{{\"type\":")).starts_with(", line 2: EOF"));
         assert!(why(&format!("{header}\n[]")).starts_with(", line 2: "));
+        let past = sample.replace("\"real_seconds\":0.0", "\"real_seconds\":-0.5");
+        assert_eq!(
+            why(&format!("{header}\n{past}")),
+            ", line 2: a time is less than 0"
+        );
     }
 }

@@ -187,7 +187,7 @@ impl Round<'_> {
         sample
             .labels
             .insert("state".to_owned(), subject.label(state));
-        sample.proof = proof;
+        sample.proof.extend(proof);
         Ok(sample)
     }
 }

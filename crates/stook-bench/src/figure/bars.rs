@@ -38,6 +38,17 @@ pub struct Group {
     pub label: String,
     /// The samples of each series; one that was not measured has none.
     pub samples: Vec<Vec<f64>>,
+    /// Of which series it is only known that the median is not more; what is not said here is known.
+    pub at_most: Vec<bool>,
+}
+
+impl Group {
+    /// Returns the median of a series as text.
+    fn median(&self, series: usize, spread: &Spread, unit: Unit) -> String {
+        let is_bound = self.at_most.get(series) == Some(&true);
+        let sign = if is_bound { "<" } else { "" };
+        format!("{sign}{}", unit.show(spread.median))
+    }
 }
 
 const ROW: f64 = 18.0;
@@ -108,9 +119,7 @@ impl Bars {
             .iter()
             .map(|name| text_width(name))
             .fold(0.0, f64::max);
-        let values = self
-            .spreads()
-            .map(|spread| text_width(&self.unit.show(spread.median)));
+        let values = self.medians().map(|(_, _, shown)| text_width(&shown));
         let names = (widest + indent + 1.0).min(width * 0.34);
         Columns {
             names,
@@ -120,12 +129,14 @@ impl Bars {
         }
     }
 
-    fn spreads(&self) -> impl Iterator<Item = Spread> {
-        self.groups.iter().flat_map(|group| {
-            group
-                .samples
-                .iter()
-                .filter_map(|samples| Spread::of(samples))
+    /// Every bar that there is: its group, its series, and its median as text.
+    fn medians(&self) -> impl Iterator<Item = (&Group, usize, String)> {
+        self.groups.iter().flat_map(move |group| {
+            let all = group.samples.iter().enumerate();
+            all.filter_map(move |(series, samples)| {
+                let spread = Spread::of(samples)?;
+                Some((group, series, group.median(series, &spread, self.unit)))
+            })
         })
     }
 
@@ -139,27 +150,30 @@ impl Bars {
             @if !self.is_plain() {
                 (text(0.0, top + 13.0, "start", "strong", &fitted(&group.label, columns.width)))
             }
-            @for (series, samples) in group.samples.iter().enumerate() {
+            @for series in 0..group.samples.len() {
                 @let name = if self.is_plain() { &group.label } else { &self.series[series] };
                 @let middle = first + ROW * (series as f64 + 0.5);
                 (text(indent, middle + 4.0, "start", "", &fitted(name, columns.names - indent)))
-                (self.bar(series, samples, &format!("{}: {name}", group.label), columns, scale, middle))
+                (self.bar(group, series, name, columns, scale, middle))
             }
         }
     }
 
     fn bar(
         &self,
+        group: &Group,
         series: usize,
-        samples: &[f64],
         name: &str,
         columns: &Columns,
         scale: &Scale,
         middle: f64,
     ) -> Markup {
+        let samples = &group.samples[series];
         let Some(spread) = Spread::of(samples) else {
             return text(columns.width, middle + 4.0, "end", "faint", "–");
         };
+        let shown = group.median(series, &spread, self.unit);
+        let tip = format!("{}: {name}: {}", group.label, self.tip(&shown, &spread));
         let end = scale.at(spread.median);
         let bar = rectangle(
             &series_class("bar", series),
@@ -170,31 +184,29 @@ impl Bars {
         );
         html! {
             g {
-                title { (super::clean(&self.tip(name, &spread))) }
+                title { (super::clean(&tip)) }
                 (bar)
                 (spread_marks(&spread, samples, scale, middle))
-                (text(columns.width, middle + 4.0, "end", "", &self.unit.show(spread.median)))
+                (text(columns.width, middle + 4.0, "end", "", &shown))
             }
         }
     }
 
-    fn tip(&self, name: &str, spread: &Spread) -> String {
+    fn tip(&self, median: &str, spread: &Spread) -> String {
         let show = |value| self.unit.show(value);
         let Spread {
             count,
             min,
             max,
-            median,
             lower_quartile,
             upper_quartile,
             ..
         } = *spread;
         if count == 1 {
-            return format!("{name}: {}, one sample", show(median));
+            return format!("{median}, one sample");
         }
         format!(
-            "{name}: median {}, quartiles {} and {}, from {} to {}, {count} samples",
-            show(median),
+            "median {median}, quartiles {} and {}, from {} to {}, {count} samples",
             show(lower_quartile),
             show(upper_quartile),
             show(min),
@@ -203,19 +215,9 @@ impl Bars {
     }
 
     pub(super) fn description(&self) -> String {
-        let ends = self.groups.iter().flat_map(|group| {
-            group
-                .samples
-                .iter()
-                .zip(&self.series)
-                .filter_map(|(samples, series)| {
-                    let spread = Spread::of(samples)?;
-                    Some(format!(
-                        "{}, {series}: {}",
-                        group.label,
-                        self.unit.show(spread.median)
-                    ))
-                })
+        let ends = self.medians().filter_map(|(group, series, shown)| {
+            let name = self.series.get(series)?;
+            Some(format!("{}, {name}: {shown}", group.label))
         });
         let all: Vec<String> = ends.collect();
         format!(

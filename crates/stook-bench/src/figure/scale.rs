@@ -1,11 +1,16 @@
 //! From values to places: straight scales from zero, and logarithmic ones where values span much.
 
+use std::ops::RangeInclusive;
+
 use super::unit::Unit;
 
 /// Values that span more than this factor get a logarithmic axis: on a straight one the least would be a hair's breadth.
 const LOGARITHMIC_ABOVE: f64 = 50.0;
 /// More decades than this and only every other one has a tick with a text.
 const LABELLED_DECADES: usize = 7;
+
+/// What lies outside, no measurement gives, and powers of ten around it do not fit into a float.
+const DRAWN: RangeInclusive<f64> = 1e-30..=1e30;
 
 /// Where the values of an axis lie.
 #[derive(Debug, Clone, Copy)]
@@ -133,7 +138,7 @@ impl Scale {
 
 /// The least value above 0, and the greatest; 0 and 0 if there is none.
 fn ends(values: impl Iterator<Item = f64>) -> (f64, f64) {
-    let positive = values.filter(|value| *value > 0.0 && value.is_finite());
+    let positive = values.filter(|value| DRAWN.contains(value));
     let (least, greatest) = positive.fold((f64::INFINITY, 0.0_f64), |(least, greatest), value| {
         (least.min(value), greatest.max(value))
     });
@@ -210,7 +215,7 @@ mod tests {
 
     #[test]
     fn nothing_and_zeros_have_a_scale_too() {
-        for values in [&[][..], &[0.0, 0.0]] {
+        for values in [&[][..], &[0.0, 0.0], &[5e-324], &[1e-308, 1e308]] {
             assert_eq!(scale(values).at(0.0), 0.0);
             assert!(scale(values).ticks().len() > 2);
         }

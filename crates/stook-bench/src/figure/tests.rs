@@ -19,6 +19,7 @@ fn bars(samples: &[&[f64]]) -> Chart {
     let group = |label: &str| Group {
         label: label.to_owned(),
         samples: samples.clone(),
+        at_most: vec![false, true],
     };
     Chart::Bars(Bars {
         axis: "Time".to_owned(),
@@ -166,6 +167,7 @@ fn letters_are_drawn_without_any_on_the_machine() {
         let group = Group {
             label: label.to_owned(),
             samples: vec![vec![1.0]],
+            at_most: Vec::new(),
         };
         let bars = Bars {
             axis: String::new(),

@@ -17,7 +17,7 @@ use stook_sys::{Child, Ended, Signal, display_bytes, read_up_to_at};
 
 use crate::Observer;
 use crate::error::BenchError;
-use crate::record::Sample;
+use crate::record::{HELD_BYTES, Sample};
 
 /// How often the bench looks whether the user wants an end. The end of the command itself is seen at once.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -64,6 +64,8 @@ pub struct Ran {
     pub system: Duration,
     /// The most memory that one of the processes held, in bytes: at least what the bench itself held at the start.
     pub peak_bytes: u64,
+    /// What the bench itself held at the start, in bytes: a peak near it says only that the command held no more.
+    pub held_bytes: Option<u64>,
     /// Bytes that were read from devices for it; not what a server or another process read for it.
     pub read_bytes: u64,
     /// How it ended.
@@ -151,11 +153,16 @@ impl Job {
             .then(stook_sys::memory_file)
             .transpose()?;
         let mut command = self.prepared(&stderr, stdout.as_ref())?;
+        // Until it runs a program of its own, the kernel counts the most that the bench ever held as the command's: not
+        // what was freed again.
+        stook_sys::reset_peak_memory();
+        let held_bytes = stook_sys::peak_memory();
         let started = Instant::now();
         let child = command.spawn().map_err(|source| self.not_started(source))?;
         Ok(Running {
             child: Child::watch(child.id())?,
             started,
+            held_bytes,
             stderr,
             stdout,
         })
@@ -219,6 +226,7 @@ impl Job {
 struct Running {
     child: Child,
     started: Instant,
+    held_bytes: Option<u64>,
     stderr: File,
     stdout: Option<File>,
 }
@@ -231,6 +239,7 @@ impl Running {
             user: ended.user,
             system: ended.system,
             peak_bytes: ended.peak_bytes,
+            held_bytes: self.held_bytes,
             read_bytes: ended.read_bytes,
             status: ExitStatus::from_raw(ended.raw_status),
             stdout: self
@@ -244,12 +253,16 @@ impl Running {
 impl Ran {
     /// Returns the figures of the run as a sample without labels.
     pub fn sample(&self, round: u32) -> Sample {
+        let held = self
+            .held_bytes
+            .map(|held| (HELD_BYTES.to_owned(), held.into()));
         Sample {
             round,
             real_seconds: self.real.as_secs_f64(),
             user_seconds: self.user.as_secs_f64(),
             system_seconds: self.system.as_secs_f64(),
             peak_bytes: Some(self.peak_bytes),
+            proof: held.into_iter().collect(),
             ..Sample::default()
         }
     }

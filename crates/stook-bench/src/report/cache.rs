@@ -4,14 +4,15 @@ use crate::figure::{Chart, Stack, Stacks, Unit, three_digits};
 use crate::record::{Results, Sample};
 use crate::statistics::{Ratio, cpu_share, ratio_of_medians, through_origin};
 
-use super::advice;
 use super::case::{Case, cases};
 use super::measures::{measure_columns, proof_sheet};
-use super::part::{Part, count, listed};
+use super::part::{Part, count, listed, shortened};
 use super::sheet::Sheet;
 
 /// The states in the order in which they are shown, and told; others follow.
 const STATES: [&str; 3] = ["cold", "warm", "hot"];
+/// So much of a command is shown in the sentence about it; all of it is among the options.
+const SHOWN: usize = 160;
 /// The ratios that the tables have, as the CernVM-FS tables do.
 const RATIOS: [(&str, &str); 3] = [("cold", "hot"), ("cold", "warm"), ("warm", "hot")];
 /// The parts of the real time, with their class.
@@ -33,7 +34,6 @@ pub(super) fn part(results: &Results) -> Part {
         exhibits: Vec::new(),
         sheets: Vec::new(),
     };
-    part.findings.extend(advice::of(results));
     let (times, shares) = (
         stacks(&cases, Scaled::Seconds),
         stacks(&cases, Scaled::Shares),
@@ -105,7 +105,7 @@ fn measured(results: &Results, cases: &[Case<'_>]) -> String {
         .map(super::facts::plain);
     let of = command.map_or_else(
         || "One command".to_owned(),
-        |command| format!("`{command}`"),
+        |command| format!("`{}`", shortened(&command, SHOWN)),
     );
     format!(
         "{of}, {}, in {}.",

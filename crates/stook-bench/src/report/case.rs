@@ -16,7 +16,7 @@ pub(super) struct Case<'a> {
 }
 
 /// What charts show of every run.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Measure {
     /// Wall time.
     Seconds,
@@ -24,6 +24,34 @@ pub(super) enum Measure {
     FileRate,
     /// The most memory, in bytes.
     Peak,
+}
+
+impl Measure {
+    /// Returns what it is in each sample that has it.
+    pub(super) fn all(self, samples: &[&Sample]) -> Vec<f64> {
+        let of = |sample: &&Sample| match self {
+            Self::Seconds => Some(sample.real_seconds),
+            Self::FileRate => per_second(sample.files?, sample),
+            Self::Peak => sample.peak_bytes.map(as_float),
+        };
+        samples.iter().filter_map(of).collect()
+    }
+}
+
+/// Returns true if the median of the peaks is only known not to be more: that of one sample which counts may be the bench's.
+pub(super) fn is_median_peak_a_bound(samples: &[&Sample]) -> bool {
+    let mut peaks: Vec<u64> = samples
+        .iter()
+        .filter_map(|sample| sample.peak_bytes)
+        .collect();
+    peaks.sort_unstable();
+    // What lies below the middle may lie still lower, and the median is the same.
+    let middle = peaks.get(peaks.len().saturating_sub(1) / 2);
+    let counts = |sample: &&&Sample| sample.peak_bytes.as_ref() >= middle;
+    samples
+        .iter()
+        .filter(counts)
+        .any(|sample| sample.is_peak_a_bound())
 }
 
 /// Returns the cases in the order in which they come first, by the labels of these names.
@@ -117,11 +145,12 @@ impl Case<'_> {
 
     /// Returns what a measure is in each sample that has it.
     pub(super) fn measure(&self, measure: Measure) -> Vec<f64> {
-        self.of(|sample| match measure {
-            Measure::Seconds => Some(sample.real_seconds),
-            Measure::FileRate => per_second(sample.files?, sample),
-            Measure::Peak => sample.peak_bytes.map(as_float),
-        })
+        measure.all(&self.samples)
+    }
+
+    /// Returns true if the median of the peaks is only known not to be more.
+    pub(super) fn is_peak_a_bound(&self) -> bool {
+        is_median_peak_a_bound(&self.samples)
     }
 
     /// Returns bytes a second.

@@ -3,6 +3,7 @@
 use crate::figure::Unit;
 use crate::record::{Kind, Results};
 
+use super::advice;
 use super::case::{Case, as_float, cases};
 use super::part::listed;
 
@@ -20,7 +21,10 @@ pub(super) fn of(results: &Results) -> Vec<String> {
     if results.samples.is_empty() {
         return vec!["There are no samples: the run was broken off before the first.".to_owned()];
     }
-    if cases.iter().all(|case| case.samples.len() == 1) {
+    let told_by_bench = advice::of(results).doubts;
+    // A bench of caches says itself that its rounds are few.
+    let is_once = cases.iter().all(|case| case.samples.len() == 1);
+    if is_once && results.header.kind != Kind::Cache {
         doubts.push("Everything was run once: nothing is known of the spread.".to_owned());
     }
     let machine = &results.header.machine;
@@ -33,17 +37,23 @@ pub(super) fn of(results: &Results) -> Vec<String> {
             machine.processors
         ));
     }
-    doubts.extend(told(
-        &cases,
+    doubts.extend(told_by_bench.unwrap_or_else(|| usual(&cases)));
+    doubts
+}
+
+/// Doubts that may be had of samples of any kind.
+fn usual(cases: &[Case<'_>]) -> Vec<String> {
+    let unsteady = told(
+        cases,
         is_unsteady,
         "spread by more than 20 % of their median between the quartiles",
-    ));
+    );
     let shorter = format!(
         "took less than {}: starting the program weighs in",
         Unit::Seconds.show(TOO_SHORT)
     );
-    doubts.extend(told(&cases, |case| case.median() < TOO_SHORT, &shorter));
-    doubts
+    let short = told(cases, |case| case.median() < TOO_SHORT, &shorter);
+    unsteady.into_iter().chain(short).collect()
 }
 
 fn labels(kind: Kind) -> &'static [&'static str] {

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::figure::{Unit, three_digits};
 use crate::latency::Latencies;
+use crate::record::HELD_BYTES;
 use crate::statistics::{Spread, median};
 
 use super::case::{Case, Measure, as_float};
@@ -56,15 +57,18 @@ pub(super) fn measure_columns(sheet: &mut Sheet, cases: &[Case<'_>]) {
         "MB/s",
         middle(|case| case.byte_rates().iter().map(|rate| rate / 1e6).collect()),
     );
-    sheet.figures(
-        "peak, MiB",
-        middle(|case| {
-            case.measure(Measure::Peak)
-                .iter()
-                .map(|bytes| bytes / 1_048_576.0)
-                .collect()
-        }),
-    );
+    if cases.iter().any(|case| peak(case).1.is_some()) {
+        sheet.shown("peak, MiB", cases.iter().map(peak));
+    }
+}
+
+/// Returns the median of the peaks as a cell; `<` if it may be that of the bench itself.
+fn peak(case: &Case<'_>) -> (String, Option<f64>) {
+    let Some(bytes) = median(&case.measure(Measure::Peak)) else {
+        return ("–".to_owned(), None);
+    };
+    let sign = if case.is_peak_a_bound() { "<" } else { "" };
+    (format!("{sign}{:.1}", bytes / 1_048_576.0), Some(bytes))
 }
 
 /// Returns a share as a cell.
@@ -122,7 +126,11 @@ pub(super) fn proof_sheet(cases: &[Case<'_>], names: &[&str]) -> Sheet {
     let proofs = cases
         .iter()
         .flat_map(|case| case.samples.iter().map(|sample| &sample.proof));
-    let keys: BTreeSet<&String> = proofs.flat_map(|proof| proof.keys()).collect();
+    // What the bench held is told with the peaks.
+    let keys: BTreeSet<&String> = proofs
+        .flat_map(|proof| proof.keys())
+        .filter(|key| *key != HELD_BYTES)
+        .collect();
     let mut sheet = Sheet::new(
         "What was found beside the times",
         "Over all rounds: numbers from the least to the greatest.",

@@ -118,7 +118,7 @@ fn run(number: usize, results: &Results, part: &Part, runs: usize) -> Markup {
                 ul.findings { @for finding in &part.findings { li { (backticks(finding)) } } }
             }
             @if !doubts.is_empty() {
-                div.doubts { h3 { "Read with care" } ul { @for doubt in &doubts { li { (doubt) } } } }
+                div.doubts { h3 { "Read with care" } ul { @for doubt in &doubts { li { (backticks(doubt)) } } } }
             }
             @if !part.exhibits.is_empty() {
                 h3 { "Figures" }

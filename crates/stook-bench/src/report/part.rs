@@ -76,6 +76,15 @@ pub(super) fn listed(names: &[String]) -> String {
     }
 }
 
+/// Returns a text of at most so many letters: the beginning of a longer one, with an ellipsis.
+pub(super) fn shortened(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(most.saturating_sub(1)).collect();
+    format!("{kept}…")
+}
+
 /// Returns the geometric mean of ratios, their least and their greatest; None of none.
 pub(super) fn geometric(ratios: &[f64]) -> Option<(f64, f64, f64)> {
     let usable: Vec<f64> = ratios
@@ -105,6 +114,10 @@ mod tests {
         );
         assert_eq!(count(1, "round", "rounds"), "1 round");
         assert_eq!(count(12_000, "file", "files"), "12,000 files");
+        assert_eq!(
+            (shortened("añc", 3), shortened("añcd", 3)),
+            ("añc".to_owned(), "añ…".to_owned())
+        );
     }
 
     #[test]

@@ -67,24 +67,32 @@ fn local_runs_are_compared_with_themselves_and_with_the_others() {
     assert_eq!(part.title, "Caches: cold, hot, local cold and local hot");
 }
 
-#[test]
-fn tools_are_compared_with_the_first_other_one_wherever_stook_stands() {
+/// Two pairs of directories and these tools, each with the seconds of its update and its peak in MB.
+fn update_of(tools: &[(&str, f64, u64)], held: u64) -> Results {
     let pairs = [("a", "b", 1.0), ("b", "a", 4.0)];
-    let samples = pairs.iter().flat_map(|(create, update, seconds)| {
-        let labels = |tool| {
-            [
-                ("tool", tool),
+    let samples = pairs.iter().flat_map(|(create, update, factor)| {
+        tools.iter().map(move |(tool, seconds, peak)| {
+            let labels = [
+                ("tool", *tool),
                 ("create", *create),
                 ("update", *update),
                 ("operation", "update"),
-            ]
-        };
-        [
-            sample(&labels("tar"), 10.0 * seconds),
-            sample(&labels("stook"), *seconds),
-        ]
+            ];
+            let mut sample = sample(&labels, seconds * factor);
+            sample.peak_bytes = (*peak > 0).then_some(*peak << 20);
+            sample
+                .proof
+                .insert("held_bytes".to_owned(), json!(held << 20));
+            sample
+        })
     });
-    let part = part_of(&results(Kind::Update, samples.collect()));
+    results(Kind::Update, samples.collect())
+}
+
+#[test]
+fn tools_are_compared_with_the_first_one_as_in_the_tables() {
+    let run = update_of(&[("tar", 10.0, 0), ("stook", 1.0, 0)], 0);
+    let part = part_of(&run);
     let told = plain(&part.findings);
     assert!(
         told.contains("stook takes 0.10 × the time of tar, the geometric mean over 2 pairs"),
@@ -97,7 +105,109 @@ fn tools_are_compared_with_the_first_other_one_wherever_stook_stands() {
         .map(|figure| figure.name.clone())
         .collect();
     // Nothing is known of memory.
-    assert_eq!(names, ["time", "scatter-tar", "ratios-tar"]);
+    assert_eq!(names, ["time", "scatter-stook", "ratios-stook"]);
+    assert!(crate::update::tables(&run).contains("stook x tar"));
+    let run = update_of(&[("stook", 1.0, 0), ("tar", 10.0, 0)], 0);
+    let told = plain(&part_of(&run).findings);
+    assert!(
+        told.contains("tar takes 10.0 × the time of stook"),
+        "{told}"
+    );
+    assert!(crate::update::tables(&run).contains("tar x stook"));
+}
+
+#[test]
+fn tools_that_have_no_operation_in_common_are_not_drawn_against_each_other() {
+    let samples = [("tar", "create"), ("cp", "update")]
+        .map(|(tool, operation)| sample(&[("tool", tool), ("operation", operation)], 1.0));
+    let names = |run: &Results| -> Vec<String> {
+        let figures = figures(std::slice::from_ref(run));
+        figures.into_iter().map(|figure| figure.name).collect()
+    };
+    assert_eq!(names(&results(Kind::Update, samples.to_vec())), ["time"]);
+}
+
+#[test]
+fn memory_is_told_as_far_as_it_is_known() {
+    let told = |first, other, held| {
+        let run = update_of(&[("stook", 1.0, first), ("tar", 1.0, other)], held);
+        (plain(&part_of(&run).findings), page(&[run]))
+    };
+    let (exact, _) = told(40, 20, 10);
+    assert!(
+        exact.contains("At its peak tar holds, as a multiple of the memory of stook, 0.50 × to"),
+        "{exact}"
+    );
+    let (at_most, shown) = told(40, 20, 20);
+    assert!(at_most.contains("stook, at most 0.50 × to"), "{at_most}");
+    assert!(shown.contains("&lt;20.0\u{a0}MiB") && shown.contains(">&lt;20.0</td>"));
+    assert!(shown.contains(">40.0\u{a0}MiB") && !shown.contains("held bytes"));
+    let (at_least, _) = told(20, 40, 20);
+    assert!(at_least.contains("stook, at least 2.00 × to"), "{at_least}");
+    let (unknown, _) = told(20, 20, 20);
+    assert!(
+        unknown.contains("is not known of `update`: the bench itself held as much"),
+        "{unknown}"
+    );
+}
+
+#[test]
+fn a_median_below_which_all_bounds_lie_is_known() {
+    let run = |peaks: [u64; 3]| {
+        let samples = peaks.map(|peak| {
+            let mut sample = sample(&[("tool", "a")], 1.0);
+            sample.peak_bytes = Some(peak);
+            sample.proof.insert("held_bytes".to_owned(), json!(100));
+            sample
+        });
+        case::is_median_peak_a_bound(&samples.iter().collect::<Vec<_>>())
+    };
+    assert_eq!(
+        [[100, 200, 300], [100, 100, 300], [300, 300, 300]].map(run),
+        [false, true, false]
+    );
+}
+
+#[test]
+fn what_a_bench_itself_says_is_on_the_page() {
+    let run = |kind, name: &str, slow: f64| {
+        let of = |target, seconds: f64| {
+            (1..=3).map(move |round| Sample {
+                round,
+                ..sample(
+                    &[("target", target), ("phase", name), ("tool", "system")],
+                    seconds,
+                )
+            })
+        };
+        results(kind, of("slow", slow).chain(of("fast", 1.0)).collect())
+    };
+    let told = run(Kind::Fs, "delete", 20.0);
+    let findings = plain(&part_of(&told).findings);
+    assert!(
+        findings.starts_with("On `slow`, removing the tree takes 20 x longer than on `fast`: keep temporary files where it is fast.\n"),
+        "{findings}"
+    );
+    assert!(!findings.contains("as long on `slow`"), "{findings}");
+    // No advice: the ratio is told.
+    let findings = plain(&part_of(&run(Kind::Fs, "delete", 2.0)).findings);
+    assert!(
+        findings.starts_with("`delete` takes 2.00 × as long on `slow`"),
+        "{findings}"
+    );
+    let short = plain(&doubts::of(&run(Kind::Fs, "delete", 0.001)));
+    assert!(
+        short.contains(
+            "On `slow`, less than 30 ms is too short to be judged; give more --files: delete."
+        ),
+        "{short}"
+    );
+    let samples = vec![sample(&[("state", "hot")], 0.001)];
+    let of_cache = plain(&doubts::of(&results(Kind::Cache, samples)));
+    assert!(
+        of_cache.contains("Hot: a run takes 1.0 ms, not much more than starting a program."),
+        "{of_cache}"
+    );
 }
 
 #[test]
@@ -158,7 +268,7 @@ fn one_set_of_files_is_a_list_and_several_are_a_table() {
 
 #[test]
 fn doubts_are_told() {
-    let mut run = results(Kind::Cache, vec![sample(&[("state", "hot")], 0.001)]);
+    let mut run = results(Kind::Update, vec![sample(&[("tool", "tar")], 0.001)]);
     run.header.machine.processors = 2;
     run.header.machine.load_average = Some(7.0);
     let told = plain(&doubts::of(&run));

@@ -29,9 +29,6 @@ use crate::{Observer, page_state};
 const REMOVED: &str = "what runs left behind takes too much room, and is removed between runs: \
     some file systems make files more slowly for minutes after that";
 
-/// How a sample tells what the bench itself held: peaks below it are not known.
-pub(super) const HELD: &str = "held_bytes";
-
 /// Everything that is gone through.
 pub(super) struct Rounds<'a> {
     study: &'a UpdateStudy,
@@ -314,9 +311,6 @@ impl Run<'_> {
     ) -> Result<Sample, BenchError> {
         self.settle()?;
         let when = format!("in {}", self.when(name));
-        // The kernel counts what the bench holds when it starts a command as the command's.
-        stook_sys::reset_peak_memory();
-        let held = stook_sys::peak_memory();
         let ran = job.succeed(&when, self.observer)?;
         if look(&self.source)? != *made {
             return Err(BenchError::Refused {
@@ -335,9 +329,6 @@ impl Run<'_> {
         sample.labels = labels.into();
         sample.files = Some(handled.files);
         sample.bytes = Some(handled.bytes);
-        if let Some(held) = held {
-            sample.proof.insert(HELD.to_owned(), held.into());
-        }
         Ok(sample)
     }
 

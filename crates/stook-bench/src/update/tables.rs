@@ -59,7 +59,7 @@ fn operations(numbers: &Numbers<'_>) -> String {
         }
     }
     format!(
-        "all pairs: medians of the runs; x {first}: the median of the ratios, run by run\n{}",
+        "all pairs: medians of the runs; x {first}: time of the tool / time of {first}, run by run, the median\n{}",
         table.text()
     )
 }
@@ -82,7 +82,7 @@ fn operation_row(numbers: &Numbers<'_>, cell: Cell<'_>) -> [String; 5] {
             .cpu_seconds(cell)
             .map_or_else(none, |cpu| format!("{:.3}", cpu.median)),
         peak.map_or_else(none, |peak| {
-            let is_bound = numbers.is_peak_an_upper_bound(cell);
+            let is_bound = numbers.is_peak_a_bound(cell);
             format!("{}{}", if is_bound { "<" } else { "" }, megabytes(peak))
         }),
     ]
@@ -175,6 +175,7 @@ mod tests {
         ] {
             assert!(text.contains(line), "{line}\n{text}");
         }
+        assert!(text.contains("x a: time of the tool / time of a, run by run, the median\n"));
     }
 
     #[test]

@@ -23,8 +23,12 @@ pub(crate) fn update(args: &BenchUpdateArgs, common: &Common) -> Result<Ending, 
     let options = options(args)?;
     let tools = options.tools.clone();
     let study = UpdateStudy::prepare(options, &now())?;
+    if let Some(folder) = &args.figures {
+        stook_sys::create_directory(folder)?;
+    }
     let csv = Csv::begin(args.csv.as_deref(), &tools)?;
-    let listener = Listener::new(&reporter, study.header(), &args.save, common)?;
+    let listener = Listener::new(&reporter, study.header(), &args.save, common)
+        .inspect_err(|_| csv.remove())?;
     let keeper = Keeper {
         listener,
         samples: Mutex::default(),
@@ -34,10 +38,10 @@ pub(crate) fn update(args: &BenchUpdateArgs, common: &Common) -> Result<Ending, 
         header: study.header().clone(),
         samples: lock(&keeper.samples).clone(),
     };
-    // What a study has found until it failed is kept, too.
-    csv.write(&results)?;
-    if let Some(folder) = &args.figures {
-        draw(folder, results.clone())?;
+    // What a study has found until it failed is kept, too; and it is printed, even if it cannot be kept.
+    let mut kept = csv.write(&results);
+    if let (Some(folder), true) = (&args.figures, kept.is_ok()) {
+        kept = draw(folder, results.clone());
     }
     let unequal = keeper.listener.finish(unequal)?;
     if !common.json {
@@ -45,6 +49,7 @@ pub(crate) fn update(args: &BenchUpdateArgs, common: &Common) -> Result<Ending, 
         data.text(&tables(&results))?;
         data.flush()?;
     }
+    kept?;
     Ok(ending(unequal))
 }
 
@@ -53,7 +58,6 @@ fn draw(folder: &Path, results: Results) -> Result<(), CliError> {
     if results.samples.is_empty() {
         return Ok(());
     }
-    stook_sys::create_directory(folder)?;
     for figure in report::figures(&[results]) {
         let path = folder.join(format!("{}.svg", figure.name));
         stook_sys::write_file(&path, figure.svg().as_bytes())?;
@@ -142,13 +146,20 @@ impl Csv {
                 .collect(),
             _ => vec![(None, path.to_owned())],
         };
-        let files = names.into_iter().map(|(tool, path)| {
-            let file = stook_sys::create_new_file(&path)?;
-            Ok((tool, path, file))
-        });
-        Ok(Self {
-            files: files.collect::<Result<_, CliError>>()?,
-        })
+        let mut begun = Self { files: Vec::new() };
+        for (tool, path) in names {
+            let file = stook_sys::create_new_file(&path).inspect_err(|_| begun.remove())?;
+            begun.files.push((tool, path, file));
+        }
+        Ok(begun)
+    }
+
+    /// Takes the files away again, as nothing was measured.
+    fn remove(&self) {
+        for (_, path, _) in &self.files {
+            // What is told is why nothing was measured.
+            let _ = stook_sys::remove_file(path);
+        }
     }
 
     fn write(&self, results: &Results) -> Result<(), CliError> {

@@ -79,7 +79,7 @@ fn stook_and_tar_are_put_side_by_side() {
     assert_eq!(
         rows[0].join(","),
         "test_label,create_subdir,update_subdir,hpss_label,operation,elapsed_seconds,\
-         tool,repeat,user_seconds,system_seconds,peak_bytes,files,bytes"
+         tool,repeat,user_seconds,system_seconds,peak_bytes,held_bytes,files,bytes"
     );
     // Five operations of stook and four of tar, for each pair.
     assert_eq!(rows.len(), 1 + 6 * 9);
@@ -156,6 +156,26 @@ fn a_tool_that_fails_ends_the_study_with_its_own_words() {
     let end = "failed in round 1, a -> b, copier, extract_seq: exit status 7\n  out of luck\n";
     assert!(ran.stderr.ends_with(end), "{}", ran.stderr);
     assert_nothing_left(&place);
+}
+
+#[test]
+fn places_for_results_that_cannot_be_used_are_told_before_the_study() {
+    let place = place();
+    place.write("taken", "1");
+    let told = |arguments: &[&str], expected: &str| {
+        let ran = run_copier(&place, "true", arguments);
+        assert_eq!((ran.status, &*ran.stderr), (Some(1), expected));
+        assert_eq!(place.names("."), ["a", "b", "c", "taken"]);
+    };
+    told(
+        &["--figures", "taken"],
+        "error: cannot create `taken`: not a directory\n",
+    );
+    // No empty CSV stays in the way of the next try.
+    told(
+        &["--csv", "new.csv", "--save", "taken"],
+        "error: cannot create `taken`: file exists\n",
+    );
 }
 
 #[test]

@@ -44,7 +44,7 @@ impl View<'_> {
         let shown = Shown {
             title: "Files a second",
             name: "rate",
-            axis: "Files a second",
+            axis: "Files/s",
             unit: Unit::Rate("/s"),
             of: Measure::FileRate,
         };
@@ -92,6 +92,7 @@ impl View<'_> {
             Group {
                 label: phase.clone(),
                 samples: self.targets.iter().map(of_target).collect(),
+                at_most: Vec::new(),
             }
         };
         let groups = self.phases.iter().map(group);
@@ -238,7 +239,7 @@ fn rising(latencies: &Latencies) -> Vec<(f64, f64)> {
     let all: u64 = latencies.bins().map(|(_, count)| count).sum();
     let mut seen = 0;
     let points = latencies.bins().map(|(nanoseconds, count)| {
-        seen += count;
+        seen = count.saturating_add(seen);
         // The upper end of the last bin may lie above the longest time.
         let nanoseconds = nanoseconds.min(latencies.max().max(1));
         (as_float(nanoseconds) / 1e9, as_float(seen) / as_float(all))

@@ -33,11 +33,11 @@ struct View<'a> {
 /// Returns what is to be said about a run of `stook bench fs`.
 pub(super) fn part(results: &Results) -> Part {
     let view = View::of(cases(&results.samples, &LABELS));
-    let advice = advice::of(results);
+    let told = advice::of(results);
     let mut part = Part {
         title: view.title(),
         measured: view.measured(results),
-        findings: view.findings(advice),
+        findings: view.findings(told),
         exhibits: Vec::new(),
         sheets: Vec::new(),
     };

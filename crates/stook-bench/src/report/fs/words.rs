@@ -1,5 +1,6 @@
 //! What the figures about file systems say, in words.
 
+use super::super::advice::Told;
 use super::super::part::{count, geometric, listed};
 use super::{Case, OURS, TARGET, View};
 use crate::figure::Unit;
@@ -44,13 +45,12 @@ impl View<'_> {
         )
     }
 
-    /// Returns the findings behind the advice, which says more about targets than a ratio can.
-    pub(super) fn findings(&self, advice: Vec<String>) -> Vec<String> {
-        let mut findings = if advice.is_empty() {
-            self.targets_apart()
-        } else {
-            advice
-        };
+    /// Returns the findings behind the advice, which says more about targets than a ratio can if it compares them.
+    pub(super) fn findings(&self, told: Told) -> Vec<String> {
+        let mut findings = told.advice;
+        if !told.compares_targets {
+            findings.extend(self.targets_apart());
+        }
         findings.extend(self.tools_apart());
         findings.extend(self.waiting());
         findings

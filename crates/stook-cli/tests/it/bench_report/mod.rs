@@ -114,7 +114,7 @@ fn what_the_figures_say_is_said_in_words() {
         page.contains("<code>update</code>: stook takes")
             && page.contains("the time of tar, the geometric mean over 6 pairs, from")
     );
-    assert!(page.contains("At its peak stook holds, against the memory of tar,"));
+    assert!(page.contains("At its peak stook holds, as a multiple of the memory of tar,"));
     let page = report::page(&[fs(&["/fast", "/slow"], 2, DAY, 1)]);
     assert!(page.contains("as long on <code>/slow</code> as on <code>/fast</code>"));
     assert!(page.contains("As a multiple of the time of system, stook takes"));

@@ -1,11 +1,12 @@
 //! The part about programs that archive and update a tree: the before/after study of an archiver.
 
-use crate::figure::{Bars, Chart, Cloud, Group, Heat, Point, Scatter, Unit};
-use crate::record::Results;
-use crate::statistics::{Ratio, median, ratio_of_medians};
+mod memory;
 
-use super::advice;
-use super::case::{Case, Measure, cases, find, values};
+use crate::figure::{Bars, Chart, Cloud, Group, Heat, Point, Scatter, Unit};
+use crate::record::{Results, Sample};
+use crate::statistics::{Ratio, ratio_of_medians};
+
+use super::case::{Case, Measure, cases, find, is_median_peak_a_bound, values};
 use super::measures::{measure_columns, proof_sheet};
 use super::part::{Part, count, geometric, listed};
 use super::sheet::Sheet;
@@ -13,13 +14,12 @@ use super::sheet::Sheet;
 const LABELS: [&str; 4] = ["tool", "create", "update", "operation"];
 const TOOL: usize = 0;
 const OPERATION: usize = 3;
-/// The tool that the others are compared with, if it is there; else it is the first.
-const SUBJECT: &str = "stook";
 
 /// The cases of a run, and the different values of their labels.
 struct View<'a> {
     cases: Vec<Case<'a>>,
-    subject: String,
+    /// The tool that was named first, as in the tables of the bench: ratios are of another one to it.
+    first: String,
     others: Vec<String>,
     operations: Vec<String>,
     /// What was archived first, and what it was updated to.
@@ -36,7 +36,6 @@ pub(super) fn part(results: &Results) -> Part {
         exhibits: Vec::new(),
         sheets: Vec::new(),
     };
-    part.findings.extend(advice::of(results));
     let caption = "Medians over all pairs of directories; every dot is a run, so the spread is mostly that of the directories. Shorter is better.";
     part.figure(
         "time",
@@ -50,7 +49,7 @@ pub(super) fn part(results: &Results) -> Part {
         .iter()
         .any(|case| !case.measure(Measure::Peak).is_empty())
     {
-        let caption = "The most memory that one process of the tool held, but at least what the bench itself held when it started it. Less is better.";
+        let caption = "The most memory that one process of the tool held. The kernel counts what the bench itself holds as the command's until it runs: < says that the tool may have held less. Less is better.";
         part.figure(
             "memory",
             "Peak memory by phase",
@@ -67,11 +66,10 @@ pub(super) fn part(results: &Results) -> Part {
 impl<'a> View<'a> {
     fn of(cases: Vec<Case<'a>>) -> Self {
         let mut others = values(&cases, TOOL);
-        let place = others.iter().position(|tool| tool == SUBJECT).unwrap_or(0);
-        let subject = if others.is_empty() {
+        let first = if others.is_empty() {
             String::new()
         } else {
-            others.remove(place)
+            others.remove(0)
         };
         let mut pairs = Vec::new();
         for case in &cases {
@@ -82,7 +80,7 @@ impl<'a> View<'a> {
         }
         Self {
             operations: values(&cases, OPERATION),
-            subject,
+            first,
             others,
             pairs,
             cases,
@@ -90,7 +88,7 @@ impl<'a> View<'a> {
     }
 
     fn tools(&self) -> Vec<String> {
-        std::iter::once(&self.subject)
+        std::iter::once(&self.first)
             .chain(&self.others)
             .filter(|tool| !tool.is_empty())
             .cloned()
@@ -117,34 +115,21 @@ impl<'a> View<'a> {
         find(&self.cases, &[tool, &pair.0, &pair.1, operation])
     }
 
-    /// The ratio of the subject's median to that of another tool.
-    fn ratio(
-        &self,
-        other: &str,
-        pair: &(String, String),
-        operation: &str,
-        of: Measure,
-    ) -> Option<f64> {
-        let (ours, theirs) = (
-            self.case(&self.subject, pair, operation)?,
-            self.case(other, pair, operation)?,
-        );
-        let (ours, theirs) = (median(&ours.measure(of))?, median(&theirs.measure(of))?);
-        (theirs > 0.0).then(|| ours / theirs)
+    /// The ratio of another tool's median time to the first one's.
+    fn ratio(&self, other: &str, pair: &(String, String), operation: &str) -> Option<f64> {
+        let own = self.case(other, pair, operation)?.median();
+        let first = self.case(&self.first, pair, operation)?.median();
+        (first > 0.0).then(|| own / first)
     }
 
-    /// The mean, least and greatest ratio over all pairs.
-    fn ratio_over_pairs(
-        &self,
-        other: &str,
-        operation: &str,
-        of: Measure,
-    ) -> Option<(f64, f64, f64)> {
-        let ratios = self
-            .pairs
-            .iter()
-            .filter_map(|pair| self.ratio(other, pair, operation, of));
-        geometric(&ratios.collect::<Vec<f64>>())
+    /// The operations that both another tool and the first one have.
+    fn shared_operations(&self, other: &str) -> Vec<&String> {
+        let is_shared = |operation: &&String| {
+            self.pairs
+                .iter()
+                .any(|pair| self.ratio(other, pair, operation).is_some())
+        };
+        self.operations.iter().filter(is_shared).collect()
     }
 
     fn findings(&self) -> Vec<String> {
@@ -161,7 +146,11 @@ impl<'a> View<'a> {
     }
 
     fn time_in_words(&self, other: &str, operation: &str) -> Option<String> {
-        let (mean, low, high) = self.ratio_over_pairs(other, operation, Measure::Seconds)?;
+        let ratios = self
+            .pairs
+            .iter()
+            .filter_map(|pair| self.ratio(other, pair, operation));
+        let (mean, low, high) = geometric(&ratios.collect::<Vec<f64>>())?;
         let show = |ratio| Unit::Ratio.show(ratio);
         let over_pairs = if self.pairs.len() > 1 {
             format!(
@@ -174,39 +163,28 @@ impl<'a> View<'a> {
             String::new()
         };
         Some(format!(
-            "`{operation}`: {} takes {} the time of {other}{over_pairs}.",
-            self.subject,
-            show(mean)
+            "`{operation}`: {other} takes {} the time of {}{over_pairs}.",
+            show(mean),
+            self.first
         ))
-    }
-
-    fn memory_in_words(&self, other: &str) -> Option<String> {
-        let of_each = self.operations.iter().filter_map(|operation| {
-            let (mean, ..) = self.ratio_over_pairs(other, operation, Measure::Peak)?;
-            Some(format!("{} to `{operation}`", Unit::Ratio.show(mean)))
-        });
-        let of_each: Vec<String> = of_each.collect();
-        (!of_each.is_empty()).then(|| {
-            format!(
-                "At its peak {} holds, against the memory of {other}, {}.",
-                self.subject,
-                listed(&of_each)
-            )
-        })
     }
 
     fn bars(&self, axis: &str, unit: Unit, of: Measure) -> Chart {
         let series = self.tools();
         let group = |operation: &String| {
-            let of_tool = |tool: &String| {
+            let of_tool = |tool: &String| -> Vec<&Sample> {
                 let cases = self.cases.iter().filter(|case| {
                     case.labels[TOOL] == *tool && case.labels[OPERATION] == *operation
                 });
-                cases.flat_map(|case| case.measure(of)).collect()
+                cases.flat_map(|case| case.samples.clone()).collect()
             };
+            let samples: Vec<Vec<&Sample>> = series.iter().map(of_tool).collect();
+            let is_bound =
+                |samples: &Vec<&Sample>| of == Measure::Peak && is_median_peak_a_bound(samples);
             Group {
                 label: operation.clone(),
-                samples: series.iter().map(of_tool).collect(),
+                at_most: samples.iter().map(is_bound).collect(),
+                samples: samples.iter().map(|samples| of.all(samples)).collect(),
             }
         };
         let groups = self.operations.iter().map(group).collect();
@@ -220,22 +198,25 @@ impl<'a> View<'a> {
 
     fn against_each_other(&self, part: &mut Part) {
         for (other, name) in self.others.iter().zip(super::file_names(&self.others)) {
-            let subject = &self.subject;
+            let first = &self.first;
+            if self.shared_operations(other).is_empty() {
+                continue;
+            }
             let caption = format!(
-                "A point for each operation on each pair of directories. Below the dashed line {subject} is faster."
+                "A point for each operation on each pair of directories, medians. Below the dashed line {other} is faster."
             );
             part.figure(
                 &format!("scatter-{name}"),
-                &format!("{subject} against {other}"),
+                &format!("{other} against {first}"),
                 &caption,
                 self.scatter(other),
             );
             let caption = format!(
-                "The time of {subject} as a multiple of that of {other}, medians. Blue, less than 1: {subject} is faster."
+                "The time of {other} as a multiple of that of {first}, medians. Blue, less than 1: {other} is faster."
             );
             part.figure(
                 &format!("ratios-{name}"),
-                &format!("Time of {subject} / time of {other}"),
+                &format!("Time of {other} / time of {first}"),
                 &caption,
                 self.heat(other),
             );
@@ -245,13 +226,9 @@ impl<'a> View<'a> {
     fn scatter(&self, other: &str) -> Chart {
         let cloud = |operation: &String| {
             let point = |pair: &(String, String)| {
-                let (x, y) = (
-                    self.case(other, pair, operation)?,
-                    self.case(&self.subject, pair, operation)?,
-                );
                 Some(Point {
-                    x: x.median(),
-                    y: y.median(),
+                    x: self.case(&self.first, pair, operation)?.median(),
+                    y: self.case(other, pair, operation)?.median(),
                     label: arrow(pair),
                 })
             };
@@ -260,37 +237,32 @@ impl<'a> View<'a> {
                 points: self.pairs.iter().filter_map(point).collect(),
             }
         };
+        let clouds = self.operations.iter().map(cloud);
         Chart::Scatter(Scatter {
-            across: format!("Seconds with {other}"),
-            up: format!("Seconds with {}", self.subject),
+            across: format!("Seconds with {}", self.first),
+            up: format!("Seconds with {other}"),
             unit: Unit::Seconds,
-            clouds: self
-                .operations
-                .iter()
-                .map(cloud)
-                .filter(|cloud| !cloud.points.is_empty())
-                .collect(),
+            clouds: clouds.filter(|cloud| !cloud.points.is_empty()).collect(),
         })
     }
 
     fn heat(&self, other: &str) -> Chart {
+        let operations = self.shared_operations(other);
         let row = |pair: &(String, String)| {
-            self.operations
-                .iter()
-                .map(|operation| self.ratio(other, pair, operation, Measure::Seconds))
-                .collect()
+            let ratio = |operation: &&String| self.ratio(other, pair, operation);
+            operations.iter().map(ratio).collect()
         };
         Chart::Heat(Heat {
-            columns: self.operations.clone(),
             rows: self.pairs.iter().map(arrow).collect(),
             cells: self.pairs.iter().map(row).collect(),
-            low: format!("{} is faster", self.subject),
-            high: format!("{other} is faster"),
+            columns: operations.iter().copied().cloned().collect(),
+            low: format!("{other} is faster"),
+            high: format!("{} is faster", self.first),
         })
     }
 
     fn ratios(&self) -> Sheet {
-        let title = format!("Time of {} / time of the others", self.subject);
+        let title = format!("Time of the other tools / time of {}", self.first);
         let mut sheet = Sheet::new(
             &title,
             "Ratios of medians with their 95 % interval by resampling.",
@@ -299,11 +271,13 @@ impl<'a> View<'a> {
         for other in &self.others {
             for operation in &self.operations {
                 for pair in &self.pairs {
-                    let both = self
-                        .case(&self.subject, pair, operation)
-                        .zip(self.case(other, pair, operation));
-                    let ratio = both.and_then(|(ours, theirs)| {
-                        ratio_of_medians(&ours.seconds(), &theirs.seconds())
+                    let both = self.case(other, pair, operation).zip(self.case(
+                        &self.first,
+                        pair,
+                        operation,
+                    ));
+                    let ratio = both.and_then(|(own, first)| {
+                        ratio_of_medians(&own.seconds(), &first.seconds())
                     });
                     rows.extend(ratio.map(|ratio| (other, operation, pair, ratio)));
                 }
