@@ -6,11 +6,11 @@ use stook_sys::{Context, look_at, open_file, read_up_to_at};
 
 use super::commands;
 use super::options::{FsOptions, Tool};
-use super::target::{Workplace, remove_tree};
 use super::verify::{self, Count};
 use crate::Observer;
 use crate::error::BenchError;
 use crate::fileset;
+use crate::workplace::WorkPlace;
 
 /// The packed file set.
 #[derive(Debug)]
@@ -30,15 +30,15 @@ impl Packed {
     /// What failed, or [`BenchError::Interrupted`].
     pub(super) fn make(
         options: &FsOptions,
-        work: &Workplace,
+        work: &WorkPlace,
         observer: &dyn Observer,
     ) -> Result<Self, BenchError> {
-        let tree = work.path.join("tree");
+        let tree = work.path().join("tree");
         observer.progress(&format!("making {} files", options.files.files));
         let properties = fileset::make(&tree, &options.files, observer)?;
         let packed = Self {
-            tar: work.path.join("set.tar"),
-            archive: work.path.join("set"),
+            tar: work.path().join("set.tar"),
+            archive: work.path().join("set"),
             count: Count {
                 files: properties.files,
                 bytes: properties.bytes,
@@ -52,7 +52,7 @@ impl Packed {
             let job = commands::pack_archive(&options.stook, &tree, &packed.archive);
             job.succeed("while packing", observer)?;
         }
-        remove_tree(&tree, observer);
+        work.clear("tree")?;
         Ok(packed)
     }
 
