@@ -1,6 +1,6 @@
 //! The file set, made once and packed twice: as a plain tar and as an archive of stook.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use stook_sys::{Context, look_at, open_file, read_up_to_at};
 
@@ -36,13 +36,13 @@ impl Packed {
         let tree = work.path().join("tree");
         observer.progress(&format!("making {} files", options.files.files));
         let properties = fileset::make(&tree, &options.files, observer)?;
+        let count = Count {
+            files: properties.files,
+            bytes: properties.bytes,
+        };
         let packed = Self {
-            tar: work.path().join("set.tar"),
-            archive: work.path().join("set"),
-            count: Count {
-                files: properties.files,
-                bytes: properties.bytes,
-            },
+            count,
+            ..Self::at(work.path())
         };
         observer.progress("packing them");
         if options.tools.iter().any(|tool| *tool != Tool::Stook) {
@@ -54,6 +54,15 @@ impl Packed {
         }
         work.clear("tree")?;
         Ok(packed)
+    }
+
+    /// Returns where it lies in the folder of the work, before anything is there.
+    pub(super) fn at(folder: &Path) -> Self {
+        Self {
+            tar: folder.join("set.tar"),
+            archive: folder.join("set"),
+            count: Count { files: 0, bytes: 0 },
+        }
     }
 
     /// Returns the packed files that a tool uses.
