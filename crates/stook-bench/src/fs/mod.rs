@@ -52,8 +52,9 @@ impl FsBench {
     /// # Errors
     /// [`BenchError::Usage`] for a choice that makes no sense, [`BenchError::Missing`] for a program that is not there,
     /// [`BenchError::Refused`] for a target that cannot be used: it says why, with figures.
-    pub fn new(options: FsOptions, observer: &dyn Observer) -> Result<Self, BenchError> {
+    pub fn new(mut options: FsOptions, observer: &dyn Observer) -> Result<Self, BenchError> {
         options.check()?;
+        options.choose_once();
         let properties = fileset::properties(&options.files, observer)?;
         let targets = target::look_at_all(&options, &properties)?;
         if options.caches == FsCaches::Cold {

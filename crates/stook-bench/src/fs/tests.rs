@@ -85,8 +85,9 @@ fn every_target_phase_and_tool_has_a_sample_in_each_round() {
 fn phases_that_others_need_are_done_untimed_and_once() {
     let folder = TempDir::new().unwrap();
     let mut options = options(&folder, &["a"]);
-    options.phases = vec![Phase::Stat];
-    options.tools = vec![Tool::Single];
+    // What is chosen twice is done once.
+    options.phases = vec![Phase::Stat, Phase::Stat];
+    options.tools = vec![Tool::Single, Tool::Single];
     assert_eq!(
         options.steps(Tool::Single),
         [Phase::Copy, Phase::Untar, Phase::Stat]
@@ -114,6 +115,7 @@ fn choices_that_make_no_sense_are_refused() {
         "zero rounds measure nothing; give --rounds 1 or more"
     );
     with(&|options| options.files.files = 0);
+    with(&|options| options.files.files = u64::MAX);
     with(&|options| options.targets.clear());
     with(&|options| options.tools.clear());
     let twice = with(&|options| options.targets.push(options.targets[0].join("../a")));
