@@ -4,6 +4,7 @@ use std::path::Path;
 
 use stook_sys::{Directory, SysError, display_path, exists, look_at};
 
+use super::figures::DROPPED;
 use super::options::{FsCaches, FsOptions, Phase, Tool};
 use super::packed::Packed;
 use super::target::{Target, ToolPlace};
@@ -156,6 +157,9 @@ impl Bench<'_> {
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .into();
         (sample.files, sample.bytes) = self.handled(phase, tool)?;
+        if self.options.caches == FsCaches::Cold {
+            sample.proof.insert(DROPPED.to_owned(), true.into());
+        }
         Ok(sample)
     }
 
