@@ -9,7 +9,6 @@ use stook_sys::{
 };
 
 use super::options::{FsOptions, Phase, Tool};
-use crate::Observer;
 use crate::error::BenchError;
 use crate::fileset::Properties;
 use crate::workplace::WorkPlace;
@@ -90,14 +89,10 @@ fn facts(path: &Path) -> Result<BTreeMap<String, String>, BenchError> {
             DeviceKind::Loop => "file (loop device)",
             DeviceKind::Unknown => "unknown device",
         };
-        let is_shown = |option: &&String| {
-            let (name, value) = option.split_once('=').unwrap_or((option, ""));
-            !value.contains('/') && !name.ends_with("addr") && !value.contains(['@', ':'])
-        };
         let options: Vec<&str> = mount
             .options
             .iter()
-            .filter(is_shown)
+            .filter(|option| is_shown(option))
             .map(String::as_str)
             .collect();
         facts.insert("type".to_owned(), mount.kind);
@@ -105,6 +100,37 @@ fn facts(path: &Path) -> Result<BTreeMap<String, String>, BenchError> {
         facts.insert("options".to_owned(), options.join(","));
     }
     Ok(facts)
+}
+
+/// Mount options whose value is a word that says how, and not who or where.
+const WORDS: [&str; 14] = [
+    "cache",
+    "compress",
+    "compress-force",
+    "data",
+    "discard",
+    "errors",
+    "huge",
+    "local_lock",
+    "lookupcache",
+    "mode",
+    "proto",
+    "sec",
+    "security",
+    "sync",
+];
+
+/// Numbers and known words; any other value may be the name of a user, a domain or a server.
+fn is_shown(option: &str) -> bool {
+    let Some((name, value)) = option.split_once('=') else {
+        return !option.contains(['/', '@', ':']);
+    };
+    let is_number = value.starts_with(|first: char| first.is_ascii_digit())
+        && value
+            .chars()
+            .all(|each| each.is_ascii_alphanumeric() || each == '.')
+        && !name.ends_with("addr");
+    is_number || (WORDS.contains(&name) && !value.contains(['/', '@']))
 }
 
 /// Bytes and files.
@@ -244,6 +270,44 @@ impl ToolPlace {
             Phase::Tar => Some(either(self.again_tar(), self.again_archive())),
             Phase::CopyTree => Some(self.copy()),
             Phase::Find | Phase::Stat | Phase::Read | Phase::Delete => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_shown;
+
+    #[test]
+    fn options_with_names_of_users_and_servers_are_not_shown() {
+        for shown in [
+            "rw",
+            "noatime",
+            "size=24684084k",
+            "vers=4.2",
+            "rsize=1048576",
+            "proto=tcp",
+            "sec=krb5p",
+            "compress=zstd:3",
+            "data=ordered",
+            "user_id=0",
+        ] {
+            assert!(is_shown(shown), "{shown}");
+        }
+        for hidden in [
+            "username=jane",
+            "domain=SITE",
+            "name=admin",
+            "addr=10.0.0.1",
+            "clientaddr=10.0.0.2",
+            "subvol=/home",
+            "mon_addr=10.0.0.1:6789",
+            "credentials=/root/key",
+            "fsname=srv01",
+            "password=7secret-",
+            "snapdirname=.snap",
+        ] {
+            assert!(!is_shown(hidden), "{hidden}");
         }
     }
 }
