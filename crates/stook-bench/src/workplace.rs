@@ -1,12 +1,16 @@
 //! A directory to work in that is removed at the end: when the work is done, when it fails, when the user wants an end.
 //!
-//! Nothing is ever removed but what lies in the directory that was made here, under a name that nothing had.
+//! Nothing is ever removed but what lies in the directory that was made here, under a name that nothing had. Whether it is
+//! still that one is looked at after it is opened: another one that has its name by then stays.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use stook_sys::{Context, Directory, SysError};
-use stook_tree::{Guard, RemoveObserver, RemoveOptions, TreeError, remove};
+use stook_sys::{Context, Directory, FileId, Links, SysError, display_path};
+use stook_tree::{
+    Candidate, Guard, Judge, RemoveObserver, RemoveOptions, TreeError, Verdict, remove,
+};
 
 use crate::error::BenchError;
 
@@ -17,6 +21,9 @@ const MODE: u32 = 0o700;
 #[derive(Debug)]
 pub(crate) struct WorkPlace {
     path: PathBuf,
+    identity: FileId,
+    /// What tells the directory that it was made in from others.
+    holder: FileId,
     is_there: bool,
 }
 
@@ -24,10 +31,11 @@ impl WorkPlace {
     /// Makes a directory in `holder`, which must be there.
     ///
     /// # Errors
-    /// [`BenchError::Sys`] if it cannot be made.
+    /// [`BenchError::Sys`] if it cannot be made: so on a file system that is read-only.
     pub(crate) fn make(holder: &Path) -> Result<Self, BenchError> {
         let holder = stook_sys::absolute(holder)?;
         let opened = Directory::open_handle(&holder)?;
+        let above = opened.own_metadata().context("look at", &holder)?;
         for number in 0_u32.. {
             let name = format!("stook-bench-{}-{number}", std::process::id());
             let path = holder.join(&name);
@@ -35,7 +43,10 @@ impl WorkPlace {
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
                 made => {
                     made.context("create", &path)?;
+                    let metadata = opened.metadata(name.as_bytes(), Links::Refuse);
                     return Ok(Self {
+                        identity: metadata.context("look at", &path)?.identity(),
+                        holder: above.identity(),
                         path,
                         is_there: true,
                     });
@@ -45,7 +56,7 @@ impl WorkPlace {
         unreachable!("one of four thousand million names is free")
     }
 
-    /// Returns its path, with all links resolved.
+    /// Returns its path, with all links resolved: never to be taken for an option, or by tar for a machine.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -60,54 +71,143 @@ impl WorkPlace {
         Ok(path)
     }
 
-    /// Removes what has this name in it, with all below; nothing is fine.
+    /// Removes what has this path in it, with all below; nothing is fine.
     ///
     /// # Errors
-    /// [`BenchError::Sys`] with the first thing that stays.
-    pub(crate) fn clear(&self, name: &str) -> Result<(), BenchError> {
-        Ok(remove_tree(&self.path.join(name))?)
+    /// As [`WorkPlace::remove`].
+    pub(crate) fn clear(&self, name: impl AsRef<Path>) -> Result<(), BenchError> {
+        remove_tree(&self.path.join(name), None)
     }
 
     /// Removes it, and tells what stays, which dropping it does not.
     ///
     /// # Errors
-    /// [`BenchError::Sys`] with the first thing that stays.
+    /// [`BenchError::Sys`] with the only thing that stays, [`BenchError::Refused`] with the first of several, or if
+    /// something else has its place now.
     pub(crate) fn remove(mut self) -> Result<(), BenchError> {
         self.is_there = false;
-        Ok(remove_tree(&self.path)?)
+        self.remove_if_own()
     }
+
+    fn remove_if_own(&self) -> Result<(), BenchError> {
+        let stays = |why: &str| {
+            Err(BenchError::Refused {
+                what: format!("`{}` {why}", display_path(&self.path)),
+                hint: None,
+            })
+        };
+        match self.look()? {
+            Found::Own => remove_tree(&self.path, Some(self.identity)),
+            Found::Other => stays("is not the folder that was made, and stays"),
+            // It went with all that was in it.
+            Found::Nothing => Ok(()),
+            Found::NoHolder => stays(
+                "cannot be removed: the folder that holds it has vanished; if that comes back, so may this one",
+            ),
+        }
+    }
+
+    fn look(&self) -> Result<Found, SysError> {
+        let holder = self.path.parent().unwrap_or(&self.path);
+        let opened = match Directory::open_handle(holder) {
+            Err(error) if error.is_not_found() => return Ok(Found::NoHolder),
+            opened => opened?,
+        };
+        let name = self.path.file_name().unwrap_or_default();
+        match opened.metadata(name.as_encoded_bytes(), Links::Refuse) {
+            Ok(metadata) if metadata.identity() == self.identity => Ok(Found::Own),
+            Ok(_) => Ok(Found::Other),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                let above = opened.own_metadata().context("look at", holder)?;
+                Ok(if above.identity() == self.holder {
+                    Found::Nothing
+                } else {
+                    Found::NoHolder
+                })
+            }
+            Err(error) => Err(error).context("look at", &self.path),
+        }
+    }
+}
+
+/// What has the name of a work place.
+enum Found {
+    Own,
+    Other,
+    Nothing,
+    /// Nothing has it, because the directory that it was made in is not there.
+    NoHolder,
 }
 
 impl Drop for WorkPlace {
     fn drop(&mut self) {
         if self.is_there {
             // Another error is on its way to the user already.
-            let _ = remove_tree(&self.path);
+            let _ = self.remove_if_own();
         }
     }
 }
 
-/// Removes a tree, whatever modes its directories have.
-fn remove_tree(path: &Path) -> Result<(), SysError> {
+/// Removes a tree, whatever modes its directories have; with an identity, only the directory that has it.
+fn remove_tree(path: &Path, own: Option<FileId>) -> Result<(), BenchError> {
     let tree = Guard::new(true, true)?.admit(path)?;
     let options = RemoveOptions {
         force_chmod: true,
         ..RemoveOptions::default()
     };
-    let first = FirstFailure::default();
-    remove(&[tree], &options, None, &first);
-    let failed = first.0.into_inner().unwrap_or_else(PoisonError::into_inner);
-    failed.map_or(Ok(()), Err)
+    let failures = Failures::default();
+    let judge = own.map(Only);
+    remove(
+        &[tree],
+        &options,
+        judge.as_ref().map(|judge| judge as &dyn Judge),
+        &failures,
+    );
+    let first = failures.first.into_inner();
+    match (
+        first.unwrap_or_else(PoisonError::into_inner),
+        failures.number.into_inner(),
+    ) {
+        (None, _) => Ok(()),
+        (Some(first), 1) => Err(first.into()),
+        (Some(first), number) => Err(BenchError::Refused {
+            what: format!("{first}; {} more failures", number - 1),
+            hint: None,
+        }),
+    }
 }
 
-#[derive(Default)]
-struct FirstFailure(Mutex<Option<SysError>>);
+/// Gives free the directory with this identity, and all in it.
+struct Only(FileId);
 
-impl RemoveObserver for FirstFailure {
+impl Judge for Only {
+    fn enters(&self, directory: &Directory, path: &[u8]) -> bool {
+        let is_own = || matches!(directory.own_metadata(), Ok(own) if own.identity() == self.0);
+        !path.is_empty() || is_own()
+    }
+
+    fn judge(&self, _: &Candidate<'_>) -> Verdict {
+        Verdict::Goes
+    }
+
+    fn releases(&self, _path: &[u8]) -> bool {
+        true
+    }
+}
+
+/// What could not be removed.
+#[derive(Default)]
+struct Failures {
+    first: Mutex<Option<SysError>>,
+    number: AtomicU64,
+}
+
+impl RemoveObserver for Failures {
     fn failed(&self, error: TreeError) {
         use std::os::unix::ffi::OsStringExt;
+        self.number.fetch_add(1, Ordering::Relaxed);
         let path = std::ffi::OsString::from_vec(error.path);
-        let mut first = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
         first.get_or_insert(SysError {
             operation: error.operation,
             path: path.into(),
@@ -160,6 +260,57 @@ mod tests {
         assert_eq!(names(&folder).len(), 1);
         drop(second);
         assert!(names(&folder).is_empty());
+    }
+
+    #[test]
+    fn what_has_its_place_now_is_left_alone() {
+        let folder = TempDir::new().unwrap();
+        let place = WorkPlace::make(folder.path()).unwrap();
+        let path = place.path().to_owned();
+        // It is kept, so that its number is not used again.
+        std::fs::rename(&path, folder.join("moved")).unwrap();
+        std::fs::create_dir(&path).unwrap();
+        std::fs::write(path.join("theirs"), "").unwrap();
+        let error = place.remove().unwrap_err().to_string();
+        assert!(
+            error.ends_with("is not the folder that was made, and stays"),
+            "{error}"
+        );
+        assert!(path.join("theirs").exists());
+        // As if they had been exchanged after the look.
+        let other = stook_sys::look_at(folder.path()).unwrap().identity();
+        remove_tree(&path, Some(other)).unwrap();
+        assert!(path.join("theirs").exists());
+    }
+
+    #[test]
+    fn a_link_to_it_in_its_place_is_left_alone() {
+        let folder = TempDir::new().unwrap();
+        let place = WorkPlace::make(folder.path()).unwrap();
+        let path = place.path().to_owned();
+        std::fs::rename(&path, folder.join("moved")).unwrap();
+        std::os::unix::fs::symlink("moved", &path).unwrap();
+        assert!(place.remove().is_err());
+        assert!(path.is_symlink());
+    }
+
+    #[test]
+    fn a_holder_that_vanishes_is_told_and_a_place_that_went_is_not() {
+        let folder = TempDir::new().unwrap();
+        std::fs::create_dir(folder.join("target")).unwrap();
+        let (first, second) = (folder.path(), folder.join("target"));
+        let (gone, lost) = (
+            WorkPlace::make(first).unwrap(),
+            WorkPlace::make(&second).unwrap(),
+        );
+        std::fs::remove_dir(gone.path()).unwrap();
+        gone.remove().unwrap();
+        stook_testkit::remove_tree(&second).unwrap();
+        let error = lost.remove().unwrap_err().to_string();
+        assert!(
+            error.contains("the folder that holds it has vanished"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -47,7 +47,7 @@ pub struct FilesetOptions {
 /// file system is in the way of others. A directory that was there stays.
 ///
 /// # Errors
-/// [`BenchError::Usage`] for no files; [`BenchError::Refused`] if `dir` is not empty, or there is not enough room;
+/// [`BenchError::Usage`] for no files or too many; [`BenchError::Refused`] if `dir` is not empty, or there is not enough room;
 /// [`BenchError::Interrupted`] if the observer wants an end; [`BenchError::Sys`] for the first call that fails.
 ///
 /// # Cost
@@ -80,7 +80,7 @@ pub fn make(
 /// Returns the figures that [`make`] would return, and makes nothing.
 ///
 /// # Errors
-/// [`BenchError::Usage`] for no files; [`BenchError::Interrupted`] if the observer wants an end.
+/// [`BenchError::Usage`] for no files or too many; [`BenchError::Interrupted`] if the observer wants an end.
 pub fn properties(
     options: &FilesetOptions,
     observer: &dyn Observer,

@@ -19,6 +19,9 @@ use crate::error::BenchError;
 use crate::fileset::spec::{Levels, Spec, Times};
 use crate::random::Random;
 
+/// The most files of a set: what their directories take of memory, at worst, is 8 GB.
+const MOST_FILES: u64 = 1_000_000_000;
+
 /// Files in whose sizes every part of the law comes once; a power of two.
 const BLOCK: u64 = 4096;
 
@@ -77,7 +80,7 @@ impl<'a> Plan<'a> {
     /// Lays `files` files into directories.
     ///
     /// # Errors
-    /// [`BenchError::Usage`] if there are none.
+    /// [`BenchError::Usage`] if there are none, or more than a thousand million.
     ///
     /// # Cost
     /// 8 bytes a directory.
@@ -86,6 +89,11 @@ impl<'a> Plan<'a> {
             return Err(BenchError::Usage(
                 "a file set needs at least one file".to_owned(),
             ));
+        }
+        if files > MOST_FILES {
+            return Err(BenchError::Usage(format!(
+                "a file set has at most {MOST_FILES} files, and not {files}"
+            )));
         }
         let mut plan = Self {
             spec,

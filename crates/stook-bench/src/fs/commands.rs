@@ -67,14 +67,26 @@ fn version(name: &str, program: &OsStr, observer: &dyn Observer) -> Result<Strin
 
 /// Returns the command that packs a tree as a plain tar.
 pub(super) fn pack_tar(tree: &Path, tar: &Path) -> Job {
-    Job::new([
+    plain(Job::new([
         OsStr::new("tar"),
         OsStr::new("-cf"),
         tar.as_os_str(),
         OsStr::new("-C"),
         tree.as_os_str(),
         OsStr::new("."),
-    ])
+    ]))
+}
+
+/// The command as it is for everyone: without the user's options for tar, nor a language that is not installed, of which
+/// some shells complain.
+fn plain(job: Job) -> Job {
+    let variables = [("LC_ALL", "C"), ("TAR_OPTIONS", "")];
+    Job {
+        environment: variables
+            .map(|(name, value)| (name.into(), value.into()))
+            .into(),
+        ..job
+    }
 }
 
 /// Returns the command that packs a tree as an archive.
@@ -94,7 +106,7 @@ pub(super) fn job(
     stook: &Path,
 ) -> Option<Job> {
     match tool {
-        Tool::System => Some(system(phase, place, packed)),
+        Tool::System => Some(plain(system(phase, place, packed))),
         Tool::Stook => Some(ours(phase, place, packed, stook)),
         Tool::Single => None,
     }
@@ -111,6 +123,9 @@ fn system(phase: Phase, place: &ToolPlace, packed: &Packed) -> Job {
             tar.as_os_str(),
             word("-C"),
             tree.as_os_str(),
+            // The superuser's tar changes owner and mode of every file besides, which the other tools do not.
+            word("--no-same-owner"),
+            word("--no-same-permissions"),
         ]),
         Phase::Find => Job::new([word("find"), tree.as_os_str()]),
         Phase::Stat => Job::new([
@@ -176,4 +191,35 @@ fn ours(phase: Phase, place: &ToolPlace, packed: &Packed, stook: &Path) -> Job {
 fn stook_job(stook: &Path, words: &[&OsStr]) -> Job {
     let quiet: [OsString; 2] = [stook.into(), "--quiet".into()];
     Job::new(quiet.into_iter().chain(words.iter().map(OsString::from)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workplace::WorkPlace;
+    use stook_testkit::TempDir;
+
+    #[test]
+    fn programs_of_the_system_do_the_work_that_was_asked_for_and_no_more() {
+        let folder = TempDir::new().unwrap();
+        let work = WorkPlace::make(folder.path()).unwrap();
+        let place = ToolPlace::make(&work, Tool::System).unwrap();
+        let packed = Packed::at(work.path());
+        let of = |phase| job(Tool::System, phase, &place, &packed, Path::new("stook")).unwrap();
+        for phase in Phase::ALL {
+            let environment = of(phase).environment;
+            let is_set =
+                |name: &str, value: &str| environment.contains(&(name.into(), value.into()));
+            assert!(
+                is_set("LC_ALL", "C") && is_set("TAR_OPTIONS", ""),
+                "{phase:?}"
+            );
+        }
+        // The superuser's tar would else change owner and mode of each.
+        let untar = of(Phase::Untar).text();
+        assert!(
+            untar.ends_with("--no-same-owner --no-same-permissions"),
+            "{untar}"
+        );
+    }
 }

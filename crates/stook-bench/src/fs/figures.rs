@@ -4,6 +4,9 @@ use crate::latency::Latencies;
 use crate::record::Sample;
 use crate::statistics::{Spread, blocked, cpu_share};
 
+/// Stands in the proof of a sample before which the caches were dropped.
+pub(super) const DROPPED: &str = "caches_dropped";
+
 /// Targets, phases and tools, each in the order in which they came first.
 pub(super) struct Figures<'a> {
     pub(super) targets: Vec<&'a str>,
@@ -103,6 +106,12 @@ impl Cell<'_> {
     /// Returns the share of the time in which nothing ran.
     pub(super) fn blocked(&self) -> f64 {
         blocked(self.cpu())
+    }
+
+    /// Returns true if the caches were dropped before each run.
+    pub(super) fn is_cold(&self) -> bool {
+        let mut dropped = self.samples.iter().map(|sample| sample.proof.get(DROPPED));
+        dropped.all(|dropped| dropped.is_some_and(|dropped| dropped == true))
     }
 
     /// Returns the operations of all rounds: name, number, and the times of those that were timed.

@@ -28,13 +28,14 @@ use crate::error::BenchError;
 use crate::fileset::{self, Properties};
 use crate::page_state;
 use crate::record::{Header, Kind, Sample};
+use crate::workplace::WorkPlace;
 
 pub use advice::{Advice, Concern, advise};
 pub use options::{FsCaches, FsOptions, Phase, Tool};
 pub use tables::text;
 
 use packed::Packed;
-use target::{Target, Workplace};
+use target::Target;
 
 /// A bench whose targets and programs have been looked at: nothing is written yet.
 #[derive(Debug)]
@@ -51,8 +52,9 @@ impl FsBench {
     /// # Errors
     /// [`BenchError::Usage`] for a choice that makes no sense, [`BenchError::Missing`] for a program that is not there,
     /// [`BenchError::Refused`] for a target that cannot be used: it says why, with figures.
-    pub fn new(options: FsOptions, observer: &dyn Observer) -> Result<Self, BenchError> {
+    pub fn new(mut options: FsOptions, observer: &dyn Observer) -> Result<Self, BenchError> {
         options.check()?;
+        options.choose_once();
         let properties = fileset::properties(&options.files, observer)?;
         let targets = target::look_at_all(&options, &properties)?;
         if options.caches == FsCaches::Cold {
@@ -90,19 +92,21 @@ impl FsBench {
         let mut workplaces = Vec::new();
         let measured = self.run_in(&mut workplaces, observer);
         for workplace in workplaces {
-            workplace.remove(observer);
+            if let Err(error) = workplace.remove() {
+                observer.warning(&error.to_string());
+            }
         }
         measured
     }
 
     fn run_in(
         &self,
-        workplaces: &mut Vec<Workplace>,
+        workplaces: &mut Vec<WorkPlace>,
         observer: &dyn Observer,
     ) -> Result<Vec<Sample>, BenchError> {
         let places = self.targets.iter().map(|target| target.path.as_path());
         for place in places.chain([self.options.work.as_path()]) {
-            workplaces.push(Workplace::make(place)?);
+            workplaces.push(WorkPlace::make(place)?);
         }
         let (work, targets) = workplaces.split_last().expect("there is the work folder");
         let packed = Packed::make(&self.options, work, observer)?;

@@ -140,6 +140,18 @@ impl FsOptions {
         Ok(())
     }
 
+    /// What was chosen twice is done once.
+    pub(super) fn choose_once(&mut self) {
+        self.phases.sort_unstable();
+        self.phases.dedup();
+        let chosen = std::mem::take(&mut self.tools);
+        for tool in chosen {
+            if !self.tools.contains(&tool) {
+                self.tools.push(tool);
+            }
+        }
+    }
+
     /// Returns the phases to go through with a tool, in their order: those chosen and those that they need.
     pub(super) fn steps(&self, tool: Tool) -> Vec<Phase> {
         let is_needed = |step: Phase| {

@@ -1,16 +1,16 @@
 //! The file set, made once and packed twice: as a plain tar and as an archive of stook.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use stook_sys::{Context, look_at, open_file, read_up_to_at};
 
 use super::commands;
 use super::options::{FsOptions, Tool};
-use super::target::{Workplace, remove_tree};
 use super::verify::{self, Count};
 use crate::Observer;
 use crate::error::BenchError;
 use crate::fileset;
+use crate::workplace::WorkPlace;
 
 /// The packed file set.
 #[derive(Debug)]
@@ -30,19 +30,19 @@ impl Packed {
     /// What failed, or [`BenchError::Interrupted`].
     pub(super) fn make(
         options: &FsOptions,
-        work: &Workplace,
+        work: &WorkPlace,
         observer: &dyn Observer,
     ) -> Result<Self, BenchError> {
-        let tree = work.path.join("tree");
+        let tree = work.path().join("tree");
         observer.progress(&format!("making {} files", options.files.files));
         let properties = fileset::make(&tree, &options.files, observer)?;
+        let count = Count {
+            files: properties.files,
+            bytes: properties.bytes,
+        };
         let packed = Self {
-            tar: work.path.join("set.tar"),
-            archive: work.path.join("set"),
-            count: Count {
-                files: properties.files,
-                bytes: properties.bytes,
-            },
+            count,
+            ..Self::at(work.path())
         };
         observer.progress("packing them");
         if options.tools.iter().any(|tool| *tool != Tool::Stook) {
@@ -52,8 +52,17 @@ impl Packed {
             let job = commands::pack_archive(&options.stook, &tree, &packed.archive);
             job.succeed("while packing", observer)?;
         }
-        remove_tree(&tree, observer);
+        work.clear("tree")?;
         Ok(packed)
+    }
+
+    /// Returns where it lies in the folder of the work, before anything is there.
+    pub(super) fn at(folder: &Path) -> Self {
+        Self {
+            tar: folder.join("set.tar"),
+            archive: folder.join("set"),
+            count: Count { files: 0, bytes: 0 },
+        }
     }
 
     /// Returns the packed files that a tool uses.

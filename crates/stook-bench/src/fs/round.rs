@@ -4,21 +4,23 @@ use std::path::Path;
 
 use stook_sys::{Directory, SysError, display_path, exists, look_at};
 
+use super::figures::DROPPED;
 use super::options::{FsCaches, FsOptions, Phase, Tool};
 use super::packed::Packed;
-use super::target::{Target, ToolPlace, Workplace, remove_tree};
+use super::target::{Target, ToolPlace};
 use super::{commands, single, verify};
 use crate::Observer;
 use crate::error::BenchError;
 use crate::page_state;
 use crate::record::Sample;
+use crate::workplace::WorkPlace;
 
 /// Everything that is ready to be measured.
 pub(super) struct Bench<'a> {
     pub(super) options: &'a FsOptions,
     pub(super) targets: &'a [Target],
     /// A folder below each target.
-    pub(super) places: &'a [Workplace],
+    pub(super) places: &'a [WorkPlace],
     pub(super) packed: &'a Packed,
     pub(super) observer: &'a dyn Observer,
 }
@@ -62,7 +64,7 @@ impl Bench<'_> {
                 }
             }
             if round < self.options.rounds {
-                self.tidy(&places);
+                self.tidy(&places)?;
             }
         }
         Ok(samples)
@@ -155,6 +157,9 @@ impl Bench<'_> {
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .into();
         (sample.files, sample.bytes) = self.handled(phase, tool)?;
+        if self.options.caches == FsCaches::Cold {
+            sample.proof.insert(DROPPED.to_owned(), true.into());
+        }
         Ok(sample)
     }
 
@@ -209,19 +214,18 @@ impl Bench<'_> {
     }
 
     /// Removes what the chosen phases will make again.
-    fn tidy(&self, places: &[Vec<(Tool, ToolPlace)>]) {
-        for (tool, place) in places.iter().flatten() {
-            let products = self
-                .options
-                .phases
-                .iter()
-                .filter_map(|phase| place.product(*tool, *phase));
-            for product in products {
-                if matches!(exists(&product), Ok(Some(_))) {
-                    remove_tree(&product, self.observer);
+    fn tidy(&self, places: &[Vec<(Tool, ToolPlace)>]) -> Result<(), BenchError> {
+        for (work, tools) in self.places.iter().zip(places) {
+            for (tool, place) in tools {
+                let phases = self.options.phases.iter();
+                let products = phases.filter_map(|phase| place.product(*tool, *phase));
+                for product in products {
+                    let name = product.strip_prefix(work.path());
+                    work.clear(name.expect("it is made there"))?;
                 }
             }
         }
+        Ok(())
     }
 }
 

@@ -9,8 +9,9 @@ use crate::table::Table;
 
 /// What the words in the tables mean.
 const LEGEND: &str = "\
-system: cp, tar, find, xargs with cat, rm. stook: the same work by stook; `read` is of the archive, in place, with the MD5
-of every file. single: one thread, one operation after the other, each of them timed. `delete` is of one of the two trees.
+system: cp, tar, find, xargs with cat, rm. stook: the same work by stook, but `copy` is of its archive, `read` is of that,
+in place, with the MD5 of every file, and `tar` makes one and waits until it is on the disk. single: one thread, one
+operation after the other, each of them timed. `delete` is of one of the two trees.
 ";
 
 /// Returns the tables and the advice.

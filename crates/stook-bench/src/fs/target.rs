@@ -1,22 +1,17 @@
 //! Targets: whether they can be used, what is known of them, and the folders that the bench makes below them.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use stook_sys::{
-    Context, DeviceKind, Directory, FileId, FileKind, Links, display_path, exists, free_room,
-    look_at, mount_of,
+    Context, DeviceKind, FileId, FileKind, display_path, free_room, look_at, mount_of,
 };
-use stook_tree::{Guard, RemoveObserver, RemoveOptions, TreeError, remove};
 
 use super::options::{FsOptions, Phase, Tool};
-use crate::Observer;
 use crate::error::BenchError;
 use crate::fileset::Properties;
+use crate::workplace::WorkPlace;
 
 /// A file takes at least this much of a disk, and so does a directory.
 const LEAST_ON_DISK: u64 = 4096;
@@ -30,7 +25,7 @@ const FEW_FILES: u64 = 16;
 pub(super) struct Target {
     /// As the user wrote it.
     pub(super) label: String,
-    /// As programs get it: never to be taken for an option, or by tar for a machine.
+    /// As the user wrote it, too.
     pub(super) path: PathBuf,
     /// What is known of its file system.
     pub(super) facts: BTreeMap<String, String>,
@@ -57,7 +52,7 @@ pub(super) fn look_at_all(
         seen.push((identity, path));
         targets.push(Target {
             label: display_path(path),
-            path: plain(path),
+            path: path.clone(),
             facts: facts(path)?,
         });
     }
@@ -80,15 +75,6 @@ fn directory(path: &Path) -> Result<FileId, BenchError> {
     Ok(metadata.identity())
 }
 
-/// A relative path gets a `./`, unless it has one.
-fn plain(path: &Path) -> PathBuf {
-    use std::path::Component::Normal;
-    match path.components().next() {
-        Some(Normal(_)) => Path::new(".").join(path),
-        _ => path.to_owned(),
-    }
-}
-
 /// Names of servers, users and directories stay out: results are shown to others.
 fn facts(path: &Path) -> Result<BTreeMap<String, String>, BenchError> {
     let mut facts = BTreeMap::new();
@@ -103,14 +89,10 @@ fn facts(path: &Path) -> Result<BTreeMap<String, String>, BenchError> {
             DeviceKind::Loop => "file (loop device)",
             DeviceKind::Unknown => "unknown device",
         };
-        let is_shown = |option: &&String| {
-            let (name, value) = option.split_once('=').unwrap_or((option, ""));
-            !value.contains('/') && !name.ends_with("addr") && !value.contains(['@', ':'])
-        };
         let options: Vec<&str> = mount
             .options
             .iter()
-            .filter(is_shown)
+            .filter(|option| is_shown(option))
             .map(String::as_str)
             .collect();
         facts.insert("type".to_owned(), mount.kind);
@@ -118,6 +100,37 @@ fn facts(path: &Path) -> Result<BTreeMap<String, String>, BenchError> {
         facts.insert("options".to_owned(), options.join(","));
     }
     Ok(facts)
+}
+
+/// Mount options whose value is a word that says how, and not who or where.
+const WORDS: [&str; 14] = [
+    "cache",
+    "compress",
+    "compress-force",
+    "data",
+    "discard",
+    "errors",
+    "huge",
+    "local_lock",
+    "lookupcache",
+    "mode",
+    "proto",
+    "sec",
+    "security",
+    "sync",
+];
+
+/// Numbers and known words; any other value may be the name of a user, a domain or a server.
+fn is_shown(option: &str) -> bool {
+    let Some((name, value)) = option.split_once('=') else {
+        return !option.contains(['/', '@', ':']);
+    };
+    let is_number = value.starts_with(|first: char| first.is_ascii_digit())
+        && value
+            .chars()
+            .all(|each| each.is_ascii_alphanumeric() || each == '.')
+        && !name.ends_with("addr");
+    is_number || (WORDS.contains(&name) && !value.contains(['/', '@']))
 }
 
 /// Bytes and files.
@@ -212,70 +225,6 @@ fn megabytes(number: u64) -> String {
     format!("{number} MB")
 }
 
-/// A folder that the bench has made, and removes.
-#[derive(Debug)]
-pub(super) struct Workplace {
-    pub(super) path: PathBuf,
-    identity: FileId,
-    /// What tells the directory that it was made in from others.
-    above: FileId,
-}
-
-/// Tells the workplaces of one process apart.
-static NEXT: AtomicU32 = AtomicU32::new(0);
-
-impl Workplace {
-    /// Makes a folder that was not there.
-    ///
-    /// # Errors
-    /// The operation "create" with its path: so on a file system that is read-only.
-    pub(super) fn make(above: &Path) -> Result<Self, BenchError> {
-        let directory = Directory::open(above)?;
-        let own = directory.own_metadata().context("look at", above)?;
-        loop {
-            let number = NEXT.fetch_add(1, Ordering::Relaxed);
-            let name = format!("stook-bench-{}-{number}", std::process::id());
-            let path = plain(above).join(&name);
-            match directory.create_directory(name.as_bytes(), 0o700) {
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
-                made => made.context("create", &path)?,
-            }
-            let metadata = directory
-                .metadata(name.as_bytes(), Links::Refuse)
-                .context("look at", &path)?;
-            return Ok(Self {
-                path,
-                identity: metadata.identity(),
-                above: own.identity(),
-            });
-        }
-    }
-
-    /// Removes the folder; warns of what cannot be removed. Something else that stands in its place now is left alone.
-    pub(super) fn remove(self, observer: &dyn Observer) {
-        let path = display_path(&self.path);
-        match exists(&self.path) {
-            Ok(Some(metadata)) if metadata.identity() == self.identity => {
-                remove_tree(&self.path, observer);
-            }
-            Ok(Some(_)) => {
-                observer.warning(&format!("`{path}` is not the folder that was made, and stays"));
-            }
-            // It went with all that was in it.
-            Ok(None) if self.is_target_there() => {}
-            Ok(None) => observer.warning(&format!(
-                "`{path}` cannot be removed: its target has vanished; if that comes back, so may the folder"
-            )),
-            Err(error) => observer.warning(&format!("{error}; what was made there stays")),
-        }
-    }
-
-    fn is_target_there(&self) -> bool {
-        let above = self.path.parent().map(look_at);
-        matches!(above, Some(Ok(metadata)) if metadata.identity() == self.above)
-    }
-}
-
 /// The folder of one tool below a target.
 #[derive(Debug)]
 pub(super) struct ToolPlace {
@@ -283,10 +232,9 @@ pub(super) struct ToolPlace {
 }
 
 impl ToolPlace {
-    /// Returns the folder of a tool, which is made if it is not there.
-    pub(super) fn make(workplace: &Workplace, tool: Tool) -> Result<Self, BenchError> {
-        let folder = workplace.path.join(tool.name());
-        stook_sys::create_directory(&folder)?;
+    /// Makes the folder of a tool.
+    pub(super) fn make(place: &WorkPlace, tool: Tool) -> Result<Self, BenchError> {
+        let folder = place.make_directory(tool.name())?;
         Ok(Self { folder })
     }
 
@@ -326,43 +274,40 @@ impl ToolPlace {
     }
 }
 
-/// Removes something that the bench has made; warns of what cannot be removed.
-pub(super) fn remove_tree(path: &Path, observer: &dyn Observer) {
-    let failures = Failures::default();
-    let admitted = Guard::new(true, true).and_then(|guard| guard.admit(path));
-    match admitted {
-        Ok(tree) => {
-            remove(&[tree], &RemoveOptions::default(), None, &failures);
+#[cfg(test)]
+mod tests {
+    use super::is_shown;
+
+    #[test]
+    fn options_with_names_of_users_and_servers_are_not_shown() {
+        for shown in [
+            "rw",
+            "noatime",
+            "size=24684084k",
+            "vers=4.2",
+            "rsize=1048576",
+            "proto=tcp",
+            "sec=krb5p",
+            "compress=zstd:3",
+            "data=ordered",
+            "user_id=0",
+        ] {
+            assert!(is_shown(shown), "{shown}");
         }
-        Err(error) => return observer.warning(&error.to_string()),
-    }
-    let failures = failures
-        .0
-        .into_inner()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
-    if let Some(first) = failures.first() {
-        let more = match failures.len() - 1 {
-            0 => String::new(),
-            more => format!("; {more} more failures"),
-        };
-        let path = display_path(OsString::from(std::ffi::OsStr::from_bytes(&first.path)));
-        observer.warning(&format!(
-            "cannot {} `{path}`: {}{more}",
-            first.operation,
-            stook_sys::cause(&first.source)
-        ));
-    }
-}
-
-/// What could not be removed.
-#[derive(Default)]
-struct Failures(std::sync::Mutex<Vec<TreeError>>);
-
-impl RemoveObserver for Failures {
-    fn failed(&self, error: TreeError) {
-        self.0
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
-            .push(error);
+        for hidden in [
+            "username=jane",
+            "domain=SITE",
+            "name=admin",
+            "addr=10.0.0.1",
+            "clientaddr=10.0.0.2",
+            "subvol=/home",
+            "mon_addr=10.0.0.1:6789",
+            "credentials=/root/key",
+            "fsname=srv01",
+            "password=7secret-",
+            "snapdirname=.snap",
+        ] {
+            assert!(!is_shown(hidden), "{hidden}");
+        }
     }
 }

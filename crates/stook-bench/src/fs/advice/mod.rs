@@ -198,7 +198,9 @@ fn workers(figures: &Figures<'_>, target: &str, say: &mut dyn FnMut(Concern, Str
             let factor = times(ratio.value);
             let phase = phase.name();
             helped.push(format!("{phase} is blocked {share} of the time, and stook is {factor} faster than {program}"));
-        } else if ratio.high <= NO_GAIN {
+        } else if ratio.high <= NO_GAIN && stook.blocked() >= MOSTLY_BLOCKED && phase != Phase::Tar
+        {
+            // Nor if packing: stook waits there until all is on the disk.
             stuck.push(format!("{} ({share} blocked)", phase.name()));
         }
     }
@@ -247,6 +249,12 @@ fn doubts(figures: &Figures<'_>, target: &str, say: &mut dyn FnMut(String)) {
         let spread = cell.spread();
         !short(cell) && spread.upper_quartile - spread.lower_quartile > WIDE * spread.median
     };
+    let reads = figures.cell(target, Phase::Read.name(), Tool::Stook.name());
+    if keep_tarred(figures, target).is_some() && !reads.is_some_and(|reads| reads.is_cold()) {
+        say(format!(
+            "on `{target}`, the archive was read after it was copied there, so perhaps from memory; --cold drops the caches"
+        ));
+    }
     if let Some(which) = which(figures, target, &short) {
         let limit = TOO_SHORT_SECONDS * 1000.0;
         say(format!(

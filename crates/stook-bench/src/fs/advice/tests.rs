@@ -41,6 +41,18 @@ fn unpacking_that_costs_much_more_than_reading_is_told() {
         said(&untar([3.0, 30.0, 31.0]), Concern::KeepTarred),
         [""; 0]
     );
+    let doubts = said(&untar([150.0; 3]), Concern::Doubt);
+    assert!(
+        doubts.len() == 1 && doubts[0].contains("perhaps from memory"),
+        "{doubts:?}"
+    );
+    let mut cold = untar([150.0; 3]);
+    for sample in &mut cold {
+        sample
+            .proof
+            .insert("caches_dropped".to_owned(), true.into());
+    }
+    assert_eq!(said(&cold, Concern::Doubt), [""; 0]);
     let fast = cell("nfs", "untar", "stook", [10.0, 10.1, 9.9], 0.1);
     let both = said(&[untar([150.0; 3]), fast].concat(), Concern::KeepTarred);
     assert!(
@@ -101,6 +113,16 @@ fn more_workers_are_advised_where_tools_wait_and_stook_waits_less() {
         said(&both(0.3, [2.0, 10.0, 12.0]), Concern::StorageLimit),
         [""; 0]
     );
+    // Tar waits; stook works.
+    let system = cell("nfs", "untar", "system", [10.0; 3], 0.3);
+    let works = cell("nfs", "untar", "stook", [10.0; 3], 9.0);
+    assert_eq!(
+        said(&[system, works].concat(), Concern::StorageLimit),
+        [""; 0]
+    );
+    // Of packing only one of them waits for the disk.
+    let packing = ["system", "stook"].map(|tool| cell("nfs", "tar", tool, [10.0; 3], 0.3));
+    assert_eq!(said(&packing.concat(), Concern::StorageLimit), [""; 0]);
 }
 
 /// One sample of `single` with 990 short operations and 20 long ones.

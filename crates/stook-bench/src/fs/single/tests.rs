@@ -1,7 +1,7 @@
 use super::*;
 use crate::fs::options::Tool;
-use crate::fs::target::Workplace;
 use crate::testing::Quiet;
+use crate::workplace::WorkPlace;
 use stook_testkit::{Compare, Snapshot, TempDir, Tree, dir, file, symlink};
 
 /// Files of no, one, and several blocks, a link, names that need an extended header.
@@ -25,6 +25,8 @@ fn tree() -> Tree {
 
 /// A folder with the tree, packed by GNU tar, and the place of the tool.
 struct Scene {
+    /// Goes before the folder that it is in.
+    _work: WorkPlace,
     folder: TempDir,
     place: ToolPlace,
 }
@@ -39,10 +41,14 @@ impl Scene {
             .current_dir(folder.path())
             .status();
         assert!(tar.unwrap().success());
-        let place =
-            ToolPlace::make(&Workplace::make(folder.path()).unwrap(), Tool::Single).unwrap();
+        let work = WorkPlace::make(folder.path()).unwrap();
+        let place = ToolPlace::make(&work, Tool::Single).unwrap();
         stook_sys::create_directory(&place.tree()).unwrap();
-        Self { folder, place }
+        Self {
+            _work: work,
+            folder,
+            place,
+        }
     }
 
     fn run(&self, phase: Phase) -> Sample {

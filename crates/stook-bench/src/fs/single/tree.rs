@@ -63,6 +63,8 @@ pub(super) fn go_through(
     let (mut buffer, mut names) = (NameBuffer::default(), Names::default());
     let mut waiting = vec![Vec::new()];
     while let Some(path) = waiting.pop() {
+        // The directory before this one has been closed since.
+        worker.laps.unchain();
         let directory =
             worker.time(Op::Open, ("open", tree, &path), || root.open_beneath(&path))?;
         let at = Open {

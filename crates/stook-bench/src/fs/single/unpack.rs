@@ -136,6 +136,8 @@ impl Unpacker<'_> {
                 let cut = io::ErrorKind::UnexpectedEof.into();
                 return Err(super::failure("read", self.tar, b"", cut).into());
             }
+            // The content was copied since.
+            blocks.worker.borrow_mut().laps.unchain();
             blocks.time(Op::Write, ("write", tree, name), || {
                 write_all_at(&file, &content[..len], done)
             })?;
