@@ -1,4 +1,6 @@
-//! Several runs of one kind side by side: what has the same labels in all of them stands in one row.
+//! Several runs of the same side by side: what has the same labels in all of them stands in one row.
+//!
+//! The same is one kind of bench; of `bench cache`, also one command: different ones have nothing to be compared.
 
 use crate::figure::{Chart, Cloud, Figure, Point, Scatter, Unit};
 use crate::record::{Kind, Results};
@@ -8,7 +10,7 @@ use super::case::{Case, cases, find};
 use super::part::figure;
 use super::sheet::Sheet;
 
-/// Runs of one kind side by side.
+/// Runs of one subject side by side.
 pub(super) struct Compared {
     pub(super) title: &'static str,
     pub(super) sheet: Sheet,
@@ -16,20 +18,25 @@ pub(super) struct Compared {
     pub(super) figures: Vec<Figure>,
 }
 
-/// Returns what is to be seen of each kind of which there are two runs or more. Runs are called `run 1` and so on.
+/// Returns what is to be seen of each subject of which there are two runs or more. Runs are called `run 1` and so on.
 pub(super) fn compare(all: &[Results]) -> Vec<Compared> {
     let names = (1..=all.len()).map(|number| format!("run {number}"));
     let named: Vec<(&Results, String)> = all.iter().zip(names).collect();
-    let kinds = [Kind::Fs, Kind::Cache, Kind::Update].into_iter();
-    let of_kind = |kind: Kind| {
+    let mut subjects: Vec<Subject<'_>> = Vec::new();
+    for subject in all.iter().map(subject) {
+        if !subjects.contains(&subject) {
+            subjects.push(subject);
+        }
+    }
+    let of_subject = |wanted: Subject<'_>| {
         let runs = named
             .iter()
-            .filter(|(run, _)| run.header.kind == kind)
+            .filter(|(run, _)| subject(run) == wanted)
             .collect::<Vec<_>>();
         if runs.len() < 2 {
             return None;
         }
-        let (title, labels) = labels(kind);
+        let (title, labels) = labels(wanted.0);
         let cases: Vec<Vec<Case<'_>>> = runs
             .iter()
             .map(|(run, _)| cases(&run.samples, labels))
@@ -45,13 +52,25 @@ pub(super) fn compare(all: &[Results]) -> Vec<Compared> {
             figures: runs.figures(title),
         })
     };
-    kinds
-        .filter_map(of_kind)
+    subjects
+        .into_iter()
+        .filter_map(of_subject)
         .filter(|compared| !compared.sheet.is_empty())
         .collect()
 }
 
-/// Runs of one kind.
+/// What a run is about: its kind, and the command if there is only one.
+type Subject<'a> = (Kind, Option<&'a serde_json::Value>);
+
+fn subject(run: &Results) -> Subject<'_> {
+    let command = match run.header.kind {
+        Kind::Cache => run.header.options.get("command"),
+        Kind::Fs | Kind::Update => None,
+    };
+    (run.header.kind, command)
+}
+
+/// Runs of one subject.
 struct Runs<'a> {
     names: Vec<&'a str>,
     cases: Vec<Vec<Case<'a>>>,

@@ -282,3 +282,16 @@ fn doubts_are_told() {
     run.samples.clear();
     assert!(plain(&doubts::of(&run)).contains("There are no samples"));
 }
+
+#[test]
+fn runs_of_different_commands_have_nothing_to_be_compared() {
+    let run = |command: &str| {
+        let mut results = results(Kind::Cache, vec![sample(&[("state", "hot")], 1.0)]);
+        let command = ("command".to_owned(), json!(command));
+        results.header.options.extend([command]);
+        results
+    };
+    let [list, import] = ["stook list", "python3"].map(run);
+    assert!(compare::compare(&[list.clone(), import.clone()]).is_empty());
+    assert_eq!(compare::compare(&[list.clone(), import, list]).len(), 1);
+}
