@@ -2,6 +2,7 @@
 //! where the time went, phase by phase.
 
 use std::io::IsTerminal;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -82,6 +83,17 @@ struct Phase {
     peak_memory_bytes: Option<u64>,
 }
 
+/// Whether this process was started to outlive its terminal, as by `nohup`.
+///
+/// # Source
+/// `proc(5)`: `SigIgn` of `/proc/pid/status`, a hexadecimal mask whose first bit is signal 1.
+fn is_hangup_ignored() -> bool {
+    let status = stook_sys::read_text(Path::new("/proc/self/status")).unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask & 1 == 1)
+}
+
 impl Reporter {
     pub(crate) fn new(common: &Common) -> Self {
         let interrupted = Arc::new(AtomicBool::new(false));
@@ -94,6 +106,11 @@ impl Reporter {
                 Arc::clone(&interrupted),
             );
             let _ = signal_hook::flag::register(signal, Arc::clone(&interrupted));
+        }
+        if !is_hangup_ignored() {
+            // The terminal is gone. Shell and kernel may both say so, so a second one must not end what is removed now.
+            let hangup = signal_hook::consts::SIGHUP;
+            let _ = signal_hook::flag::register(hangup, Arc::clone(&interrupted));
         }
         Self {
             verbosity: Verbosity::of(common),

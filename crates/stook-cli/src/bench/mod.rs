@@ -8,6 +8,7 @@ mod update;
 
 use std::fs::File;
 use std::io::Write;
+use std::path::Path;
 use std::sync::Mutex;
 
 use stook_archive::Observer as _;
@@ -42,7 +43,7 @@ struct Listener<'a> {
     reporter: &'a Reporter,
     is_quiet: bool,
     is_json: bool,
-    saved: Option<Mutex<File>>,
+    saved: Option<(Mutex<File>, &'a Path)>,
     /// The first failure of writing, told when the bench has ended.
     failed: Mutex<Option<CliError>>,
 }
@@ -52,19 +53,18 @@ impl<'a> Listener<'a> {
     fn new(
         reporter: &'a Reporter,
         header: &Header,
-        save: &SaveArgs,
+        save: &'a SaveArgs,
         common: &Common,
     ) -> Result<Self, CliError> {
-        let saved = save
-            .save
-            .as_deref()
-            .map(stook_sys::create_new_file)
-            .transpose()?;
+        let saved = match save.save.as_deref() {
+            Some(path) => Some((Mutex::new(stook_sys::create_new_file(path)?), path)),
+            None => None,
+        };
         let listener = Self {
             reporter,
             is_quiet: common.quiet,
             is_json: common.json,
-            saved: saved.map(Mutex::new),
+            saved,
             failed: Mutex::default(),
         };
         listener.write(&header.line())?;
@@ -72,9 +72,9 @@ impl<'a> Listener<'a> {
     }
 
     fn write(&self, line: &str) -> Result<(), CliError> {
-        if let Some(file) = &self.saved {
+        if let Some((file, path)) = &self.saved {
             let written = writeln!(lock(file), "{line}");
-            written.context("write", "the file of --save")?;
+            written.context("write", path)?;
         }
         if self.is_json {
             let mut data = Data::new();

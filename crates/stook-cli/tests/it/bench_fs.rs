@@ -178,10 +178,7 @@ fn a_tool_that_fails_stops_the_bench_and_is_quoted() {
     );
     let ran = with_program(&place, &arguments, "tar", script);
     let text = failure(&ran);
-    assert!(
-        text.starts_with("error: `tar -xf ./a/stook-bench-"),
-        "{text}"
-    );
+    assert!(text.starts_with("error: `tar -xf /"), "{text}");
     assert!(
         text.ends_with(
             "failed in round 1, untar on `a` with system: exit status 2\n  tar: it broke\n"
@@ -204,7 +201,8 @@ fn a_tool_that_fails_in_silence_is_found_out() {
     let ran = with_program(&place, &arguments, "tar", script);
     let text = failure(&ran);
     assert!(
-        text.contains("in round 1, untar on `a` with system: `./a/stook-bench-"),
+        text.contains("in round 1, untar on `a` with system: `/")
+            && text.contains("/a/stook-bench-"),
         "{text}"
     );
     assert!(
@@ -258,7 +256,7 @@ fn a_read_only_target_is_named() {
     let ran = place.run(&bench(&["a", "fixed"], &["--quiet"]));
     let text = failure(&ran);
     assert!(
-        text.starts_with("error: cannot create `./fixed/stook-bench-"),
+        text.starts_with("error: cannot create `/") && text.contains("/fixed/stook-bench-"),
         "{text}"
     );
     assert!(text.ends_with("read-only file system\n"), "{text}");
@@ -296,17 +294,19 @@ fn started(place: &Place) -> Child {
 }
 
 #[test]
-fn an_interrupt_cleans_up() {
-    let place = place(&["a"]);
-    place.write("a/mine", "");
-    let child = started(&place);
-    Signal::ready(&child, "INT").send();
-    let ran = Ran::of(child.wait_with_output().unwrap());
-    assert_eq!(ran.status, Some(130), "{}", ran.stderr);
-    assert!(ran.stderr.contains("error: interrupted"), "{}", ran.stderr);
-    assert_eq!(place.names("a"), ["mine"]);
-    std::fs::remove_file(place.path("a/mine")).unwrap();
-    assert_clean(&place, &["a"]);
+fn an_interrupt_or_the_end_of_the_terminal_cleans_up() {
+    for signal in ["INT", "HUP"] {
+        let place = place(&["a"]);
+        place.write("a/mine", "");
+        let child = started(&place);
+        Signal::ready(&child, signal).send();
+        let ran = Ran::of(child.wait_with_output().unwrap());
+        assert_eq!(ran.status, Some(130), "{signal}: {}", ran.stderr);
+        assert!(ran.stderr.contains("error: interrupted"), "{}", ran.stderr);
+        assert_eq!(place.names("a"), ["mine"]);
+        std::fs::remove_file(place.path("a/mine")).unwrap();
+        assert_clean(&place, &["a"]);
+    }
 }
 
 #[test]
