@@ -22,8 +22,9 @@ const STRAY_BYTES: f64 = (1 << 20) as f64;
 pub(super) fn doubts(states: &[Group<'_>]) -> Vec<String> {
     let rounds = states.iter().map(|group| group.samples.len()).min();
     let few = rounds.filter(|&rounds| rounds < FEW);
-    let few =
-        few.map(|rounds| format!("{rounds} rounds; it takes {FEW} to say anything of the spread"));
+    let few = few.map(|rounds| {
+        format!("only {rounds} of the {FEW} rounds that it takes to say anything of the spread")
+    });
     few.into_iter()
         .chain(states.iter().flat_map(of_state))
         .collect()
@@ -149,7 +150,7 @@ mod tests {
         };
         assert_eq!(
             only("warm", &[1.0; 4], &[]),
-            "4 rounds; it takes 5 to say anything of the spread"
+            "only 4 of the 5 rounds that it takes to say anything of the spread"
         );
         let short = only("hot", &[0.001; 5], &[]);
         assert_eq!(

@@ -43,8 +43,8 @@ pub struct FilesetOptions {
 
 /// Makes a file set in `dir`, which is made, or is there and empty.
 ///
-/// What was made is removed again if it cannot be completed: a part can neither be used nor be gone on with, and a full
-/// file system is in the way of others. A directory that was there stays.
+/// A directory that was made is removed again if the set cannot be completed: a part can neither be used nor be gone on
+/// with, and a full file system is in the way of others. In one that was there, what was made stays, and is warned of.
 ///
 /// # Errors
 /// [`BenchError::Usage`] for no files or too many; [`BenchError::Refused`] if `dir` is not empty, or there is not enough room;

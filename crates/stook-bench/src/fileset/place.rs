@@ -1,4 +1,7 @@
-//! The directory that a file set is made in: taken if it is empty, and given back as it was.
+//! The directory that a file set is made in: made, or taken if it is empty.
+//!
+//! Only a directory that was made here is removed if the set cannot be completed. In one that was there others may have
+//! put something meanwhile, another run of the same command above all.
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -46,7 +49,8 @@ impl Claimed {
 
     fn is_empty(&self) -> Result<bool, BenchError> {
         let mut is_empty = true;
-        self.directory
+        // Opened anew: a descriptor goes on reading where it was.
+        Directory::open(&self.path)?
             .names_up_to(&mut NameBuffer::default(), 1, |_| is_empty = false)
             .context("read", &self.path)?;
         Ok(is_empty)
@@ -77,17 +81,22 @@ impl Claimed {
         }
     }
 
-    /// Removes all that is in it, and itself if it was not there.
+    /// Removes it and all that is in it, if it was made here; tells of what stays.
     pub(super) fn give_back(self, observer: &dyn Observer) {
+        if self.was_there {
+            if matches!(self.is_empty(), Ok(false)) {
+                let path = display_path(&self.path);
+                observer.warning(&format!(
+                    "`{path}` was there before: what was made in it stays"
+                ));
+            }
+            return;
+        }
         let given = Giving::default();
         observer.progress("removing what was made");
-        let options = RemoveOptions {
-            keep_root: self.was_there,
-            ..RemoveOptions::default()
-        };
-        // No refusals: it was empty, so neither the root nor what is above the working directory.
+        // No refusals: it was made here, so it is neither the root nor above the working directory.
         match Guard::new(false, false).and_then(|guard| guard.admit(&self.path)) {
-            Ok(tree) => drop(remove(&[tree], &options, None, &given)),
+            Ok(tree) => drop(remove(&[tree], &RemoveOptions::default(), None, &given)),
             Err(error) => observer.warning(&error.to_string()),
         }
         let failed = given.failed.into_inner();

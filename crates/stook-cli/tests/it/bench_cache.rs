@@ -133,7 +133,7 @@ fn tables_doubts_and_a_legend_are_printed_and_samples_saved() {
         "compared    ",
         "cold / hot",
         "pages in memory",
-        "doubtful: 2 rounds; it takes 5 to say anything of the spread\n",
+        "doubtful: only 2 of the 5 rounds that it takes to say anything of the spread\n",
         "hot: right after another run of the same command\n",
         "\nproof: 733 pages and the names of 1 file that the command opens",
     ] {

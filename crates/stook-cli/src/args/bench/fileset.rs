@@ -9,7 +9,8 @@ use clap::Args as ClapArgs;
 ///
 /// Names, content, modes and times depend on the spec, the seed and the number of files only; a smaller set is the
 /// beginning of a larger one. The figures of the set are printed: how many files and bytes, and mean, standard
-/// deviation, least, median and greatest size. If the set cannot be completed, what was made is removed.
+/// deviation, least, median and greatest size. If the set cannot be completed, DIR is removed, unless it
+/// was there before.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct FilesetArgs {
     /// The directory to fill; it is made, or is there and empty
