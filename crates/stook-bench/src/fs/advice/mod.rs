@@ -165,7 +165,7 @@ fn slow_target(figures: &Figures<'_>, target: &str, say: &mut dyn FnMut(String))
         {
             let factor = times(ratio.value);
             say(format!(
-                "on `{target}`, {work} takes {factor} longer than on `{other}`: {advice}"
+                "on `{target}`, {work} takes {factor} as long as on `{other}`: {advice}"
             ));
         }
     }

@@ -79,7 +79,7 @@ fn a_slow_target_is_compared_with_the_fastest() {
     assert_eq!(
         said(&samples, Concern::SlowTarget),
         [
-            "on `nfs`, stat of all files takes 40 x longer than on `nvme`: programs that compare trees, such as backups, \
+            "on `nfs`, stat of all files takes 40 x as long as on `nvme`: programs that compare trees, such as backups, \
              feel this most"
         ]
     );

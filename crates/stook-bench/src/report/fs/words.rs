@@ -52,7 +52,6 @@ impl View<'_> {
             findings.extend(self.targets_apart());
         }
         findings.extend(self.tools_apart());
-        findings.extend(self.waiting());
         findings
     }
 
@@ -127,34 +126,5 @@ impl View<'_> {
             Unit::Ratio.show(least),
             Unit::Ratio.show(most),
         ))
-    }
-
-    /// On which targets programs mostly wait.
-    fn waiting(&self) -> Vec<String> {
-        let shares = self.targets.iter().filter_map(|target| {
-            let cases = || {
-                self.cases
-                    .iter()
-                    .filter(|case| case.labels[TARGET] == *target)
-            };
-            let real: f64 = cases().flat_map(Case::seconds).sum();
-            let cpu: f64 = cases()
-                .flat_map(|case| case.of(|sample| Some(sample.cpu_seconds())))
-                .sum();
-            (real > 0.0).then(|| {
-                format!(
-                    "{} on `{target}`",
-                    Unit::Share.show((1.0 - cpu / real).max(0.0))
-                )
-            })
-        });
-        let shares: Vec<String> = shares.collect();
-        if shares.is_empty() {
-            return Vec::new();
-        }
-        vec![format!(
-            "Programs were BLOCKED, waiting rather than computing, for {} of the time.",
-            listed(&shares)
-        )]
     }
 }
