@@ -302,7 +302,7 @@ mod tests {
             "clientaddr=10.0.0.2",
             "subvol=/home",
             "mon_addr=10.0.0.1:6789",
-            "credentials=/root/key",
+            "credentials=/etc/cifs/key",
             "fsname=srv01",
             "password=7secret-",
             "snapdirname=.snap",
