@@ -185,7 +185,7 @@ fn what_a_bench_itself_says_is_on_the_page() {
     let told = run(Kind::Fs, "delete", 20.0);
     let findings = plain(&part_of(&told).findings);
     assert!(
-        findings.starts_with("On `slow`, removing the tree takes 20 x as long as on `fast`: keep temporary files where it is fast.\n"),
+        findings.starts_with("On `slow`, removing the tree takes 20 x as long as on `fast`: keep temporary files where it is fast."),
         "{findings}"
     );
     assert!(!findings.contains("as long on `slow`"), "{findings}");
