@@ -20,8 +20,10 @@ use stook_volume::Dialect;
 
 use crate::ArchiveError;
 use crate::folder::Folder;
+use crate::guard::{Deletions, Guard, UnlikelyDeletions};
 use crate::layout::Layout;
 use crate::memory::{budget_bytes, crew};
+use crate::mutex::lock;
 use crate::observer::{Observer, Tally};
 use crate::pack::Packer;
 use crate::plan::{Cutter, DEFAULT_VOLUME_BYTES, Plan, PlanSummary};
@@ -53,6 +55,8 @@ pub struct WriteOptions {
     pub xattrs: bool,
     /// Compare the content of files that look unchanged.
     pub compare_content: bool,
+    /// What becomes of names that are gone from the source.
+    pub deletions: Deletions,
     /// Take the MD5 of whole volumes.
     pub volume_md5: bool,
     /// Take the write bits from finished volumes.
@@ -76,6 +80,7 @@ impl Default for WriteOptions {
             directories: true,
             xattrs: true,
             compare_content: false,
+            deletions: Deletions::default(),
             volume_md5: true,
             read_only_volumes: true,
             is_dry_run: false,
@@ -110,7 +115,8 @@ pub struct WriteReport {
 ///
 /// # Errors
 /// `Exists` if a finished archive is there; `Sys` if the source cannot be opened or the archive not
-/// written; `Locked` if another process writes it; `Interrupted` if the observer asked to end.
+/// written; `Locked` if another process writes it; `UnlikelyDeletions` if it goes on with an interrupted run, and
+/// [`Deletions`] do not allow what it would record; `Interrupted` if the observer asked to end.
 pub fn create(
     source: &Path,
     archive: &Path,
@@ -140,7 +146,7 @@ pub fn create(
 /// Archives what has changed in the tree `source` since the archive was written.
 ///
 /// # Errors
-/// As [`create`], but the archive must be there.
+/// As [`create`], but the archive must be there. After `UnlikelyDeletions` it is as it was.
 pub fn update(
     source: &Path,
     archive: &Path,
@@ -228,6 +234,11 @@ impl<'a> Session<'a> {
         let index = index.map(Mutex::new);
         let found = self.survey(index.as_ref(), known.as_ref())?;
         let unseen = Unseen::new(&found, &self.options.filter);
+        let unlikely = self.unlikely_deletions(index.as_ref(), known.as_ref(), None, &unseen)?;
+        if let Some(unlikely) = unlikely {
+            self.observer
+                .noted(&format!("the run would stop: {unlikely}"));
+        }
         let report = WriteReport {
             entries: found.entries,
             unchanged: found.unchanged,
@@ -237,7 +248,7 @@ impl<'a> Session<'a> {
         let (first, limit, deleted) =
             match index.map(|index| index.into_inner().unwrap_or_else(PoisonError::into_inner)) {
                 Some(index) => {
-                    let deleted = count_deleted(&index, known.as_ref(), &unseen)?;
+                    let deleted = self.count_deleted(&index, known.as_ref(), &unseen)?;
                     (
                         next_volume(&self.folder, &index)?,
                         index.config()?.maxsize,
@@ -282,6 +293,14 @@ impl<'a> Session<'a> {
         let index = index.map(Mutex::new);
         let found = self.survey(index.as_ref(), known.as_ref())?;
         let unseen = Unseen::new(&found, &self.options.filter);
+        let unlikely =
+            self.unlikely_deletions(index.as_ref(), known.as_ref(), stagings(), &unseen)?;
+        if let Some(unlikely) = unlikely {
+            return Err(ArchiveError::UnlikelyDeletions {
+                archive: self.folder.path().to_owned(),
+                unlikely,
+            });
+        }
         let mut report = WriteReport {
             entries: found.entries,
             unchanged: found.unchanged,
@@ -298,7 +317,7 @@ impl<'a> Session<'a> {
         };
         let is_idle =
             plan.members == 0 && leftovers.is_empty() && unfinished.is_none() && known.is_some();
-        if is_idle && count_deleted(&index, known.as_ref(), &unseen)? == 0 {
+        if is_idle && self.count_deleted(&index, known.as_ref(), &unseen)? == 0 {
             report.failed = self.observer.failures();
             return Ok(report);
         }
@@ -335,6 +354,38 @@ impl<'a> Session<'a> {
             return Err(ArchiveError::Interrupted);
         }
         Ok(found)
+    }
+
+    fn unlikely_deletions<'s>(
+        &self,
+        index: Option<&Mutex<Index>>,
+        known: Option<&Known>,
+        stagings: impl IntoIterator<Item = &'s Staging>,
+        unseen: &Unseen<'_>,
+    ) -> Result<Option<UnlikelyDeletions>, ArchiveError> {
+        let Some((index, known)) = index.zip(known) else {
+            return Ok(None);
+        };
+        let guard = Guard {
+            index: &lock(index),
+            known,
+            unseen,
+            source: &self.source,
+            tree: &self.source_path,
+        };
+        guard.unlikely_deletions(self.options.deletions, stagings, &self.observer)
+    }
+
+    fn count_deleted(
+        &self,
+        index: &Index,
+        known: Option<&Known>,
+        unseen: &Unseen<'_>,
+    ) -> Result<u64, ArchiveError> {
+        if self.options.deletions == Deletions::Keep {
+            return Ok(0);
+        }
+        count_deleted(index, known, unseen)
     }
 
     fn make_index(&self) -> Result<Index, ArchiveError> {
@@ -421,11 +472,8 @@ impl<'a> Session<'a> {
         let _scope = scope!("finish");
         let (now, failed) = (Mtime::from(utc_now()), self.observer.failures());
         Ok(match known {
-            Some(known) if known.unseen() > 0 => {
-                index.finish_run_with_unseen(run, now, failed, known, |name| {
-                    unseen.is_deleted(name)
-                })?
-            }
+            Some(known) if known.unseen() > 0 && self.options.deletions != Deletions::Keep => index
+                .finish_run_with_unseen(run, now, failed, known, |name| unseen.is_deleted(name))?,
             _ => {
                 index.finish_run(run, now, failed, [])?;
                 0
@@ -439,6 +487,8 @@ pub(crate) struct Unseen<'a> {
     filter: &'a Filter,
     /// Paths that could not be looked at: what is below them may well be there.
     unknown: HashSet<Vec<u8>>,
+    /// Entries that were met.
+    pub(crate) found: u64,
 }
 
 impl<'a> Unseen<'a> {
@@ -446,6 +496,7 @@ impl<'a> Unseen<'a> {
         Self {
             filter,
             unknown: survey.unseen.iter().cloned().collect(),
+            found: survey.entries,
         }
     }
 

@@ -11,6 +11,7 @@ use stook_tree::Filter;
 use crate::ArchiveError;
 use crate::create::Unseen;
 use crate::folder::Folder;
+use crate::guard::{Deletions, Guard};
 use crate::mutex::lock;
 use crate::observer::{Observer, Tally};
 use crate::plan::content_len;
@@ -122,7 +123,8 @@ pub fn diff(
     observer: &dyn Observer,
 ) -> Result<DiffReport, ArchiveError> {
     let observer = Tally::new(observer);
-    let source = open_source(source)?;
+    let source_path = source;
+    let source = open_source(source_path)?;
     let folder = Folder::new(archive);
     let index = folder.open_index()?;
     let known = Known::load(&index, None, options.jobs)?;
@@ -156,8 +158,18 @@ pub fn diff(
         .into_inner()
         .unwrap_or_else(PoisonError::into_inner);
     let unseen = Unseen::new(&found, &options.filter);
+    let index = index.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let guard = Guard {
+        index: &index,
+        known: &known,
+        unseen: &unseen,
+        source: &source,
+        tree: source_path,
+    };
+    if let Some(unlikely) = guard.unlikely_deletions(Deletions::Guarded, None, &observer)? {
+        observer.noted(&format!("`stook update` would stop: {unlikely}"));
+    }
     if known.unseen() > 0 {
-        let index = index.into_inner().unwrap_or_else(PoisonError::into_inner);
         index.unseen_names(&known, |name| {
             if unseen.is_deleted(name) {
                 let path = name.to_vec();

@@ -6,6 +6,8 @@ use stook_index::IndexError;
 use stook_sys::{LockError, SysError, display_bytes, display_path};
 use stook_volume::VolumeError;
 
+use crate::guard::{StopReason, UnlikelyDeletions};
+
 /// An error that ended an operation.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -66,6 +68,14 @@ pub enum ArchiveError {
         process: String,
         /// Its machine.
         host: String,
+    },
+    /// More names are gone from the source than are likely to have been deleted.
+    #[error("cannot update `{}`: {unlikely}", display_path(archive))]
+    UnlikelyDeletions {
+        /// The archive, which is as it was.
+        archive: PathBuf,
+        /// What was found.
+        unlikely: UnlikelyDeletions,
     },
     /// No member has the name.
     #[error(
@@ -152,6 +162,7 @@ impl ArchiveError {
             Self::NoIndex { path } => format!("`stook reindex {}` rebuilds it from the volumes", display_path(path)),
             Self::NoSuchMember { archive, .. } => format!("`stook list {}` shows what is there", display_path(archive)),
             Self::NotAnArchive { path } => format!("`stook create SOURCE {}` makes one", display_path(path)),
+            Self::UnlikelyDeletions { archive, unlikely } => unlikely_hint(archive, unlikely),
             Self::NoMatch { pattern, .. } if !pattern.contains(&b'*') => {
                 format!("a pattern must match the whole path; `{}/*` takes all below a directory", display_bytes(pattern))
             }
@@ -168,4 +179,15 @@ impl ArchiveError {
     pub fn is_damage(&self) -> bool {
         matches!(self, Self::Damaged { .. } | Self::Volume { .. })
     }
+}
+
+fn unlikely_hint(archive: &Path, unlikely: &UnlikelyDeletions) -> String {
+    let (tree, archive) = (display_path(&unlikely.tree), display_path(archive));
+    let look = match unlikely.reason {
+        StopReason::Refused => format!("`stook diff {tree} {archive}` names them;"),
+        _ => format!("is `{tree}` the right directory, mounted and complete?"),
+    };
+    format!(
+        "{look} `--deletions record` records them as deleted; `--deletions keep` keeps them in the newest state"
+    )
 }

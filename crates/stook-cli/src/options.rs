@@ -5,16 +5,16 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use stook_archive::{
-    AsOf, CheckOptions, Dialect, DiffOptions, ExtractOptions, Jobs, ListOptions, Mtime, RunId,
-    When, WriteOptions, state_at,
+    AsOf, CheckOptions, Deletions, Dialect, DiffOptions, ExtractOptions, Jobs, ListOptions, Mtime,
+    RunId, When, WriteOptions, state_at,
 };
 use stook_md5::{Kernel, UnknownKernel};
 use stook_sys::{FileKind, Links, Timestamp};
 use stook_tree::{Filter, Pattern, Selection};
 
 use crate::args::{
-    AsOfArgs, CheckArgs, Compat, DiffArgs, ExtractArgs, FilterArgs, KindLetter, ListArgs, WalkArgs,
-    WriteArgs,
+    AsOfArgs, CheckArgs, Compat, DeletionsArg, DiffArgs, ExtractArgs, FilterArgs, KindLetter,
+    ListArgs, WalkArgs, WriteArgs,
 };
 use crate::exit::CliError;
 use crate::{moment, size};
@@ -40,12 +40,24 @@ pub(crate) fn write_options(args: &WriteArgs) -> Result<WriteOptions, CliError> 
             !args.no_directories
         },
         xattrs: !args.no_xattrs && !is_zstash,
+        deletions: deletions(args.deletions, is_zstash),
         volume_md5: !args.no_volume_md5,
         read_only_volumes: !args.no_read_only_volumes,
         is_dry_run: args.dry_run,
         checkpoint_bytes: checkpoint_bytes.unwrap_or(defaults.checkpoint_bytes),
         ..defaults
     })
+}
+
+/// zstash records no deletions.
+fn deletions(typed: Option<DeletionsArg>, is_zstash: bool) -> Deletions {
+    match typed {
+        Some(DeletionsArg::Record) => Deletions::Record,
+        Some(DeletionsArg::Keep) => Deletions::Keep,
+        Some(DeletionsArg::Refuse) => Deletions::Refuse,
+        None if is_zstash => Deletions::Keep,
+        None => Deletions::Guarded,
+    }
 }
 
 pub(crate) fn diff_options(args: &DiffArgs) -> DiffOptions {

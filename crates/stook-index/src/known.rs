@@ -155,6 +155,37 @@ impl Known {
         self.table.records.len() - seen as usize
     }
 
+    /// Shows every staged name that was never looked up to `visit`, once. `stagings` are those that it was made with, in
+    /// the same order.
+    ///
+    /// # Errors
+    /// As [`Staging::rows`].
+    ///
+    /// # Cost
+    /// A pass over the staged rows.
+    pub fn unseen_staged_names<'s>(
+        &self,
+        stagings: impl IntoIterator<Item = &'s Staging>,
+        mut visit: impl FnMut(&[u8]),
+    ) -> Result<(), IndexError> {
+        let mut id = FIRST_STAGED_ID;
+        for staging in stagings {
+            staging.rows(|row| {
+                let index = self.table.find(self.hasher.hash(row.name));
+                let is_newest = |&index: &usize| self.table.records[index].id == id;
+                if index
+                    .filter(is_newest)
+                    .is_some_and(|index| self.is_unseen(index))
+                {
+                    visit(row.name);
+                }
+                id += 1;
+                ControlFlow::Continue(())
+            })?;
+        }
+        Ok(())
+    }
+
     fn is_unseen(&self, index: usize) -> bool {
         self.seen[index / 64].load(Ordering::Relaxed) & 1 << (index % 64) == 0
     }

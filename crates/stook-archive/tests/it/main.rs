@@ -17,6 +17,7 @@ mod fixtures;
 mod flipped_bits;
 mod folder;
 mod following;
+mod guard;
 mod hostile;
 mod other_programs;
 mod recorder;

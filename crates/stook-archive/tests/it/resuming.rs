@@ -14,13 +14,13 @@ use stook_testkit::{Compare, Snapshot, TempDir, Tree, tree, without_privileges};
 use crate::scene::Scene;
 
 /// Asks to end once a number of entries are done.
-struct Stopper {
+pub(crate) struct Stopper {
     after: u64,
     done: AtomicU64,
 }
 
 impl Stopper {
-    fn after(after: u64) -> Self {
+    pub(crate) fn after(after: u64) -> Self {
         let done = AtomicU64::new(0);
         Self { after, done }
     }

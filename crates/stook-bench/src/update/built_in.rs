@@ -15,7 +15,7 @@ pub(super) const BUILT_IN: [BuiltIn; 3] = [
         version: "{stook} --version",
         lines: [
             "{stook} create --quiet {source} {archive}",
-            "{stook} update --quiet {source} {archive}",
+            "{stook} update --quiet --deletions record {source} {archive}",
             "{stook} check --quiet {archive}",
             "{stook} extract --quiet {archive} --into {into} --jobs {workers}",
             "{stook} list --null {archive}",

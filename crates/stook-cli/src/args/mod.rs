@@ -86,7 +86,10 @@ pub(crate) enum Command {
     ///
     /// New and changed files go into new volumes; older versions stay in the archive. A file counts as
     /// changed if its size, its kind, or its modification time to the microsecond differs. Names that
-    /// are gone are recorded as deleted.
+    /// are gone are recorded as deleted. An update stops before it writes anything if the tree is empty,
+    /// if less than 1 % of its names are in the archive, or if more than half of 100 or more names are
+    /// gone; `--deletions` says what is meant then. With --include and --exclude only the names count
+    /// that they select.
     Update(UpdateArgs),
     /// Show how a tree differs from an archive
     Diff(DiffArgs),
@@ -186,6 +189,10 @@ pub(crate) struct WriteArgs {
     /// Write volumes byte for byte as another program does
     #[arg(long, value_name = "PROGRAM")]
     pub(crate) compat: Option<Compat>,
+    /// What becomes of names that are gone from the tree (default: record, unless too many are gone; with --compat
+    /// zstash: keep)
+    #[arg(long, value_name = "WHAT")]
+    pub(crate) deletions: Option<DeletionsArg>,
     /// Make what is written durable after this many bytes, for an interrupted run to go on from (default: 1GiB)
     #[arg(long, value_name = "SIZE")]
     pub(crate) checkpoint_size: Option<String>,
@@ -195,6 +202,16 @@ pub(crate) struct WriteArgs {
 pub(crate) enum Compat {
     /// zstash 1.6: hard links as such, no attributes, holes filled, only empty directories
     Zstash,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum DeletionsArg {
+    /// Record them as deleted, however many they are
+    Record,
+    /// Record no deletions: they stay in the newest state
+    Keep,
+    /// Stop before anything is written if there are any
+    Refuse,
 }
 
 #[derive(Debug, ClapArgs)]
