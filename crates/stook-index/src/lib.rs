@@ -8,9 +8,11 @@
 //! Everything streams: a pass over 10^8 rows needs bounded memory. This crate does not look at
 //! volumes or trees, takes no lock on the archive, and never prints.
 
+mod absence;
 mod checks;
 mod commit;
 mod error;
+mod history;
 mod id_set;
 mod index;
 mod known;
@@ -27,7 +29,9 @@ mod selection;
 mod staging;
 mod types;
 
+pub use absence::Absence;
 pub use error::IndexError;
+pub use history::{RunCounts, Writer};
 pub use index::Index;
 pub use known::{Known, KnownRow};
 pub use mtime::Mtime;

@@ -218,10 +218,7 @@ impl Index {
             .iter()
             .position(|run| run.id == id)
             .ok_or_else(|| self.bad_run(id, "it is unknown"))?;
-        let next = runs
-            .get(position + 1)
-            .map_or(i64::MAX, |next| next.first_file.0.saturating_sub(1));
-        Ok(runs[position].last_file.map_or(next, |last| last.0))
+        Ok(last_row_of(&runs, position))
     }
 
     /// Shows every deletion up to a run: the name, and the last row it hides.
@@ -253,6 +250,14 @@ impl Index {
             why,
         }
     }
+}
+
+/// Returns the greatest row id that belongs to the state after a run.
+pub(crate) fn last_row_of(runs: &[Run], position: usize) -> i64 {
+    let next = runs
+        .get(position + 1)
+        .map_or(i64::MAX, |next| next.first_file.0.saturating_sub(1));
+    runs[position].last_file.map_or(next, |last| last.0)
 }
 
 const INSERT_DELETION: &str = "INSERT INTO stook_deleted VALUES (?1, ?2, ?3)";
