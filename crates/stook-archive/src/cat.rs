@@ -9,12 +9,13 @@ use stook_timers::scope;
 
 use crate::ArchiveError;
 use crate::batch::{ContentMd5, RowBatch, Volumes, Window, disagreement};
+use crate::deleted::explain_missing;
 use crate::folder::Folder;
 
 /// Writes the content of the member `name` to `output`.
 ///
 /// # Errors
-/// `NoSuchMember`; `NotAFile` for a link, directory or device; `Damaged` if the content, all of which
+/// `NotInState` if only other states have the name, `NoSuchMember` if none has; `NotAFile` for a link, directory or device; `Damaged` if the content, all of which
 /// has been written by then, does not have its MD5; `Output` if the output fails.
 pub fn cat(
     archive: &Path,
@@ -26,10 +27,11 @@ pub fn cat(
     let folder = Folder::new(archive);
     let index = folder.open_index()?;
     let Some(row) = find(&index, name, as_of)? else {
-        return Err(ArchiveError::NoSuchMember {
+        let missing = explain_missing(&folder, &index, name, as_of, &|other| other == name)?;
+        return Err(missing.unwrap_or_else(|| ArchiveError::NoSuchMember {
             name: name.to_vec(),
             archive: archive.to_owned(),
-        });
+        }));
     };
     let damaged = |what: String| ArchiveError::Damaged {
         name: name.to_vec(),

@@ -6,6 +6,7 @@ use stook_index::IndexError;
 use stook_sys::{LockError, SysError, display_bytes, display_path};
 use stook_volume::VolumeError;
 
+use crate::deleted::MissingName;
 use crate::guard::{StopReason, UnlikelyDeletions};
 
 /// An error that ended an operation.
@@ -89,6 +90,18 @@ pub enum ArchiveError {
         /// The archive.
         archive: PathBuf,
     },
+    /// A name or a pattern selects nothing of a state, but other states have what it matches.
+    #[error(
+        "cannot find `{}` in `{}`: {missing}",
+        display_bytes(&missing.name),
+        display_path(archive)
+    )]
+    NotInState {
+        /// The archive.
+        archive: PathBuf,
+        /// Where they are.
+        missing: Box<MissingName>,
+    },
     /// The member has no content to print.
     #[error("cannot print `{}`: it is not a regular file", display_bytes(name))]
     NotAFile {
@@ -162,6 +175,7 @@ impl ArchiveError {
             Self::NoIndex { path } => format!("`stook reindex {}` rebuilds it from the volumes", display_path(path)),
             Self::NoSuchMember { archive, .. } => format!("`stook list {}` shows what is there", display_path(archive)),
             Self::NotAnArchive { path } => format!("`stook create SOURCE {}` makes one", display_path(path)),
+            Self::NotInState { missing, .. } => missing.hint(),
             Self::UnlikelyDeletions { archive, unlikely } => unlikely_hint(archive, unlikely),
             Self::NoMatch { pattern, .. } if !pattern.contains(&b'*') => {
                 format!("a pattern must match the whole path; `{}/*` takes all below a directory", display_bytes(pattern))

@@ -4,11 +4,12 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use stook_index::{AsOf, Mtime, RowRef, Run, RunId, Selection};
+use stook_index::{AsOf, Mtime, RowRef, Run, RunCounts, RunId, Selection};
 use stook_timers::scope;
 use stook_tree::Pattern;
 
 use crate::ArchiveError;
+use crate::deleted::require_not_missing;
 use crate::extract::{is_match, require_matches, select};
 use crate::folder::Folder;
 
@@ -27,7 +28,7 @@ pub struct ListOptions {
 /// their number.
 ///
 /// # Errors
-/// `NoMatch` if a pattern matches nothing, `Index` if the archive cannot be read.
+/// `NotInState` if a pattern matches only names of other states, `NoMatch` if it matches nothing, `Index` if the archive cannot be read.
 ///
 /// # Cost
 /// Two passes over the index; no volume is opened.
@@ -47,6 +48,13 @@ pub fn list(
             .collect();
         let matches = |row: &RowRef<'_>| is_match(&options.patterns, &matched, row.name);
         let selection = Selection::all_versions(&index, options.as_of, &matches)?;
+        require_not_missing(
+            &folder,
+            &index,
+            options.as_of,
+            &options.patterns,
+            &selection,
+        )?;
         require_matches(&folder, &options.patterns, &matched)?;
         selection
     } else {
@@ -62,6 +70,14 @@ pub fn list(
 /// `Index` if the archive cannot be read.
 pub fn runs(archive: &Path) -> Result<Vec<Run>, ArchiveError> {
     Ok(Folder::new(archive).open_index()?.runs()?)
+}
+
+/// Returns what each run added and deleted, oldest first, and between them the rows that no run added.
+///
+/// # Errors
+/// `Index` if the archive cannot be read.
+pub fn run_counts(archive: &Path) -> Result<Vec<RunCounts>, ArchiveError> {
+    Ok(Folder::new(archive).open_index()?.run_counts()?)
 }
 
 /// A moment that the user names.

@@ -20,6 +20,7 @@ mod progress;
 mod reference;
 mod remove;
 mod run;
+mod runs;
 mod size;
 mod text;
 mod timings;

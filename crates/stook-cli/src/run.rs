@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
 
 use serde_json::json;
-use stook_archive::{Change, Difference, PlanSummary, RowRef, Run, WriteReport};
+use stook_archive::{Change, Difference, PlanSummary, RowRef, WriteReport};
 use stook_sys::display_bytes;
 
 use crate::args::{
@@ -19,7 +19,7 @@ use crate::output::{Data, JsonPath, hex};
 use crate::progress::{Reporter, md5_text};
 use crate::size::{grouped, show};
 use crate::text::{count, failed_text};
-use crate::{bench, copy, profile, reference, remove, timings, walk};
+use crate::{bench, copy, profile, reference, remove, runs, timings, walk};
 
 pub(crate) fn run(args: Args) -> ExitCode {
     let Args { command, common } = args;
@@ -290,12 +290,8 @@ fn check(args: &CheckArgs, common: &Common) -> Result<Ending, CliError> {
 
 fn list(args: &ListArgs, common: &Common) -> Result<Ending, CliError> {
     if args.runs {
-        let runs = stook_archive::runs(&args.archive)?;
-        return to_stdout(|data| {
-            Ok(runs
-                .iter()
-                .try_for_each(|run| print_run(run, common.json, data))?)
-        });
+        let counts = stook_archive::run_counts(&args.archive)?;
+        return to_stdout(|data| Ok(runs::print(&counts, common.json, data)?));
     }
     let options = options::list_options(args)?;
     let mut data = Data::new();
@@ -338,27 +334,6 @@ fn print_row(row: &RowRef<'_>, args: &ListArgs, is_json: bool, data: &mut Data) 
         ));
     }
     data.line(&name)
-}
-
-fn print_run(run: &Run, is_json: bool, data: &mut Data) -> io::Result<()> {
-    let finished = run.finished.map(|finished| finished.to_string());
-    let members = run
-        .last_file
-        .map_or(0, |last| last.0 + 1 - run.first_file.0);
-    if is_json {
-        return data.json(&json!({
-            "run": run.id.0, "command": run.command, "started": run.started.to_string(), "finished": finished,
-            "members": members, "failed": run.failed,
-        }));
-    }
-    let finished = finished.unwrap_or_else(|| "unfinished".to_owned());
-    data.line(&format!(
-        "{:>4} {:<8} {:<26} {finished:<26} {:>12} entries",
-        run.id,
-        run.command,
-        run.started.to_string(),
-        grouped(u64::try_from(members).unwrap_or(0))
-    ))
 }
 
 fn cat(args: &CatArgs) -> Result<Ending, CliError> {

@@ -26,6 +26,7 @@ use stook_volume::{Header, Member};
 
 use crate::ArchiveError;
 use crate::batch::{ContentMd5, RowBatch, Volumes, Window, disagreement, for_each_batch};
+use crate::deleted::require_not_missing;
 use crate::folder::Folder;
 use crate::memory::crew;
 use crate::mutex::lock;
@@ -80,7 +81,7 @@ pub struct ExtractReport {
 /// Extracts the newest version of each selected member into the folder `into`, which is made.
 ///
 /// # Errors
-/// `NoMatch` if a pattern matches nothing; `Sys` if the folder cannot be made; `Index` if the archive
+/// `NotInState` if a pattern matches only names of other states; `NoMatch` if it matches nothing; `Sys` if the folder cannot be made; `Index` if the archive
 /// cannot be read; `Interrupted`.
 pub fn extract(
     archive: &Path,
@@ -147,6 +148,7 @@ pub(crate) fn select(
     let matched: Vec<AtomicBool> = patterns.iter().map(|_| AtomicBool::new(false)).collect();
     let matches = |row: &RowRef<'_>| is_match(patterns, &matched, row.name);
     let selection = Selection::of(index, as_of, Deleted::Hide, &matches)?;
+    require_not_missing(folder, index, as_of, patterns, &selection)?;
     require_matches(folder, patterns, &matched)?;
     Ok(selection)
 }

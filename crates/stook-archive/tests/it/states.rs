@@ -48,7 +48,7 @@ fn deleted_files_are_recorded_left_out_and_brought_back_by_an_earlier_state() {
     assert_eq!(names(&scene.archive(), AsOf::Now, true).len(), 9);
     scene.assert_extracts_to_source();
     let missing = cat(&scene.archive(), b"gone", AsOf::Now, &mut Vec::new());
-    assert!(matches!(missing, Err(ArchiveError::NoSuchMember { .. })));
+    assert!(matches!(missing, Err(ArchiveError::NotInState { .. })));
 
     let first = state_at(&scene.archive(), When::Run(RunId(1))).unwrap();
     let difference = before.difference(&scene.extract(first), &all_facts());

@@ -276,7 +276,9 @@ pub(crate) struct ListArgs {
     /// End names with NUL instead of a line break, and escape nothing
     #[arg(short = '0', long, conflicts_with = "long")]
     pub(crate) null: bool,
-    /// List the runs that wrote the archive instead of its members
+    /// List the runs that wrote the archive, and what each added and deleted, instead of its members
+    ///
+    /// Entries that belong to no run were added by zstash, or by runs that `reindex` could not recover.
     #[arg(long, conflicts_with_all = ["patterns", "all", "null", "as_of"])]
     pub(crate) runs: bool,
     #[command(flatten)]

@@ -19,6 +19,7 @@ mod commands;
 mod copy;
 mod crash;
 mod crash_calls;
+mod deletions;
 mod interrupt;
 mod json;
 mod layers;
