@@ -15,11 +15,9 @@ fn run(index: &mut Index, volume: u64, names: &[&str], deleted: &[&str]) -> RunI
 }
 
 /// How many names match, which run deleted the last of them, and which state has how many.
-fn absence(
-    index: &Index,
-    as_of: AsOf,
-    prefix: &str,
-) -> Option<(u64, Option<i64>, Option<(AsOf, u64)>)> {
+type Found = (u64, Option<i64>, Option<(AsOf, u64)>);
+
+fn absence(index: &Index, as_of: AsOf, prefix: &str) -> Option<Found> {
     let matches = |name: &[u8]| name.starts_with(prefix.as_bytes());
     let absence = index.absence(as_of, &matches).unwrap()?;
     let deleted_by = absence.deleted_by.map(|run| run.id.0);
