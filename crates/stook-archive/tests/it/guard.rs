@@ -315,8 +315,8 @@ fn a_source_that_is_another_directory_is_noted_once() {
         source.display(),
         copy.display()
     );
-    assert_eq!(notes(&copy, &update), [expected.clone()]);
-    assert_eq!(notes(&copy, &diff), [expected]);
+    assert_eq!(notes(&copy, &update), [&*expected]);
+    assert_eq!(notes(&copy, &diff), [&*expected]);
 }
 
 /// A `create` of `count` files that was interrupted after at least `after` of them.
