@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use stook_archive::{AsOf, ExtractOptions, WriteOptions, extract, runs, update};
+use stook_archive::{AsOf, Deletions, ExtractOptions, WriteOptions, extract, runs, update};
 use stook_testkit::{Compare, Snapshot, Tree, tree};
 
 use crate::recorder::Recorder;
@@ -87,6 +87,8 @@ fn every_change_of_kind_is_found_and_extracted() {
             for directories in [true, false] {
                 let options = WriteOptions {
                     directories,
+                    // Without directories, the only archived name may be gone.
+                    deletions: Deletions::Record,
                     ..options()
                 };
                 let compare = if directories {
