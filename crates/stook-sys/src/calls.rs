@@ -145,6 +145,7 @@ calls! {
     Fsetxattr "fsetxattr": fs::fsetxattr(fd: impl AsFd, name: impl Arg, value: &[u8], flags: XattrFlags) -> ();
     Lsetxattr "lsetxattr": fs::lsetxattr(path: impl Arg, name: impl Arg, value: &[u8], flags: XattrFlags) -> ();
     Fremovexattr "fremovexattr": fs::fremovexattr(fd: impl AsFd, name: impl Arg) -> ();
+    Lremovexattr "lremovexattr": fs::lremovexattr(path: impl Arg, name: impl Arg) -> ();
     Syncfs "syncfs": fs::syncfs(fd: impl AsFd) -> ();
     Fstatfs "fstatfs": fs::fstatfs(fd: impl AsFd) -> StatFs;
     Pwrite "pwrite64": io::pwrite(fd: impl AsFd, buffer: &[u8], offset: u64) -> usize;
