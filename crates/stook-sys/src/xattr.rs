@@ -2,14 +2,19 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::XattrFlags;
 use rustix::io::Errno;
 
 use crate::Directory;
 use crate::calls::{
-    fgetxattr, flistxattr, fremovexattr, fsetxattr, lgetxattr, llistxattr, lremovexattr, lsetxattr,
+    fgetxattr, flistxattr, fremovexattr, fsetxattr, lgetxattr, listxattrat, llistxattr,
+    lremovexattr, lsetxattr,
 };
+
+/// Cleared when the kernel (before 6.13) or a seccomp filter refuses `listxattrat`.
+static HAS_LISTXATTRAT: AtomicBool = AtomicBool::new(true);
 
 /// A name and its value.
 pub type Xattr = (Vec<u8>, Vec<u8>);
@@ -93,13 +98,23 @@ impl Directory {
     /// As `llistxattr` and `lgetxattr`.
     ///
     /// # Cost
-    /// One system call for an entry without attributes.
+    /// One system call for an entry without attributes: since Linux 6.13 `listxattrat`, which takes 1.5 us where
+    /// `llistxattr` by way of `/proc` takes 4.5.
     pub fn xattrs_if_supported(&self, name: &[u8]) -> io::Result<Option<Vec<Xattr>>> {
-        let path = self.path_of(name);
         read_all(
-            |list| llistxattr(&path, list),
-            |name, value| lgetxattr(&path, name, value),
+            |list| self.list_xattrs(name, list),
+            |attribute, value| lgetxattr(&self.path_of(name), attribute, value),
         )
+    }
+
+    fn list_xattrs(&self, name: &[u8], list: &mut [u8]) -> Result<usize, Errno> {
+        if HAS_LISTXATTRAT.load(Ordering::Relaxed) {
+            match listxattrat(self, name, list) {
+                Err(Errno::NOSYS | Errno::PERM) => HAS_LISTXATTRAT.store(false, Ordering::Relaxed),
+                other => return other,
+            }
+        }
+        llistxattr(&self.path_of(name), list)
     }
 
     /// As [`set_xattr`], of an entry that is not opened; a link is not followed.
@@ -181,6 +196,30 @@ mod tests {
                 (b"user.b".to_vec(), vec![7; 3000])
             ]
         );
+    }
+
+    #[test]
+    fn both_ways_to_list_attributes_agree() {
+        let folder = tempfile::tempdir_in(".").unwrap();
+        let file = crate::create_new_file(&folder.path().join("f")).unwrap();
+        let directory = Directory::open(folder.path()).unwrap();
+        if let Err(error) = set_xattr(&file, b"user.a", b"1") {
+            println!("skipped: no user attributes on this file system: {error}");
+            return;
+        }
+        let path = directory.path_of(b"f");
+        for len in [3, 7, 100] {
+            let (mut direct, mut by_proc) = (vec![0; len], vec![0; len]);
+            let listed = listxattrat(&directory, b"f", &mut direct);
+            if listed == Err(Errno::NOSYS) {
+                println!("skipped: the kernel has no listxattrat");
+                return;
+            }
+            assert_eq!(listed, llistxattr(&path, &mut by_proc), "{len}");
+            assert_eq!(direct, by_proc);
+        }
+        let missing = listxattrat(&directory, b"none", &mut [0; 10]);
+        assert_eq!(missing, Err(Errno::NOENT));
     }
 
     #[test]

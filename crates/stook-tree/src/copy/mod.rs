@@ -117,8 +117,9 @@ const OPEN_FILES: usize = 5;
 /// # Cost
 /// For each small file: on one side openat, statx, flistxattr, pread64 and close, on the other openat, pwrite64,
 /// utimensat and close; fchown if new files belong to somebody else, fchmod for modes that the umask does not let
-/// through. For each file that is unchanged: two statx, and two llistxattr where the file systems have attributes. Memory for the names of one directory for each
-/// worker, at most a million at a time, and 100 bytes for each file with several names.
+/// through. For each file that is unchanged: two statx, and two listxattrat where the file systems have attributes.
+/// Memory for the names of one directory for each worker, at most a million at a time, and 100 bytes for each file with
+/// several names.
 pub fn copy(
     tree: &Path,
     dest: &Path,
