@@ -209,9 +209,9 @@ pub(crate) fn listxattrat(at: impl AsFd, name: &[u8], list: &mut [u8]) -> Result
                     list.len(),
                 )
             };
-            usize::try_from(len).or_else(|_negative| {
+            usize::try_from(len).map_err(|_negative| {
                 let error = std::io::Error::last_os_error();
-                Err(rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO))
+                rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO)
             })
         })
     })

@@ -333,8 +333,8 @@ pub(crate) struct CopyArgs {
     /// Copy what differs from the copy that is there: in kind, size or time. What only the copy has stays
     ///
     /// So a copy that was interrupted goes on, and what it left under a name of its own is removed. A file is replaced once
-    /// its new version is complete. Owners, modes, access control lists and attributes are set right on the way: at
-    /// every moment only those may open a copy whom its old rights or the new ones let in. A directory takes the place of anything else, and anything else
+    /// its new version is complete. Owners, modes, access control lists and attributes are set right; at every moment a
+    /// copy can be opened only by users that its old or its new rights let in. A directory takes the place of anything else, and anything else
     /// that of an empty directory.
     #[arg(long)]
     pub(crate) update: bool,

@@ -219,7 +219,7 @@ impl User {
         };
         let closed = if changes.is_rebuilt() {
             self.closed_mode(most, &changes.rights)
-        } else if !self.is_root && !(changes.set.is_empty() && changes.remove.is_empty()) {
+        } else if !self.is_root && changes.has_attributes() {
             most | OWNER_WRITES
         } else {
             most
@@ -268,11 +268,16 @@ impl Changes<'_> {
             Some("its access control list differs")
         } else if !is_link && self.has.mode != Some(self.rights.mode) {
             Some("its mode differs")
-        } else if !(self.set.is_empty() && self.remove.is_empty()) || self.is_capability_changed() {
+        } else if self.has_attributes() || self.is_capability_changed() {
             Some("its attributes differ")
         } else {
             None
         }
+    }
+
+    /// Returns true if attributes other than list and capabilities differ.
+    fn has_attributes(&self) -> bool {
+        !self.set.is_empty() || !self.remove.is_empty()
     }
 
     /// Returns true if it takes several steps until the rights are right.
