@@ -57,6 +57,11 @@ pub(crate) enum CliError {
         value: String,
         why: String,
     },
+    /// The process may open too few files.
+    FewDescriptors {
+        found: usize,
+        needed: usize,
+    },
     /// stdout could not be written.
     Output(std::io::Error),
 }
@@ -103,6 +108,13 @@ pub(crate) fn report(error: &CliError) -> Ending {
         CliError::Option { option, value, why } => {
             output::error(&format!("cannot use `{value}` for {option}: {why}"), None);
             Ending::Usage
+        }
+        CliError::FewDescriptors { found, needed } => {
+            output::error(
+                &format!("cannot work with {found} open files: {needed} are needed"),
+                Some("the limit is the one of `ulimit -Hn`; the administrator can raise it"),
+            );
+            Ending::Failed
         }
         CliError::Sys(error) => {
             output::error(&error.to_string(), None);

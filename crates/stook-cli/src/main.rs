@@ -8,6 +8,7 @@ mod args;
 mod bench;
 mod calls;
 mod copy;
+mod descriptors;
 mod exit;
 mod format;
 mod listener;

@@ -19,13 +19,15 @@ use crate::output::{Data, JsonPath, hex};
 use crate::progress::{Reporter, md5_text};
 use crate::size::{grouped, show};
 use crate::text::{count, failed_text};
-use crate::{bench, copy, profile, reference, remove, runs, timings, walk};
+use crate::{bench, copy, descriptors, profile, reference, remove, runs, timings, walk};
 
 pub(crate) fn run(args: Args) -> ExitCode {
     let Args { command, common } = args;
     stook_sys::raise_open_files();
     timings::begin(&common);
-    let result = options::select_md5_kernel().and_then(|()| dispatch(command, &common));
+    let result = descriptors::require(&command)
+        .and_then(|()| options::select_md5_kernel())
+        .and_then(|()| dispatch(command, &common));
     let ending = result.unwrap_or_else(|error| report(&error));
     match timings::finish(&common) {
         // What the command found outweighs that its timings could not be written.

@@ -3,7 +3,7 @@
 //! Each function is the one of [`rustix`] with the same name. Counting is off by default, and a call
 //! then costs one relaxed load more; on, it costs two looks at the clock.
 
-use std::os::fd::{AsFd, IntoRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -119,6 +119,7 @@ calls! {
         Flistxattr "flistxattr";
         Fgetxattr "fgetxattr";
         Llistxattr "llistxattr";
+        Listxattrat "listxattrat";
         Lgetxattr "lgetxattr";
     }
     Openat "openat": fs::openat(at: impl AsFd, path: impl Arg, flags: OFlags, mode: Mode) -> OwnedFd;
@@ -145,6 +146,7 @@ calls! {
     Fsetxattr "fsetxattr": fs::fsetxattr(fd: impl AsFd, name: impl Arg, value: &[u8], flags: XattrFlags) -> ();
     Lsetxattr "lsetxattr": fs::lsetxattr(path: impl Arg, name: impl Arg, value: &[u8], flags: XattrFlags) -> ();
     Fremovexattr "fremovexattr": fs::fremovexattr(fd: impl AsFd, name: impl Arg) -> ();
+    Lremovexattr "lremovexattr": fs::lremovexattr(path: impl Arg, name: impl Arg) -> ();
     Syncfs "syncfs": fs::syncfs(fd: impl AsFd) -> ();
     Fstatfs "fstatfs": fs::fstatfs(fd: impl AsFd) -> StatFs;
     Pwrite "pwrite64": io::pwrite(fd: impl AsFd, buffer: &[u8], offset: u64) -> usize;
@@ -183,6 +185,36 @@ pub(crate) fn fgetxattr(fd: impl AsFd, name: impl Arg, value: &mut [u8]) -> Resu
 
 pub(crate) fn llistxattr(path: &[u8], list: &mut [u8]) -> Result<usize> {
     counted(Call::Llistxattr, || rustix::fs::llistxattr(path, list))
+}
+
+/// Lists the attributes of an entry of a directory, not following a link; `NOSYS` before Linux 6.13.
+pub(crate) fn listxattrat(at: impl AsFd, name: &[u8], list: &mut [u8]) -> Result<usize> {
+    /// The number on both architectures that are built and tested; others take the way by `/proc`.
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    const NUMBER: libc::c_long = 465;
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    const NUMBER: libc::c_long = -1;
+    let at = at.as_fd().as_raw_fd();
+    counted(Call::Listxattrat, || {
+        name.into_with_c_str(|name| {
+            // SAFETY: the name ends in a NUL, and the kernel writes no more bytes into the list than it is told to hold;
+            // both live until the call returns. The descriptor is borrowed.
+            let len = unsafe {
+                libc::syscall(
+                    NUMBER,
+                    at,
+                    name.as_ptr(),
+                    libc::AT_SYMLINK_NOFOLLOW,
+                    list.as_mut_ptr(),
+                    list.len(),
+                )
+            };
+            usize::try_from(len).map_err(|_negative| {
+                let error = std::io::Error::last_os_error();
+                rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO)
+            })
+        })
+    })
 }
 
 pub(crate) fn lgetxattr(path: &[u8], name: impl Arg, value: &mut [u8]) -> Result<usize> {

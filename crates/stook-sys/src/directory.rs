@@ -71,6 +71,9 @@ impl Default for NameBuffer {
 /// Longest path handed to the kernel in one call; `PATH_MAX` is 4,096 with the final NUL.
 const LONGEST_PATH: usize = 4_000;
 
+/// The mode of a fifo or device when it is made.
+pub const NODE_MODE: u32 = 0o600;
+
 const DIRECTORY_FLAGS: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::CLOEXEC);
@@ -308,7 +311,7 @@ impl Directory {
             self,
             name,
             kind,
-            Mode::from_raw_mode(0o600),
+            Mode::from_raw_mode(NODE_MODE),
             device,
         )?)
     }

@@ -79,9 +79,28 @@ pub fn is_no_directory(error: &io::Error) -> bool {
         .contains(&error.raw_os_error())
 }
 
+/// Returns the error of removing a mount point, for those who only say what would happen.
+pub fn busy() -> io::Error {
+    Errno::BUSY.into()
+}
+
 /// Returns true if no permission helps: the file is immutable, or another owner's in a shared directory.
 pub fn is_not_permitted(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::PERM.raw_os_error())
+}
+
+/// Returns true if a file cannot get a further name where it was wanted: it has as many as it can, the place is on another
+/// file system, or there are no such links. Anything else is a failure, such as a full disk.
+pub fn is_link_refused(error: &io::Error) -> bool {
+    [
+        Errno::MLINK,
+        Errno::XDEV,
+        Errno::PERM,
+        Errno::OPNOTSUPP,
+        Errno::NOSYS,
+    ]
+    .map(|errno| Some(errno.raw_os_error()))
+    .contains(&error.raw_os_error())
 }
 
 /// Returns true if the file system does not know such a thing at all.

@@ -45,6 +45,7 @@ mod resident;
 mod room;
 mod root;
 mod stamp;
+mod temporary;
 mod thread;
 mod time;
 mod transfer;
@@ -54,10 +55,10 @@ mod xattr;
 
 pub use calls::{CallCount, count_calls, counted_calls};
 pub use child::{Child, Ended, Signal};
-pub use directory::{Directory, FoundName, Links, NameBuffer};
+pub use directory::{Directory, FoundName, Links, NODE_MODE, NameBuffer};
 pub use error::{
-    Context, SysError, cause, display_bytes, display_path, is_mount_point, is_no_directory,
-    is_not_permitted, is_unsupported,
+    Context, SysError, busy, cause, display_bytes, display_path, is_link_refused, is_mount_point,
+    is_no_directory, is_not_permitted, is_unsupported,
 };
 pub use file::{
     Segment, absolute, append_at, append_some_at, create_directory, create_new_file, data_segments,
@@ -67,14 +68,14 @@ pub use file::{
 };
 pub use lock::{LockError, WriterLock};
 pub use metadata::{FileId, FileKind, Metadata};
-pub use mount::{DeviceKind, Mount, mount_of};
+pub use mount::{DeviceKind, Mount, mount_of, names_of_mount_points};
 pub use owners::Owners;
 pub use page_cache::{
     Forget, drop_cached, drop_caches, may_drop_caches, read_ahead, read_once, start_writeback,
 };
 pub use process::{
-    available_cpus, effective_user, is_root, memory_limit, monotonic_nanoseconds, most_open_files,
-    peak_memory, raise_open_files, reset_peak_memory, utc_now,
+    available_cpus, effective_user, groups, is_root, memory_limit, monotonic_nanoseconds,
+    most_open_files, peak_memory, raise_open_files, reset_peak_memory, utc_now,
 };
 pub use process_clock::ProcessClock;
 pub use resident::{
@@ -82,6 +83,7 @@ pub use resident::{
 };
 pub use room::{Room, free_room};
 pub use stamp::Stamp;
+pub use temporary::{TemporaryNames, is_temporary_name};
 pub use thread::{ThreadId, current_thread, is_blocked};
 pub use time::Timestamp;
 pub use transfer::{Refusal, close_file, copy_range, refusal, set_len, share_content};

@@ -3,6 +3,7 @@
 //! The mount is found by its number, which the kernel tells of every open file: comparing paths goes wrong where one
 //! mount hides another, comparing device numbers with btrfs, which makes up its own.
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::OsStringExt;
@@ -61,6 +62,20 @@ pub fn mount_of(directory: &Path) -> Result<Option<Mount>, SysError> {
             .lines()
             .find_map(|line| mount_in(line, number.trim()))
     }))
+}
+
+/// Returns the last component of every mount point: no other name can be one. `None` if `/proc` does not tell.
+///
+/// # Source
+/// `proc(5)`: `/proc/pid/mountinfo`.
+pub fn names_of_mount_points() -> Option<HashSet<Vec<u8>>> {
+    let mounts = read("/proc/self/mountinfo").ok()?;
+    let points = mounts.lines().filter_map(|line| line.split(' ').nth(4));
+    Some(points.map(last_component).collect())
+}
+
+fn last_component(point: &str) -> Vec<u8> {
+    unescaped(point.rsplit('/').next().unwrap_or(point))
 }
 
 fn read(path: &str) -> Result<String, SysError> {
@@ -178,6 +193,13 @@ mod tests {
         ] {
             assert_eq!(mount_in(cut, "36"), None, "{cut}");
         }
+    }
+
+    #[test]
+    fn the_names_of_mount_points_are_their_last_components() {
+        assert_eq!(last_component(r"/mnt/a\040b/c\134d"), br"c\d");
+        assert_eq!(last_component("/"), b"");
+        assert!(names_of_mount_points().unwrap().contains(&b"proc"[..]));
     }
 
     #[test]

@@ -22,6 +22,14 @@ pub fn effective_user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
+/// Returns the groups that this process belongs to: what the user owns may be given to one of them.
+pub fn groups() -> Vec<u32> {
+    let supplementary = rustix::process::getgroups().unwrap_or_default();
+    let effective = rustix::process::getegid();
+    let all = supplementary.into_iter().chain([effective]);
+    all.map(rustix::process::Gid::as_raw).collect()
+}
+
 /// Returns the current time.
 pub fn utc_now() -> Timestamp {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);

@@ -2,14 +2,19 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::XattrFlags;
 use rustix::io::Errno;
 
 use crate::Directory;
 use crate::calls::{
-    fgetxattr, flistxattr, fremovexattr, fsetxattr, lgetxattr, llistxattr, lsetxattr,
+    fgetxattr, flistxattr, fremovexattr, fsetxattr, lgetxattr, listxattrat, llistxattr,
+    lremovexattr, lsetxattr,
 };
+
+/// Cleared when the kernel (before 6.13) or a seccomp filter refuses `listxattrat`.
+static HAS_LISTXATTRAT: AtomicBool = AtomicBool::new(true);
 
 /// A name and its value.
 pub type Xattr = (Vec<u8>, Vec<u8>);
@@ -26,19 +31,21 @@ pub type Xattr = (Vec<u8>, Vec<u8>);
 /// One system call for a file without attributes.
 pub fn get_xattrs(fd: impl AsFd) -> io::Result<Vec<Xattr>> {
     let fd = fd.as_fd();
-    read_all(
+    let found = read_all(
         |list| flistxattr(fd, list),
         |name, value| fgetxattr(fd, name, value),
-    )
+    );
+    Ok(found?.unwrap_or_default())
 }
 
+/// Returns `None` if the file system does not know attributes.
 fn read_all(
     list: impl FnMut(&mut [u8]) -> Result<usize, Errno>,
     mut get: impl FnMut(&[u8], &mut [u8]) -> Result<usize, Errno>,
-) -> io::Result<Vec<Xattr>> {
+) -> io::Result<Option<Vec<Xattr>>> {
     let list = match grow(list) {
         Ok(list) => list,
-        Err(Errno::NOTSUP | Errno::NOSYS) => return Ok(Vec::new()),
+        Err(Errno::NOTSUP | Errno::NOSYS) => return Ok(None),
         Err(error) => return Err(error.into()),
     };
     let mut found = Vec::new();
@@ -53,7 +60,7 @@ fn read_all(
         }
     }
     found.sort();
-    Ok(found)
+    Ok(Some(found))
 }
 
 /// Sets one extended attribute of an open file or directory.
@@ -75,18 +82,39 @@ pub fn remove_xattr(fd: impl AsFd, name: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Attributes of what cannot be opened, or only with consequences: a fifo, a device. They need `/proc`.
+/// Attributes of what cannot be opened, or only with consequences: a link, a fifo, a device. They need `/proc`.
 impl Directory {
     /// As [`get_xattrs`], of an entry that is not opened; a link is not followed.
     ///
     /// # Errors
     /// As `llistxattr` and `lgetxattr`.
     pub fn xattrs(&self, name: &[u8]) -> io::Result<Vec<Xattr>> {
-        let path = self.path_of(name);
+        Ok(self.xattrs_if_supported(name)?.unwrap_or_default())
+    }
+
+    /// As [`Directory::xattrs`]; `None` if the file system does not know attributes, so that nobody need ask again.
+    ///
+    /// # Errors
+    /// As `llistxattr` and `lgetxattr`.
+    ///
+    /// # Cost
+    /// One system call for an entry without attributes: since Linux 6.13 `listxattrat`, which takes 1.5 us where
+    /// `llistxattr` by way of `/proc` takes 4.5.
+    pub fn xattrs_if_supported(&self, name: &[u8]) -> io::Result<Option<Vec<Xattr>>> {
         read_all(
-            |list| llistxattr(&path, list),
-            |name, value| lgetxattr(&path, name, value),
+            |list| self.list_xattrs(name, list),
+            |attribute, value| lgetxattr(&self.path_of(name), attribute, value),
         )
+    }
+
+    fn list_xattrs(&self, name: &[u8], list: &mut [u8]) -> Result<usize, Errno> {
+        if HAS_LISTXATTRAT.load(Ordering::Relaxed) {
+            match listxattrat(self, name, list) {
+                Err(Errno::NOSYS | Errno::PERM) => HAS_LISTXATTRAT.store(false, Ordering::Relaxed),
+                other => return other,
+            }
+        }
+        llistxattr(&self.path_of(name), list)
     }
 
     /// As [`set_xattr`], of an entry that is not opened; a link is not followed.
@@ -96,6 +124,17 @@ impl Directory {
     pub fn set_xattr(&self, name: &[u8], attribute: &[u8], value: &[u8]) -> io::Result<()> {
         let path = self.path_of(name);
         Ok(lsetxattr(path, attribute, value, XattrFlags::empty())?)
+    }
+
+    /// As [`remove_xattr`], of an entry that is not opened; a link is not followed.
+    ///
+    /// # Errors
+    /// As `lremovexattr`.
+    pub fn remove_xattr(&self, name: &[u8], attribute: &[u8]) -> io::Result<()> {
+        match lremovexattr(self.path_of(name), attribute) {
+            Err(Errno::NODATA) => Ok(()),
+            other => Ok(other?),
+        }
     }
 
     fn path_of(&self, name: &[u8]) -> Vec<u8> {
@@ -146,6 +185,10 @@ mod tests {
         let directory = Directory::open(folder.path()).unwrap();
         assert_eq!(directory.xattrs(b"f").unwrap(), found);
         directory.set_xattr(b"f", b"user.a", b"").unwrap();
+        directory.set_xattr(b"f", b"user.d", b"goes").unwrap();
+        directory.remove_xattr(b"f", b"user.d").unwrap();
+        directory.remove_xattr(b"f", b"user.d").unwrap();
+        assert_eq!(directory.xattrs(b"f").unwrap(), found);
         assert_eq!(
             found,
             [
@@ -153,5 +196,46 @@ mod tests {
                 (b"user.b".to_vec(), vec![7; 3000])
             ]
         );
+    }
+
+    #[test]
+    fn both_ways_to_list_attributes_agree() {
+        let folder = tempfile::tempdir_in(".").unwrap();
+        let file = crate::create_new_file(&folder.path().join("f")).unwrap();
+        let directory = Directory::open(folder.path()).unwrap();
+        if let Err(error) = set_xattr(&file, b"user.a", b"1") {
+            println!("skipped: no user attributes on this file system: {error}");
+            return;
+        }
+        let path = directory.path_of(b"f");
+        for len in [3, 7, 100] {
+            let (mut direct, mut by_proc) = (vec![0; len], vec![0; len]);
+            let listed = listxattrat(&directory, b"f", &mut direct);
+            if listed == Err(Errno::NOSYS) {
+                println!("skipped: the kernel has no listxattrat");
+                return;
+            }
+            assert_eq!(listed, llistxattr(&path, &mut by_proc), "{len}");
+            assert_eq!(direct, by_proc);
+        }
+        let missing = listxattrat(&directory, b"none", &mut [0; 10]);
+        assert_eq!(missing, Err(Errno::NOENT));
+    }
+
+    #[test]
+    fn attributes_of_a_link_are_its_own() {
+        let folder = tempfile::tempdir_in(".").unwrap();
+        crate::create_new_file(&folder.path().join("f")).unwrap();
+        let directory = Directory::open(folder.path()).unwrap();
+        directory.create_symlink(b"l", b"f").unwrap();
+        if let Err(error) = directory.set_xattr(b"l", b"trusted.a", b"1") {
+            println!("skipped: no trusted attributes here: {error}");
+            return;
+        }
+        let found = directory.xattrs_if_supported(b"l").unwrap();
+        assert_eq!(found, Some(vec![(b"trusted.a".to_vec(), b"1".to_vec())]));
+        assert_eq!(directory.xattrs(b"f").unwrap(), []);
+        directory.remove_xattr(b"l", b"trusted.a").unwrap();
+        assert_eq!(directory.xattrs(b"l").unwrap(), []);
     }
 }

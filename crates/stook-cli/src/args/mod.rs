@@ -113,9 +113,13 @@ pub(crate) enum Command {
     /// Copy a tree, or one file
     ///
     /// DEST becomes a copy of TREE: `stook copy a b` makes b, never b/a. Kept are content and holes, times, modes, owners
-    /// (by the superuser), attributes and access control lists of files and directories, symbolic and hard links, fifos
-    /// and devices; not sockets, nor times of last access. Below TREE and DEST no link is followed, and what is mounted
-    /// there is copied, too. A file gets its time when it is complete. What cannot be copied is named, the rest is
+    /// (by the superuser), attributes and access control lists, symbolic and hard links, fifos and devices; not sockets,
+    /// nor times of last access. Attributes of links, fifos and devices belong to the superuser, and only the superuser
+    /// copies them. A user who cannot give a copy the group of its original gives group and others only what both have
+    /// there.
+    ///
+    /// TREE and DEST may be symbolic links: what they lead to is meant, a tree or a file; a DEST that leads nowhere is
+    /// refused. Below them no link is followed, and what is mounted there is copied, too. A file gets its time when it is complete. What cannot be copied is named, the rest is
     /// copied, and the status is 3.
     Copy(CopyArgs),
     /// Remove trees
@@ -347,12 +351,13 @@ pub(crate) struct CopyArgs {
     pub(crate) filter: FilterArgs,
     /// Copy what differs from the copy that is there: in kind, size or time. What only the copy has stays
     ///
-    /// So a copy that was interrupted goes on. A file is replaced once its new version is complete. Modes and owners are
-    /// set right; attributes only with the content. A directory takes the place of anything else, and anything else
+    /// So a copy that was interrupted goes on, and what it left under a name of its own is removed. A file is replaced once
+    /// its new version is complete. Owners, modes, access control lists and attributes are set right; at every moment a
+    /// copy can be opened only by users that its old or its new rights let in. A directory takes the place of anything else, and anything else
     /// that of an empty directory.
     #[arg(long)]
     pub(crate) update: bool,
-    /// At the end, compare every file with its copy, byte by byte
+    /// At the end, compare every file with its copy, byte by byte, and owners, modes, lists and attributes of everything
     #[arg(long, conflicts_with = "dry_run")]
     pub(crate) verify: bool,
     /// Print what would be copied, and write nothing

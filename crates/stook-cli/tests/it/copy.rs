@@ -143,6 +143,61 @@ fn system_calls_are_counted() {
 }
 
 #[test]
+fn only_a_refused_link_becomes_a_copy() {
+    let place = Place::with(&tree! { "one" => file(b"shared"), "two" => hardlink("one") });
+    let run = |error: &str| {
+        let fails = format!("inject=linkat:error={error}");
+        let program = env!("CARGO_BIN_EXE_stook");
+        let arguments = [
+            "-f",
+            "-o",
+            "/dev/null",
+            "-e",
+            &fails,
+            program,
+            "copy",
+            "src",
+            "b",
+        ];
+        let strace = std::path::Path::new("strace");
+        place.command_of(strace, &arguments).output().map(Ran::of)
+    };
+    for error in ["EMLINK", "EXDEV", "EPERM", "EOPNOTSUPP"] {
+        let ran = match run(error) {
+            Ok(ran) if !ran.stderr.contains("ptrace") => ran,
+            other => {
+                println!("skipped: strace cannot trace: {:?}", other.err());
+                return;
+            }
+        };
+        assert_eq!(ran.status, Some(0), "{}", ran.stderr);
+        assert!(
+            ran.stderr
+                .contains("some hard links became files of their own"),
+            "{}",
+            ran.stderr
+        );
+        assert_eq!(place.names("b").len(), 2);
+        std::fs::remove_dir_all(place.path("b")).unwrap();
+    }
+    for (error, why) in [
+        ("EIO", "input/output error"),
+        ("ENOSPC", "no space left on device"),
+        ("EMFILE", "too many open files"),
+    ] {
+        let ran = run(error).unwrap();
+        assert!(matches!(ran.status, Some(1 | 3)), "{}", ran.stderr);
+        let named = |name: &str| {
+            ran.stderr
+                .contains(&format!("error: cannot link `b/{name}`: {why}\n"))
+        };
+        assert!(named("one") || named("two"), "{}", ran.stderr);
+        assert_eq!(place.names("b").len(), 1);
+        std::fs::remove_dir_all(place.path("b")).unwrap();
+    }
+}
+
+#[test]
 fn an_interrupted_copy_goes_on_with_update() {
     let place = Place::with(&slow_tree());
     let mut child = place

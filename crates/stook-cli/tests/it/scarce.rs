@@ -67,6 +67,48 @@ fn more_workers_than_descriptors_come_down_to_what_can_be_opened() {
 }
 
 #[test]
+fn too_few_descriptors_are_one_error_and_as_many_as_it_names_are_enough() {
+    let mut tree = Tree::deep(60);
+    tree.graft("wide", &Tree::wide(300));
+    for number in 0..6 {
+        tree.insert(format!("large{number}"), file(vec![number; 3 << 20]));
+    }
+    let place = Place::with(&tree);
+    let commands: [&[&str]; 13] = [
+        &["create", "src", "arc", "--volume-size", "2MiB"],
+        &["update", "src", "arc"],
+        &["diff", "src", "arc"],
+        &["check", "arc"],
+        &["list", "arc"],
+        &["cat", "arc", "large1"],
+        &["extract", "arc", "--into", "out"],
+        &["reindex", "arc"],
+        &["walk", "src"],
+        &["walk", "src", "--summary"],
+        &["copy", "src", "b"],
+        &["copy", "src", "b", "--update", "--verify"],
+        &["remove", "out"],
+    ];
+    for arguments in commands {
+        let workers: &[&str] = match arguments[0] {
+            "list" | "cat" => &[],
+            _ => &["--jobs", "1024"],
+        };
+        let arguments = [arguments, workers].concat();
+        let ran = run_below(&place, "ulimit -n 8", &arguments);
+        assert_eq!((ran.status, ran.text()), (Some(1), ""), "{arguments:?}");
+        let expected = "error: cannot work with 8 open files: 32 are needed\n\
+            hint: the limit is the one of `ulimit -Hn`; the administrator can raise it\n";
+        assert_eq!(ran.stderr, expected, "{arguments:?}");
+        succeeds_below(&place, "ulimit -n 32", &arguments);
+    }
+    place.assert_same_tree("src", "b");
+    assert!(!place.path("out").exists());
+    // Nothing is opened for these.
+    succeeds_below(&place, "ulimit -n 8", &["completions", "bash"]);
+}
+
+#[test]
 fn no_workers_at_all_are_refused_in_words() {
     let place = Place::with(&Tree::new());
     for arguments in [

@@ -11,7 +11,7 @@
 use std::cell::RefCell;
 use std::fs::File;
 use std::io;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use stook_pool::advance;
 use stook_sys::{
@@ -40,6 +40,9 @@ pub(super) struct Ways {
     range: Way,
     /// Name spaces of attributes that were refused, each of which is told once.
     pub(super) refused_attributes: AtomicU8,
+    /// The file systems that do not know attributes at all.
+    pub(super) source_has_none: AtomicBool,
+    pub(super) copy_has_none: AtomicBool,
 }
 
 impl Default for Ways {
@@ -48,6 +51,8 @@ impl Default for Ways {
             share: Way(AtomicU8::new(CHANCES)),
             range: Way(AtomicU8::new(CHANCES)),
             refused_attributes: AtomicU8::new(0),
+            source_has_none: AtomicBool::new(false),
+            copy_has_none: AtomicBool::new(false),
         }
     }
 }

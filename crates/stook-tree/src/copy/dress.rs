@@ -1,7 +1,6 @@
-//! What a copy gets besides its content: owner, attributes, mode and time, in this order.
+//! What the user who copies may set, what a copy has already, and which attributes are passed over.
 //!
-//! A change of the owner clears the set-id bits, an access control list changes the mode, and every change of the
-//! content the time. What new files are like anyway is looked at on one of them, and not set again.
+//! What new files are like anyway is looked at on one of them, and not set again.
 
 use std::collections::HashSet;
 use std::io;
@@ -9,23 +8,14 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use stook_sys::{
-    Metadata, Timestamp, Xattr, is_unsupported, remove_xattr, set_mode, set_mtime, set_owner,
-    set_xattr,
-};
+use stook_sys::{Metadata, Timestamp, Xattr, is_unsupported, remove_xattr};
 
 use super::content::Ways;
 use super::errand::{ATTRIBUTES, At, Fault, Side};
+use super::rights::{ACCESS_ACL, DEFAULT_ACL};
 
 /// Numbers of a user and a group.
 pub(super) type Owner = (u32, u32);
-
-const SET_USER_ID: u32 = 0o4000;
-const SET_GROUP_ID: u32 = 0o2000;
-
-/// Access control lists, as attributes.
-pub(super) const DEFAULT_ACL: &[u8] = b"system.posix_acl_default";
-pub(super) const ACCESS_ACL: &[u8] = b"system.posix_acl_access";
 
 /// What files made in a directory are like: their group may come from the directory, their mode from the umask.
 #[derive(Debug, Default)]
@@ -59,18 +49,39 @@ impl Born {
 
 /// What a copy has already.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Has {
+pub(super) struct Has<'h> {
     pub(super) owner: Owner,
+    /// `None` if it is not known exactly.
     pub(super) mode: Option<u32>,
+    /// What the mode may allow at most; `None` if nobody else can reach the copy yet.
+    pub(super) most: Option<u32>,
     pub(super) mtime: Option<Timestamp>,
+    pub(super) attributes: &'h [Xattr],
+    /// True if this run made it.
+    pub(super) is_new: bool,
 }
 
-impl Has {
-    pub(super) fn all_of(metadata: &Metadata) -> Self {
+impl<'h> Has<'h> {
+    pub(super) fn all_of(metadata: &Metadata, attributes: &'h [Xattr]) -> Self {
         Self {
             owner: (metadata.uid, metadata.gid),
             mode: Some(metadata.mode),
+            most: Some(metadata.mode),
             mtime: Some(metadata.mtime),
+            attributes,
+            is_new: false,
+        }
+    }
+
+    /// Returns what something has that was just made with at most this mode.
+    pub(super) fn new(owner: Owner, most: u32) -> Self {
+        Self {
+            owner,
+            mode: None,
+            most: Some(most),
+            mtime: None,
+            attributes: &[],
+            is_new: true,
         }
     }
 }
@@ -79,7 +90,9 @@ impl Has {
 #[derive(Debug)]
 pub(super) struct User {
     pub(super) is_root: bool,
-    /// Groups that the user may not give a file to.
+    /// Groups that the user belongs to: a file can be given to no other.
+    groups: Vec<u32>,
+    /// Those of them that a file could not be given to all the same.
     refused_groups: Mutex<HashSet<u32>>,
 }
 
@@ -87,6 +100,7 @@ impl User {
     pub(super) fn current() -> Self {
         Self {
             is_root: stook_sys::is_root(),
+            groups: stook_sys::groups(),
             refused_groups: Mutex::default(),
         }
     }
@@ -101,7 +115,7 @@ impl User {
         let is_refused = || {
             let refused = self.refused_groups.lock();
             let refused = refused.unwrap_or_else(PoisonError::into_inner);
-            refused.contains(&owner.1)
+            !self.groups.contains(&owner.1) || refused.contains(&owner.1)
         };
         (owner != has && (self.is_root || !is_refused())).then_some(owner)
     }
@@ -129,45 +143,6 @@ impl User {
             Err(error) => Err(error),
         }
     }
-
-    /// Gives an open file or directory what it has not yet.
-    ///
-    /// The time is set last, and only if the attributes and the mode are right, so that the next update tries again. An
-    /// owner that cannot be set is seen by the next update anyway.
-    pub(super) fn dress(
-        &self,
-        fd: impl AsFd,
-        wanted: &Metadata,
-        attributes: &[Xattr],
-        has: Has,
-        ways: &Ways,
-    ) -> Result<(), Fault> {
-        let fd = fd.as_fd();
-        let given = self.give(wanted, has.owner, |uid, gid| set_owner(fd, uid, gid));
-        let owner = *given.as_ref().unwrap_or(&has.owner);
-        set_attributes(attributes, ways, |name, value| set_xattr(fd, name, value))?;
-        let mode = mode_for(wanted, owner);
-        let is_cleared = owner != has.owner && mode & (SET_USER_ID | SET_GROUP_ID) != 0;
-        if has.mode != Some(mode) || is_cleared || !attributes.is_empty() {
-            set_mode(fd, mode).at(Side::Copy, "set the mode of")?;
-        }
-        if has.mtime != Some(wanted.mtime) {
-            set_mtime(fd, wanted.mtime).at(Side::Copy, "set the time of")?;
-        }
-        given.at(Side::Copy, "set the owner of").map(drop)
-    }
-}
-
-/// Returns the mode for a copy that belongs to `owner`: nobody else lends his rights.
-pub(super) fn mode_for(wanted: &Metadata, owner: Owner) -> u32 {
-    let mut mode = wanted.mode;
-    if owner.0 != wanted.uid {
-        mode &= !SET_USER_ID;
-    }
-    if owner.1 != wanted.gid {
-        mode &= !SET_GROUP_ID;
-    }
-    mode
 }
 
 /// Takes the access control lists that something got from the directory it was made in.
@@ -178,50 +153,65 @@ pub(super) fn remove_inherited(fd: impl AsFd, names: &[&[u8]]) -> Result<(), Fau
     Ok(())
 }
 
-/// Returns the attributes that a copy gets: not those in which XFS shows access control lists a second time.
+/// Returns the attributes that a copy gets: not those in which XFS shows access control lists a second time, nor those in
+/// which Lustre says where the content lies.
 pub(super) fn without_shadows(mut attributes: Vec<Xattr>) -> Vec<Xattr> {
-    attributes.retain(|(name, _)| !name.starts_with(b"trusted.SGI_ACL_"));
+    let is_of_file_system = |name: &[u8]| {
+        let shadow = name.strip_prefix(b"trusted.").unwrap_or_default();
+        shadow.starts_with(b"SGI_ACL_")
+            || [&b"lov"[..], b"lma", b"lmv", b"link", b"fid"].contains(&shadow)
+    };
+    attributes.retain(|(name, _)| !is_of_file_system(name));
     attributes
 }
 
-/// Gives something its attributes by `set`.
-pub(super) fn set_attributes(
-    attributes: &[Xattr],
-    ways: &Ways,
-    set: impl Fn(&[u8], &[u8]) -> io::Result<()>,
-) -> Result<(), Fault> {
-    for (name, value) in attributes {
-        if let Err(error) = set(name, value) {
-            excuse(name, error, ways).at(Side::Copy, ATTRIBUTES)?;
-        }
+/// Returns the name space of an attribute.
+pub(super) fn space_of(name: &[u8]) -> &[u8] {
+    name.split(|&byte| byte == b'.').next().unwrap_or(name)
+}
+
+fn is_list(name: &[u8]) -> bool {
+    name == DEFAULT_ACL || name == ACCESS_ACL
+}
+
+/// Returns the bit for a name space in [`Ways::refused_attributes`].
+fn bit_of(name: &[u8]) -> u8 {
+    match space_of(name) {
+        b"user" => 1,
+        b"system" if is_list(name) => 2,
+        b"trusted" => 4,
+        _ => 8,
     }
-    Ok(())
+}
+
+impl Ways {
+    /// Returns true if the file system refused an attribute of this name space before.
+    pub(super) fn refuse(&self, name: &[u8]) -> bool {
+        self.refused_attributes.load(Ordering::Relaxed) & bit_of(name) != 0
+    }
 }
 
 /// Passes over what need not be told, and of what a file system never takes all but the first.
-fn excuse(name: &[u8], error: io::Error, ways: &Ways) -> io::Result<()> {
-    let space = name.split(|&byte| byte == b'.').next().unwrap_or(name);
-    let is_mode_like = name == DEFAULT_ACL || name == ACCESS_ACL;
-    let bit = match space {
-        b"user" => 1,
-        b"system" if is_mode_like => 2,
+pub(super) fn excuse(name: &[u8], error: io::Error, ways: &Ways) -> io::Result<()> {
+    let space = space_of(name);
+    if space == b"system" && !is_list(name) {
         // Another file system's own lists; the mode says the same.
-        b"system" => return Ok(()),
-        b"trusted" => 4,
-        _ => 8,
-    };
-    if error.kind() == io::ErrorKind::PermissionDenied && space != b"user" && !is_mode_like {
+        return Ok(());
+    }
+    let is_for_root = space != b"user" && !is_list(name);
+    if error.kind() == io::ErrorKind::PermissionDenied && is_for_root {
         // Names that only the superuser may set are for the superuser.
         return Ok(());
     }
     if !is_unsupported(&error) {
         return Err(error);
     }
+    let bit = bit_of(name);
     let was_told = ways.refused_attributes.fetch_or(bit, Ordering::Relaxed) & bit != 0;
     if was_told {
         return Ok(());
     }
-    let what = if is_mode_like {
+    let what = if is_list(name) {
         "access control lists".to_owned()
     } else {
         format!("attributes `{}.*`", stook_sys::display_bytes(space))
@@ -258,22 +248,15 @@ mod tests {
     }
 
     #[test]
-    fn rights_are_lent_by_their_owner_only() {
-        let wanted = metadata(0o6755, 1, 2);
-        assert_eq!(mode_for(&wanted, (1, 2)), 0o6755);
-        assert_eq!(mode_for(&wanted, (3, 2)), 0o2755);
-        assert_eq!(mode_for(&wanted, (1, 4)), 0o4755);
-        assert_eq!(mode_for(&metadata(0o1777, 1, 2), (3, 4)), 0o1777);
-    }
-
-    #[test]
     fn a_user_gives_away_no_file_and_asks_for_a_group_once() {
         let user = User {
             is_root: false,
+            groups: vec![2],
             refused_groups: Mutex::default(),
         };
         let wanted = metadata(0o644, 1, 2);
         assert_eq!(user.owner_to_give(&wanted, (9, 9)), Some((9, 2)));
+        assert_eq!(user.owner_to_give(&metadata(0o644, 1, 3), (9, 9)), None);
         let refused = || Err(io::ErrorKind::PermissionDenied.into());
         assert_eq!(
             user.give(&wanted, (9, 9), |_, _| refused()).unwrap(),
@@ -292,7 +275,13 @@ mod tests {
     #[test]
     fn the_shadows_of_lists_on_xfs_are_left_out() {
         let attribute = |name: &[u8]| (name.to_vec(), Vec::new());
-        let found = [ACCESS_ACL, b"trusted.SGI_ACL_FILE", b"trusted.a"].map(attribute);
+        let found = [
+            ACCESS_ACL,
+            b"trusted.SGI_ACL_FILE",
+            b"trusted.a",
+            b"trusted.lov",
+        ];
+        let found = found.map(attribute);
         let kept = [ACCESS_ACL, b"trusted.a"].map(attribute);
         assert_eq!(without_shadows(found.to_vec()), kept);
     }

@@ -4,13 +4,15 @@ use std::borrow::Cow;
 use std::io;
 use std::sync::atomic::Ordering;
 
-use stook_sys::{Directory, FileKind, Links as Follow, Metadata};
+use stook_sys::{Directory, FileKind, Links as Follow, Metadata, NODE_MODE, is_link_refused};
 
-use super::dress::{mode_for, set_attributes, without_shadows};
-use super::errand::{At, Fault, Side};
-use super::file::Original;
+use super::apply::{Named, Original};
+use super::dress::Has;
+use super::errand::{ATTRIBUTES, At, Fault, Side};
+use super::file::OpenFile;
 use super::links::{First, Met};
 use super::making::Making;
+use super::rights::ACCESS_ACL;
 use super::task::Later;
 use super::work::{Entry, Outcome};
 
@@ -65,29 +67,31 @@ impl<'h> Making<'_, 'h> {
         };
         let is_same = match (&there, copy) {
             (Some(there), Some(copy)) => {
-                is_same(entry, copy, &metadata, there)? && !self.is_tied(&metadata, there)
+                is_same(entry, copy, &metadata, there)?
+                    && !self.is_tied(entry, copy, &metadata, there)?
             }
             _ => false,
         };
-        let Some(copy) = copy.filter(|_| !self.errand.options.is_dry_run) else {
-            return Ok(self.tell(entry, &metadata, there.filter(|_| is_same).as_ref()));
+        let Some(open_copy) = copy.filter(|_| !self.errand.options.is_dry_run) else {
+            let same = there.filter(|_| is_same);
+            return self.tell(entry, copy, &metadata, same.as_ref());
         };
         if !is_same && entry.waits(&metadata, later) {
             return Ok(Outcome::Later);
         }
-        let there = clear(copy, entry.new_name, there)?;
+        let there = clear(open_copy, entry.new_name, there)?;
         self.with_links(
             entry,
-            copy,
+            open_copy,
             &metadata,
             there.as_ref(),
             later,
             || match &there {
-                Some(there) if is_same => self.set_right(entry, copy, &metadata, there),
+                Some(there) if is_same => self.set_right(entry, open_copy, &metadata, there),
                 _ if metadata.kind == FileKind::File => {
-                    self.copy_file(entry, copy, Original::open(entry)?, there.is_some())
+                    self.copy_file(entry, open_copy, OpenFile::open(entry)?, there.is_some())
                 }
-                _ => self.copy_other(entry, copy, &metadata, there.is_some()),
+                _ => self.copy_other(entry, open_copy, &metadata, there.is_some()),
             },
         )
     }
@@ -99,7 +103,7 @@ impl<'h> Making<'_, 'h> {
         copy: &Directory,
         later: &mut Vec<Later<'h>>,
     ) -> Result<Outcome, Fault> {
-        let original = Original::open(entry)?;
+        let original = OpenFile::open(entry)?;
         let metadata = original.metadata;
         if entry.waits(&metadata, later) {
             return Ok(Outcome::Later);
@@ -154,9 +158,15 @@ impl<'h> Making<'_, 'h> {
         there: Option<&Metadata>,
     ) -> Result<Option<Outcome>, Fault> {
         let root = entry.node.root_pair().and_then(|pair| pair.copy.as_ref());
-        let directory = root.map(|root| root.open_beneath(&first.directory));
-        let Some(Ok(directory)) = directory else {
+        let Some(root) = root else {
             return Ok(None);
+        };
+        let directory = match root.open_beneath(&first.directory) {
+            // It is done, and closed to the user.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                return Ok(self.lose_link());
+            }
+            other => other.at(Side::Copy, "link")?,
         };
         let is_linked = there.is_some_and(|there| {
             let linked = directory.metadata(&first.name, Follow::Refuse);
@@ -168,23 +178,24 @@ impl<'h> Making<'_, 'h> {
         let target = self.target(entry, copy, there.is_some());
         match directory.hard_link(&first.name, copy, &target.name) {
             Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                return Err(error).at(Side::Copy, "create");
-            }
             // Too many names, or a file system without such links: it becomes a file of its own.
-            Err(_) => {
-                if !self.has_lost_links.swap(true, Ordering::Relaxed) {
-                    let text = "some hard links became files of their own";
-                    self.errand.observer.noted(text);
-                }
-                return Ok(None);
-            }
+            Err(error) if is_link_refused(&error) => return Ok(self.lose_link()),
+            Err(error) => return Err(error).at(Side::Copy, "link"),
         }
         target.finish().inspect_err(|_| target.abandon())?;
         Ok(Some(Outcome::Done {
             bytes: 0,
             is_told: true,
         }))
+    }
+
+    /// Notes that a name becomes a file of its own.
+    fn lose_link(&self) -> Option<Outcome> {
+        if !self.has_lost_links.swap(true, Ordering::Relaxed) {
+            let text = "some hard links became files of their own";
+            self.errand.observer.noted(text);
+        }
+        None
     }
 
     /// Returns the name to make something under: its own, or another one if that is taken.
@@ -197,64 +208,11 @@ impl<'h> Making<'_, 'h> {
         Target {
             copy,
             name: if replaces {
-                Cow::Owned(self.temporary_name())
+                Cow::Owned(self.temporary_name(&entry.node.facts))
             } else {
                 Cow::Borrowed(entry.new_name)
             },
             replaces: replaces.then_some(entry.new_name),
-        }
-    }
-
-    /// Gives a copy that is the same otherwise its owner, mode and time.
-    fn set_right(
-        &self,
-        entry: &Entry<'_, '_>,
-        copy: &Directory,
-        metadata: &Metadata,
-        there: &Metadata,
-    ) -> Result<Outcome, Fault> {
-        let name = entry.new_name;
-        let has = (there.uid, there.gid);
-        let owner = self
-            .user
-            .give(metadata, has, |uid, gid| copy.set_owner(name, uid, gid));
-        let owner = owner.at(Side::Copy, "set the owner of")?;
-        let mode = mode_for(metadata, owner);
-        if metadata.kind != FileKind::Symlink && (mode != there.mode || owner != has) {
-            copy.set_mode(name, mode)
-                .at(Side::Copy, "set the mode of")?;
-        }
-        if metadata.mtime != there.mtime {
-            copy.set_mtime(name, metadata.mtime)
-                .at(Side::Copy, "set the time of")?;
-        }
-        Ok(Outcome::Unchanged)
-    }
-
-    /// Returns true if setting the copy right would change what has other names, too, which the original has not.
-    fn is_tied(&self, metadata: &Metadata, there: &Metadata) -> bool {
-        metadata.links < 2 && there.links > 1 && !self.is_right(metadata, there)
-    }
-
-    /// Returns true if owner, mode and time of the copy are right.
-    fn is_right(&self, metadata: &Metadata, there: &Metadata) -> bool {
-        let has = (there.uid, there.gid);
-        let owner = self.user.owner_to_give(metadata, has);
-        let is_mode_right =
-            metadata.kind == FileKind::Symlink || there.mode == mode_for(metadata, has);
-        owner.is_none() && is_mode_right && there.mtime == metadata.mtime
-    }
-
-    /// Tells what would be done about an entry; `same` is its copy if that is the same.
-    fn tell(&self, entry: &Entry<'_, '_>, metadata: &Metadata, same: Option<&Metadata>) -> Outcome {
-        if same.is_some_and(|same| self.is_right(metadata, same)) {
-            return Outcome::Unchanged;
-        }
-        self.errand.would_copy(entry.node, entry.name);
-        let is_content = metadata.kind == FileKind::File && same.is_none();
-        Outcome::Done {
-            bytes: if is_content { metadata.size } else { 0 },
-            is_told: false,
         }
     }
 
@@ -277,10 +235,10 @@ impl<'h> Making<'_, 'h> {
             copy.create_node(&target.name, metadata.kind, metadata.device)
         }
         .at(Side::Copy, "create")?;
-        let finished = self
-            .dress_other(entry, &target, metadata)
-            .and_then(|()| target.finish());
-        finished.inspect_err(|_| target.abandon())?;
+        let dressed = self.dress_other(entry, &target, metadata);
+        target.finish().inspect_err(|_| target.abandon())?;
+        // It is there, and stays, as a file would.
+        dressed?;
         Ok(Outcome::Done {
             bytes: 0,
             is_told: true,
@@ -294,38 +252,23 @@ impl<'h> Making<'_, 'h> {
         metadata: &Metadata,
     ) -> Result<(), Fault> {
         let (copy, name) = (target.copy, &target.name);
-        let has = entry
-            .node
-            .facts
-            .owner_of_new(|| copy.metadata(name, Follow::Refuse))?;
-        let given = self
-            .user
-            .give(metadata, has, |uid, gid| copy.set_owner(name, uid, gid));
-        let owner = given.at(Side::Copy, "set the owner of")?;
-        if metadata.kind != FileKind::Symlink {
-            if let Err(fault) = self.set_other_attributes(entry, target) {
-                // It is there, and stays, as a file would.
-                self.errand.fail(entry.node, entry.name, fault);
-            }
-            let mode = mode_for(metadata, owner);
-            copy.set_mode(name, mode)
-                .at(Side::Copy, "set the mode of")?;
+        let facts = &entry.node.facts;
+        if facts.lends_lists && metadata.kind != FileKind::Symlink {
+            copy.remove_xattr(name, ACCESS_ACL)
+                .at(Side::Copy, ATTRIBUTES)?;
         }
-        copy.set_mtime(name, metadata.mtime)
-            .at(Side::Copy, "set the time of")
-    }
-
-    /// Gives a fifo or a device its attributes: its mode alone may let in whom its access control list keeps out.
-    fn set_other_attributes(
-        &self,
-        entry: &Entry<'_, '_>,
-        target: &Target<'_>,
-    ) -> Result<(), Fault> {
-        let found = entry.source.xattrs(entry.name);
-        let attributes = without_shadows(found.at(Side::Source, "read the attributes of")?);
-        set_attributes(&attributes, &entry.node.facts.ways, |name, value| {
-            target.copy.set_xattr(&target.name, name, value)
-        })
+        let owner = facts.owner_of_new(|| copy.metadata(name, Follow::Refuse))?;
+        let attributes = self.user.attributes_of_source(entry, metadata.kind)?;
+        let original = Original {
+            metadata,
+            attributes: &attributes,
+        };
+        let to = Named {
+            directory: copy,
+            name,
+        };
+        let has = Has::new(owner, NODE_MODE);
+        self.user.apply(&to, original, &has, &facts.ways)
     }
 }
 

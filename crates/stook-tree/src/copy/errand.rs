@@ -206,6 +206,8 @@ impl<'a> Errand<'a> {
 /// The operation that may fail for want of room though there is some: for attributes it is small.
 pub(super) const ATTRIBUTES: &str = "set the attributes of";
 
+pub(super) const READ_ATTRIBUTES: &str = "read the attributes of";
+
 fn is_no_space(error: &io::Error) -> bool {
     matches!(
         error.kind(),

@@ -2,36 +2,39 @@
 
 use std::fs::File;
 use std::io;
+use std::os::fd::AsFd;
 
 use stook_sys::{
     Directory, FileKind, Links, Metadata, Xattr, close_file, get_xattrs, write_all_at,
 };
 use stook_timers::scope;
 
+use super::apply::{Open, Original};
 use super::content::{Content, with_buffer};
-use super::dress::{ACCESS_ACL, Has, remove_inherited, without_shadows};
+use super::dress::{Has, remove_inherited, without_shadows};
 use super::entry::Target;
-use super::errand::{At, Fault, Side};
+use super::errand::{At, Fault, READ_ATTRIBUTES, Side};
 use super::making::{Facts, Making};
+use super::rights::{ACCESS_ACL, Rights};
 use super::work::{Entry, Outcome};
 
 /// Set-id and sticky bits: a file is not made with them.
 const SPECIAL_BITS: u32 = 0o7000;
 
 /// A file that is to be copied.
-pub(super) struct Original {
+pub(super) struct OpenFile {
     file: File,
     attributes: Vec<Xattr>,
     pub(super) metadata: Metadata,
 }
 
-impl Original {
+impl OpenFile {
     pub(super) fn open(entry: &Entry<'_, '_>) -> Result<Self, Fault> {
         let _scope = scope!("open");
         let file = entry.source.open_file(entry.name, Links::Refuse);
         let file = file.at(Side::Source, "open")?;
         // Before the look at it: some file systems take it for a change.
-        let attributes = get_xattrs(&file).at(Side::Source, "read the attributes of")?;
+        let attributes = get_xattrs(&file).at(Side::Source, READ_ATTRIBUTES)?;
         let attributes = without_shadows(attributes);
         let metadata = stook_sys::metadata(&file).at(Side::Source, "look at")?;
         if metadata.kind != FileKind::File {
@@ -51,11 +54,11 @@ impl Making<'_, '_> {
         &self,
         entry: &Entry<'_, '_>,
         copy: &Directory,
-        original: Original,
+        original: OpenFile,
         replaces: bool,
     ) -> Result<Outcome, Fault> {
         let facts = &entry.node.facts;
-        let Original {
+        let OpenFile {
             file: source,
             attributes,
             metadata,
@@ -90,8 +93,12 @@ impl Making<'_, '_> {
         let (bytes, is_told) = written.inspect_err(|_| target.abandon())?;
         let dressed = {
             let _scope = scope!("metadata");
+            let original = Original {
+                metadata,
+                attributes: &attributes,
+            };
             self.user
-                .dress(&file, metadata, &attributes, has, &facts.ways)
+                .apply(&Open(file.as_fd()), original, &has, &facts.ways)
         };
         let _ = close_file(source);
         // A network file system may tell only now that there was no room.
@@ -110,21 +117,23 @@ impl Making<'_, '_> {
         facts: &Facts,
         target: &mut Target<'_>,
         metadata: &Metadata,
-        has_attributes_not: bool,
-    ) -> Result<(File, Has), Fault> {
+        has_no_attributes: bool,
+    ) -> Result<(File, Has<'static>), Fault> {
         let _scope = scope!("create");
-        let is_owned = || {
-            let owner = facts.born.owner();
-            owner.is_some_and(|owner| self.user.owner_to_give(metadata, owner).is_none())
+        let is_plain = metadata.mode & SPECIAL_BITS == 0 && has_no_attributes && !facts.lends_lists;
+        let asked = match facts.born.owner() {
+            // In a directory that this run made there is nobody else yet.
+            _ if is_plain && facts.is_made => metadata.mode,
+            Some(owner) if is_plain && self.user.owner_to_give(metadata, owner).is_none() => {
+                Rights::of(metadata, None, owner).mode
+            }
+            // An attribute of the user's own file takes the right to write.
+            _ if !self.user.is_root => 0o600,
+            _ => metadata.mode & 0o600,
         };
-        let is_plain = metadata.mode & SPECIAL_BITS == 0 && has_attributes_not;
-        // In a directory that this run made there is nobody else yet.
-        let asked = if is_plain && (facts.is_made || is_owned()) {
-            metadata.mode
-        } else {
-            0o600
-        };
-        let file = self.create_new(target, asked).at(Side::Copy, "create")?;
+        let file = self
+            .create_new(facts, target, asked)
+            .at(Side::Copy, "create")?;
         if facts.lends_lists {
             remove_inherited(&file, &[ACCESS_ACL])?;
         }
@@ -137,20 +146,23 @@ impl Making<'_, '_> {
         let has = Has {
             owner: facts.born.owner().unwrap_or_default(),
             mode: mode.filter(|_| !facts.lends_lists),
+            most: None,
             mtime: None,
+            attributes: &[],
+            is_new: true,
         };
         Ok((file, has))
     }
 
     /// A temporary name that another run left is passed over.
-    fn create_new(&self, target: &mut Target<'_>, mode: u32) -> io::Result<File> {
+    fn create_new(&self, facts: &Facts, target: &mut Target<'_>, mode: u32) -> io::Result<File> {
         loop {
             match target.copy.create_file(&target.name, mode) {
                 Err(error)
                     if error.kind() == io::ErrorKind::AlreadyExists
                         && target.replaces.is_some() =>
                 {
-                    target.name = self.temporary_name().into();
+                    target.name = self.temporary_name(facts).into();
                 }
                 other => return other,
             }

@@ -2,21 +2,23 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::os::fd::AsFd;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use stook_sys::{
-    Directory, FileKind, Links as Follow, Metadata, Xattr, get_xattrs, is_no_directory,
+    Directory, FileKind, Links as Follow, Metadata, TemporaryNames, Xattr, get_xattrs,
+    is_no_directory, is_temporary_name,
 };
 use stook_timers::scope;
 
+use super::apply::{OWNER_BITS, Open, Original};
 use super::content::Ways;
-use super::dress::{
-    ACCESS_ACL, Born, DEFAULT_ACL, Has, Owner, User, remove_inherited, without_shadows,
-};
-use super::errand::{ATTRIBUTES, At, Errand, Fault, Side};
+use super::dress::{Born, Has, Owner, User, remove_inherited, without_shadows};
+use super::errand::{ATTRIBUTES, At, Errand, Fault, READ_ATTRIBUTES, Side};
 use super::links::Links;
 use super::node::{Node, Pair};
+use super::rights::{ACCESS_ACL, DEFAULT_ACL, find};
 use super::task::Later;
 use super::work::{Entrance, Entry, Outcome, Work};
 use crate::names::Names;
@@ -29,13 +31,14 @@ type FileSystem = (u32, u32);
 pub(super) struct Facts {
     /// Those of the directory in the tree.
     pub(super) metadata: Metadata,
-    /// Attributes that the copy is given at the end, and names of those that it loses.
+    /// Attributes that the copy is given at the end.
     attributes: Vec<Xattr>,
-    foreign_lists: Vec<&'static [u8]>,
     /// True if this run makes the copy: nobody else is in there yet.
     pub(super) is_made: bool,
     /// True if what is made in the copy gets an access control list from it.
     pub(super) lends_lists: bool,
+    /// The inode number of a copy that was there already.
+    pub(super) copy_inode: u64,
     copy_filesystem: FileSystem,
     pub(super) born: Arc<Born>,
     pub(super) ways: Arc<Ways>,
@@ -49,11 +52,30 @@ pub(super) struct Making<'a, 'h> {
     /// True if directories of the copy may be there, made by this run.
     pub(super) is_made_ahead: bool,
     pub(super) has_lost_links: AtomicBool,
-    temporary: AtomicU64,
+    temporary: TemporaryNames,
 }
 
-/// Names of files that are not under their own name yet; what an interrupted run left of them goes.
-const TEMPORARY: (&[u8], &[u8]) = (b".stook-", b".partial");
+/// The copy of a directory, as it was found.
+pub(super) struct Seen {
+    metadata: Metadata,
+    attributes: Vec<Xattr>,
+}
+
+impl Seen {
+    pub(super) fn at(copy: &Directory) -> Result<Self, Fault> {
+        Ok(Self {
+            metadata: copy.own_metadata().at(Side::Copy, "look at")?,
+            attributes: without_shadows(get_xattrs(copy).at(Side::Copy, READ_ATTRIBUTES)?),
+        })
+    }
+
+    pub(super) fn has(&self) -> Has<'_> {
+        Has::all_of(&self.metadata, &self.attributes)
+    }
+}
+
+/// The ending of names of files that are not under their own name yet; what an interrupted run left of them goes.
+const TEMPORARY: &str = "partial";
 
 impl Facts {
     /// Returns what is known of a directory that is only looked at.
@@ -61,12 +83,19 @@ impl Facts {
         Self {
             metadata,
             attributes: Vec::new(),
-            foreign_lists: Vec::new(),
             is_made: false,
             lends_lists: false,
+            copy_inode: 0,
             copy_filesystem: (0, 0),
             born: Arc::default(),
             ways: Arc::default(),
+        }
+    }
+
+    fn original(&self) -> Original<'_> {
+        Original {
+            metadata: &self.metadata,
+            attributes: &self.attributes,
         }
     }
 
@@ -93,7 +122,7 @@ impl<'a> Making<'a, '_> {
             links: Links::default(),
             ways: Mutex::default(),
             has_lost_links: AtomicBool::new(false),
-            temporary: AtomicU64::new(0),
+            temporary: TemporaryNames::new(TEMPORARY),
         }
     }
 
@@ -110,17 +139,23 @@ impl<'a> Making<'a, '_> {
         if is_made {
             // The directory that holds it may lend lists; what is made in the root then has none.
             remove_inherited(copy, &inherited_lists(copy)?)?;
-        } else if !self.errand.options.is_dry_run {
-            self.open_up(&pair.source, copy)?;
         }
-        self.facts_of_seen_copy(metadata, attributes, copy, is_made)
+        let seen = Seen::at(copy)?;
+        let facts = self.facts_of_seen_copy(metadata, attributes, &seen, is_made);
+        if !is_made && !self.errand.options.is_dry_run {
+            self.get_ready(&facts, &pair.source, copy, &seen)?;
+        }
+        Ok(facts)
     }
 
     /// Returns what is known of the two directories that hold a single file and its copy.
     pub(super) fn facts_of_holders(&self, pair: &Pair) -> Result<Facts, Fault> {
         let metadata = pair.source.own_metadata().at(Side::Source, "look at")?;
         match &pair.copy {
-            Some(copy) => self.facts_of_seen_copy(metadata, Vec::new(), copy, false),
+            Some(copy) => {
+                let seen = Seen::at(copy)?;
+                Ok(self.facts_of_seen_copy(metadata, Vec::new(), &seen, false))
+            }
             None => Ok(Facts::of_seen(metadata)),
         }
     }
@@ -129,7 +164,7 @@ impl<'a> Making<'a, '_> {
         if self.errand.options.is_dry_run {
             return Ok(Vec::new());
         }
-        let attributes = get_xattrs(source).at(Side::Source, "read the attributes of")?;
+        let attributes = get_xattrs(source).at(Side::Source, READ_ATTRIBUTES)?;
         Ok(without_shadows(attributes))
     }
 
@@ -137,30 +172,21 @@ impl<'a> Making<'a, '_> {
     fn facts_of_seen_copy(
         &self,
         metadata: Metadata,
-        mut attributes: Vec<Xattr>,
-        copy: &Directory,
+        attributes: Vec<Xattr>,
+        seen: &Seen,
         is_made: bool,
-    ) -> Result<Facts, Fault> {
-        let there = copy.own_metadata().at(Side::Copy, "look at")?;
-        let found = get_xattrs(copy).at(Side::Copy, "read the attributes of")?;
-        let is_foreign = |name: &&'static [u8]| {
-            holds(&found, name) && !attributes.iter().any(|(wanted, _)| wanted == name)
-        };
-        let foreign_lists = [ACCESS_ACL, DEFAULT_ACL]
-            .into_iter()
-            .filter(is_foreign)
-            .collect();
-        attributes.retain(|wanted| !found.contains(wanted));
-        Ok(Facts {
+    ) -> Facts {
+        let there = &seen.metadata;
+        Facts {
             attributes,
-            foreign_lists,
             is_made,
-            lends_lists: holds(&found, DEFAULT_ACL),
+            lends_lists: find(&seen.attributes, DEFAULT_ACL).is_some(),
+            copy_inode: there.inode,
             copy_filesystem: there.filesystem,
             born: Arc::default(),
             ways: self.ways(metadata.filesystem, there.filesystem),
             metadata,
-        })
+        }
     }
 
     /// Returns what works between two file systems.
@@ -192,9 +218,9 @@ impl<'a> Making<'a, '_> {
         let facts = Facts {
             metadata,
             attributes,
-            foreign_lists: Vec::new(),
             is_made: true,
             lends_lists: false,
+            copy_inode: 0,
             copy_filesystem: parent.copy_filesystem,
             born: Arc::clone(&parent.born),
             ways,
@@ -252,41 +278,43 @@ impl<'a> Making<'a, '_> {
         opened.at(Side::Copy, "open")
     }
 
-    /// Makes sure that the user can write in a copy that was there already, and that no leftover is in it.
-    fn open_up(&self, source: &Directory, copy: &Directory) -> Result<(), Fault> {
-        let there = copy.own_metadata().at(Side::Copy, "look at")?;
-        if !self.user.is_root && there.mode & 0o700 != 0o700 {
-            // Of another owner's it fails, and what is made in there tells why.
-            let _ = copy.set_own_mode(there.mode | 0o700);
+    /// Makes sure that the user can write in a copy that was there already, that nobody finds in it what the original
+    /// would not show, and that no leftover is in it.
+    fn get_ready(
+        &self,
+        facts: &Facts,
+        source: &Directory,
+        copy: &Directory,
+        seen: &Seen,
+    ) -> Result<(), Fault> {
+        let has = seen.has();
+        let changes = self.user.changes(facts.original(), &has, &facts.ways);
+        let mode = self.user.mode_while_filled(&changes, seen.metadata.mode);
+        if mode != seen.metadata.mode {
+            let set = copy.set_own_mode(mode);
+            // An ordinary user cannot change another owner's directory; what is made in there then tells why.
+            if self.user.is_root {
+                set.at(Side::Copy, "set the mode of")?;
+            }
         }
-        remove_leftovers(source, copy).at(Side::Copy, "list")
+        remove_leftovers(source, copy, facts.copy_inode).at(Side::Copy, "list")
     }
 
     /// Returns a name for a file that is not under its own name yet.
-    pub(super) fn temporary_name(&self) -> Vec<u8> {
-        let number = self.temporary.fetch_add(1, Ordering::Relaxed);
-        let middle = format!("{}-{number}", std::process::id());
-        [TEMPORARY.0, middle.as_bytes(), TEMPORARY.1].concat()
+    pub(super) fn temporary_name(&self, facts: &Facts) -> Vec<u8> {
+        self.temporary.next(facts.copy_inode)
     }
 
     fn end_directory(&self, facts: &Facts, copy: &Directory) -> Result<(), Fault> {
-        let has = if facts.is_made {
-            Has {
-                owner: facts.owner_of_new(|| copy.own_metadata())?,
-                mode: None,
-                mtime: None,
-            }
-        } else {
-            Has::all_of(&copy.own_metadata().at(Side::Copy, "look at")?)
-        };
-        remove_inherited(copy, &facts.foreign_lists)?;
-        let Facts {
-            metadata,
-            attributes,
-            ways,
-            ..
-        } = facts;
-        self.user.dress(copy, metadata, attributes, has, ways)
+        let to = Open(copy.as_fd());
+        if facts.is_made {
+            let owner = facts.owner_of_new(|| copy.own_metadata())?;
+            let has = Has::new(owner, OWNER_BITS);
+            return self.user.apply(&to, facts.original(), &has, &facts.ways);
+        }
+        let seen = Seen::at(copy)?;
+        self.user
+            .apply(&to, facts.original(), &seen.has(), &facts.ways)
     }
 
     /// Removes a directory in which nothing was to be copied.
@@ -324,11 +352,12 @@ impl<'h> Work<'h> for Making<'_, 'h> {
         };
         match (there, entrance.copy) {
             (Some(copy), _) => {
-                if !is_dry_run {
-                    self.open_up(source, &copy)?;
-                }
                 let attributes = self.attributes(source)?;
-                let facts = self.facts_of_seen_copy(metadata, attributes, &copy, false)?;
+                let seen = Seen::at(&copy)?;
+                let facts = self.facts_of_seen_copy(metadata, attributes, &seen, false);
+                if !is_dry_run {
+                    self.get_ready(&facts, source, &copy, &seen)?;
+                }
                 Ok((Some(copy), facts))
             }
             (None, Some(above)) if !is_dry_run => {
@@ -381,24 +410,19 @@ impl<'h> Work<'h> for Making<'_, 'h> {
     }
 }
 
-fn holds(attributes: &[Xattr], name: &[u8]) -> bool {
-    attributes.iter().any(|(found, _)| found == name)
-}
-
 fn inherited_lists(copy: &Directory) -> Result<Vec<&'static [u8]>, Fault> {
     let found = get_xattrs(copy).at(Side::Copy, ATTRIBUTES)?;
     let lists = [ACCESS_ACL, DEFAULT_ACL].into_iter();
-    Ok(lists.filter(|name| holds(&found, name)).collect())
+    Ok(lists.filter(|name| find(&found, name).is_some()).collect())
 }
 
 /// Removes files that an interrupted run left under names that are not theirs.
-fn remove_leftovers(source: &Directory, copy: &Directory) -> io::Result<()> {
+fn remove_leftovers(source: &Directory, copy: &Directory, inode: u64) -> io::Result<()> {
     Names::with(|names| {
         names.read(copy)?;
         for each in &names.all {
             let name = each.place.of(&names.bytes);
-            let is_leftover = name.starts_with(TEMPORARY.0)
-                && name.ends_with(TEMPORARY.1)
+            let is_leftover = is_temporary_name(name, TEMPORARY, inode)
                 && each.kind != Some(FileKind::Directory)
                 // Unless it is a copy of what has such a name.
                 && source.metadata(name, Follow::Refuse).is_err();

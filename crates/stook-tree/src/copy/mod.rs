@@ -13,9 +13,13 @@
 //!   [`CopyOptions::is_update`] goes on where another one ended, however it ended.
 //! - **The copy is open to its maker alone until it is done**: directories get their modes last.
 //!
-//! What is not kept: times of last access, attributes of anything but files and directories, and sockets.
+//! - **Rights only shrink on the way**: at every moment somebody may open a copy only if its old rights or the new ones say
+//!   so (`apply.rs`).
+//!
+//! What is not kept: times of last access, and sockets.
 
 mod ahead;
+mod apply;
 mod content;
 mod dress;
 mod entry;
@@ -25,8 +29,10 @@ mod links;
 mod making;
 mod node;
 mod places;
+mod rights;
 mod round;
 mod task;
+mod unchanged;
 mod verify;
 mod work;
 
@@ -56,7 +62,8 @@ pub struct CopyOptions {
     pub one_file_system: bool,
     /// The copy may be there: only what differs by kind, size or modification time is copied.
     ///
-    /// Modes, owners, and times of directories are set right, too. What only the copy has stays. A directory takes
+    /// Owners, modes, access control lists and attributes of everything, and times of directories, are set right, too. What
+    /// only the copy has stays. A directory takes
     /// the place of anything else; something else takes that of an empty directory only.
     pub is_update: bool,
     /// Only tell what would be copied.
@@ -110,8 +117,9 @@ const OPEN_FILES: usize = 5;
 /// # Cost
 /// For each small file: on one side openat, statx, flistxattr, pread64 and close, on the other openat, pwrite64,
 /// utimensat and close; fchown if new files belong to somebody else, fchmod for modes that the umask does not let
-/// through. For each file that is unchanged: two statx. Memory for the names of one directory for each
-/// worker, at most a million at a time, and 100 bytes for each file with several names.
+/// through. For each file that is unchanged: two statx, and two listxattrat where the file systems have attributes.
+/// Memory for the names of one directory for each worker, at most a million at a time, and 100 bytes for each file with
+/// several names.
 pub fn copy(
     tree: &Path,
     dest: &Path,

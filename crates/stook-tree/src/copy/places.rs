@@ -2,14 +2,14 @@
 
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use stook_sys::{Context, Directory, FileId, FileKind, Links, Metadata, SysError};
 
 use super::CopyOptions;
 use super::errand::Roots;
 use super::node::Pair;
-use crate::remove::Tree;
+use crate::remove::{Tree, names_directory};
 
 /// The two places of a copy, open.
 pub(super) struct Places {
@@ -42,6 +42,7 @@ enum Wanted {
 }
 
 const IS_THERE: &str = "it is there already; --update copies what differs";
+const LEADS_NOWHERE: &str = "it is a symbolic link that leads nowhere";
 const IS_THE_TREE: &str = "it is the tree itself";
 const IS_BELOW: &str = "it is in the tree that is copied";
 const IS_ABOVE: &str = "it holds the tree that is copied";
@@ -86,10 +87,11 @@ impl Places {
         let metadata = stook_sys::exists(tree)?;
         let metadata = metadata.ok_or_else(|| io::Error::other("no such file or directory"));
         let metadata = metadata.context("copy", tree)?;
+        let end = end_of_link(dest)?;
         if metadata.kind == FileKind::Directory {
             Self::of_trees(tree, dest, wanted)
         } else {
-            Self::of_single(tree, &metadata, dest, wanted)
+            Self::of_single(tree, &metadata, end.as_deref().unwrap_or(dest), wanted)
         }
     }
 
@@ -149,6 +151,10 @@ impl Places {
             Err(error) if error.kind() == io::ErrorKind::NotFound && wanted != Wanted::There => {}
             Err(error) => return Err(error).context("look at", dest),
         }
+        if names_directory(dest) {
+            let error = io::Error::from(io::ErrorKind::NotADirectory);
+            return Err(error).context("copy to", dest);
+        }
         Ok(Self {
             pair: Pair {
                 source,
@@ -172,6 +178,26 @@ fn refuse<T>(path: &Path, why: &'static str) -> Result<T, SysError> {
     Err(io::Error::other(why)).context("copy to", path)
 }
 
+/// Returns what a link leads to, and `None` for any other path: a copy is made where a link leads, whatever is copied.
+///
+/// # Errors
+/// If it is a link that leads nowhere: the user means something that is there.
+fn end_of_link(dest: &Path) -> Result<Option<PathBuf>, SysError> {
+    let is_link = || {
+        let place = Tree::at(dest).ok()?;
+        let holder = Directory::open_handle(&place.holder).ok()?;
+        let metadata = holder.metadata(&place.name, Links::Refuse).ok()?;
+        Some(metadata.kind == FileKind::Symlink)
+    };
+    if !is_link().unwrap_or(false) {
+        return Ok(None);
+    }
+    match stook_sys::absolute(dest) {
+        Err(error) if error.is_not_found() => refuse(dest, LEADS_NOWHERE),
+        other => other.map(Some),
+    }
+}
+
 fn is_there(path: &Path) -> Result<bool, SysError> {
     Ok(stook_sys::exists(path)?.is_some())
 }
@@ -189,7 +215,6 @@ fn make_root(
         return Ok(None);
     }
     match holder.create_directory(&to.name, 0o700) {
-        // A link that leads nowhere.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             return refuse(dest, "something else is there");
         }

@@ -7,13 +7,16 @@ use std::path::Path;
 use stook_pool::advance;
 use stook_sys::{
     Context, Directory, FileKind, Links as Follow, Metadata, SysError, append_some_at, drop_cached,
+    get_xattrs,
 };
 use stook_timers::scope;
 
+use super::apply::Original;
 use super::content::with_buffer;
+use super::dress::{User, without_shadows};
 use super::entry::{have_same_target, look};
-use super::errand::{At, Errand, Fault, Side};
-use super::making::Facts;
+use super::errand::{At, Errand, Fault, READ_ATTRIBUTES, Side};
+use super::making::{Facts, Seen};
 use super::node::Node;
 use super::places::Places;
 use super::round::Round;
@@ -37,7 +40,7 @@ const PIECE: usize = 256 << 10;
 const VERIFY: &str = "verify";
 
 /// Compares `dest` with the `tree` that it is a copy of: the kind of every entry, the content of every file, the target
-/// of every link. What differs is told to the observer as a failure of the operation "verify".
+/// of every link; owners, modes, access control lists and attributes of all, as far as the user could set them. What differs is told to the observer as a failure of the operation "verify".
 ///
 /// What of the copy is on the disk is read from there, not from memory.
 ///
@@ -64,7 +67,9 @@ pub fn verify(
     let round = Round {
         name: VERIFY,
         errand: &errand,
-        work: &Comparing,
+        work: &Comparing {
+            user: User::current(),
+        },
         holder: &holder,
         leave_out,
     };
@@ -80,7 +85,9 @@ pub fn verify(
     })
 }
 
-struct Comparing;
+struct Comparing {
+    user: User,
+}
 
 impl<'h> Work<'h> for Comparing {
     fn enter(
@@ -113,23 +120,56 @@ impl<'h> Work<'h> for Comparing {
         if there.kind != metadata.kind || there.device != metadata.device {
             return Err(different("it is something else"));
         }
-        match metadata.kind {
-            FileKind::File => {
-                let bytes = compare(entry, copy, &metadata)?;
-                Ok(Outcome::Done {
-                    bytes,
-                    is_told: false,
-                })
-            }
+        let outcome = match metadata.kind {
+            FileKind::File => Outcome::Done {
+                bytes: compare(entry, copy, &metadata)?,
+                is_told: false,
+            },
             FileKind::Symlink if !have_same_target(entry, copy)? => {
-                Err(different("it leads to another place"))
+                return Err(different("it leads to another place"));
             }
-            _ => Ok(Outcome::Unchanged),
+            _ => Outcome::Unchanged,
+        };
+        match self.user.difference(entry, copy, &metadata, &there)? {
+            Some(why) => Err(different(why)),
+            None => Ok(outcome),
         }
     }
 
-    fn leave(&self, _node: &Node<'h>, _copy: Option<Directory>) -> Result<(), Fault> {
-        Ok(())
+    fn leave(&self, node: &Node<'h>, copy: Option<Directory>) -> Result<(), Fault> {
+        if node.is_partial() {
+            return Ok(());
+        }
+        let source = node.reach(Side::Source).at(Side::Source, "open")?;
+        let reached = match &copy {
+            Some(_) => None,
+            None => node.reach(Side::Copy).at(Side::Copy, VERIFY)?,
+        };
+        let (Some(source), Some(copy)) = (source, copy.as_ref().or(reached.as_deref())) else {
+            return Ok(());
+        };
+        self.compare_directories(&node.facts, &source, copy)
+    }
+}
+
+impl Comparing {
+    fn compare_directories(
+        &self,
+        facts: &Facts,
+        source: &Directory,
+        copy: &Directory,
+    ) -> Result<(), Fault> {
+        let attributes = get_xattrs(source).at(Side::Source, READ_ATTRIBUTES)?;
+        let seen = Seen::at(copy)?;
+        let original = Original {
+            metadata: &facts.metadata,
+            attributes: &without_shadows(attributes),
+        };
+        let has = seen.has();
+        match self.user.changes(original, &has, &facts.ways).why() {
+            Some(why) => Err(different(why)),
+            None => Ok(()),
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Emptying a directory: what is no directory goes at once, directories become tasks.
 
+use std::collections::HashSet;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,6 +33,8 @@ pub(super) struct Remover<'a, O> {
     pub(super) observer: &'a O,
     /// None if everything goes.
     pub(super) judge: Option<&'a dyn Judge>,
+    /// In a dry run, the names that mount points have; `None` if they are not known.
+    pub(super) mount_points: Option<HashSet<Vec<u8>>>,
     pub(super) entries: AtomicU64,
     pub(super) directories: AtomicU64,
 }

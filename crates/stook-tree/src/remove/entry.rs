@@ -2,7 +2,7 @@
 
 use std::io;
 
-use stook_sys::{Directory, FileKind, Links, is_not_permitted};
+use stook_sys::{Directory, FileKind, Links, busy, is_not_permitted};
 
 use super::RemoveObserver;
 use super::empty::Remover;
@@ -55,6 +55,8 @@ impl<O: RemoveObserver> Remover<'_, O> {
         }
         match self.judged(place, name) {
             Verdict::Goes | Verdict::GoesAs(_) if self.options.is_dry_run => {
+                self.require_removable(place.directory, name)
+                    .map_err(explained)?;
                 self.observer.would_remove(&place.node.path(name));
                 Ok(Outcome::Gone)
             }
@@ -77,6 +79,16 @@ impl<O: RemoveObserver> Remover<'_, O> {
                 _ => Err(explained(error)),
             },
         }
+    }
+
+    /// In a dry run, fails as the removal of a mount point would; a file can be one, too.
+    pub(super) fn require_removable(&self, directory: &Directory, name: &[u8]) -> io::Result<()> {
+        let points = self.mount_points.as_ref();
+        let may_be_one = points.is_none_or(|names| names.contains(name));
+        if may_be_one && directory.is_mount_root(name)? {
+            return Err(busy());
+        }
+        Ok(())
     }
 
     /// Calls `remove`, and once more if the directory refuses it, but may be given the permissions for it.

@@ -52,6 +52,12 @@ impl<O: RemoveObserver> Remover<'_, O> {
             return parent.keep();
         }
         if self.options.is_dry_run {
+            let removable = parent
+                .reach()
+                .and_then(|directory| self.require_removable(&directory, &name));
+            if let Err(error) = removable {
+                return self.fail(parent, &name, "remove", explained(error));
+            }
             self.observer.would_remove(&parent.path(&name));
             return self.count(1, 1);
         }

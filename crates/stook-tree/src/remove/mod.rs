@@ -19,9 +19,11 @@ mod refuse;
 use std::sync::atomic::AtomicU64;
 
 use stook_pool::{Crew, Jobs};
+use stook_sys::names_of_mount_points;
 use stook_timers::scope;
 
 pub use judge::{Candidate, Judge, Verdict};
+pub(crate) use refuse::names_directory;
 pub use refuse::{Guard, Tree};
 
 use crate::TreeError;
@@ -101,6 +103,7 @@ pub fn remove<O: RemoveObserver>(
         options,
         observer,
         judge,
+        mount_points: options.is_dry_run.then(names_of_mount_points).flatten(),
         entries: AtomicU64::new(0),
         directories: AtomicU64::new(0),
     };

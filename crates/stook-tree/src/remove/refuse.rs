@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use stook_sys::{Context, Directory, FileId, Links, SysError};
+use stook_sys::{Context, Directory, FileId, FileKind, Links, SysError};
 
 /// A tree that may be removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,7 +47,7 @@ impl Guard {
     /// Returns the tree at a path.
     ///
     /// # Errors
-    /// The operation "remove" with the path: it is protected, or what leads to it cannot be looked at. A tree
+    /// The operation "remove" with the path: it is protected, it ends in a slash and is no directory, or what leads to it cannot be looked at. A tree
     /// that is not there is no error.
     pub fn admit(&self, path: &Path) -> Result<Tree, SysError> {
         let tree = Tree::at(path).context("remove", path)?;
@@ -59,6 +59,11 @@ impl Guard {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(tree),
             other => other.context("look at", path)?,
         };
+        if names_directory(path) && metadata.kind != FileKind::Directory {
+            // POSIX resolves a slash at the end as a directory, and a link to one is not followed here.
+            let error = io::Error::from(io::ErrorKind::NotADirectory);
+            return Err(error).context("remove", path);
+        }
         let refused = |why| Err(io::Error::other(why)).context("remove", path);
         if self.root == Some(metadata.identity()) {
             return refused("it is the root; --no-preserve-root removes it all the same");
@@ -73,6 +78,11 @@ impl Guard {
         }
         Ok(tree)
     }
+}
+
+/// Returns true if a path ends in a slash, and so can only name a directory.
+pub(crate) fn names_directory(path: &Path) -> bool {
+    path.as_os_str().as_bytes().ends_with(b"/")
 }
 
 impl Tree {

@@ -234,6 +234,41 @@ fn a_tree_named_by_a_link_is_copied_and_links_below_are_not_followed() {
 }
 
 #[test]
+fn a_destination_named_by_a_link_is_where_the_link_leads() {
+    let place = Place::with(&tree! { "f" => file(b"newer") });
+    fs::create_dir(place.path("elsewhere")).unwrap();
+    place.write("elsewhere/f", "old");
+    symlink("elsewhere", place.path("to-tree")).unwrap();
+    symlink("elsewhere/f", place.path("to-file")).unwrap();
+    let told = Told::default();
+    let result = |from: &str, to: &str, options: &CopyOptions| {
+        copy(&place.path(from), &place.path(to), options, &told)
+    };
+    let dry = |options: CopyOptions| CopyOptions {
+        is_dry_run: true,
+        ..options
+    };
+    for (from, to) in [("a", "to-tree"), ("a/f", "to-file")] {
+        for options in [options(1), dry(options(1))] {
+            let error = result(from, to, &options).unwrap_err();
+            assert!(error.to_string().contains("--update"), "{error}");
+        }
+        let would = result(from, to, &dry(update())).unwrap();
+        assert_eq!((would.entries, would.bytes), (1, 5), "{from}");
+        assert_eq!(place.read("elsewhere/f"), b"old");
+        assert_eq!(
+            copied(&place.path(from), &place.path(to), &update()).bytes,
+            5
+        );
+        assert!(place.metadata(to).file_type().is_symlink());
+        assert_eq!(place.read("elsewhere/f"), b"newer");
+        assert_eq!(place.verify_at(from, to, &told).bytes, 5);
+        place.write("elsewhere/f", "old");
+    }
+    assert_eq!(told.failures(), []);
+}
+
+#[test]
 fn what_is_there_is_refused_in_words() {
     let place = Place::with(&tree! { "f" => file(b"x") });
     place.write("file", "x");
@@ -247,7 +282,12 @@ fn what_is_there_is_refused_in_words() {
     assert!(why("a", "empty", &options(1)).contains("--update"));
     assert!(why("a", "file", &options(1)).contains("is no directory"));
     assert!(why("a", "file", &update()).contains("is no directory"));
-    assert!(why("a", "dangling", &options(1)).contains("something else is there"));
+    for options in [options(1), update()] {
+        for from in ["a", "a/f"] {
+            assert!(why(from, "dangling", &options).contains("leads nowhere"));
+        }
+        assert!(why("a/f", "new/", &options).contains("not a directory"));
+    }
     for options in [options(1), update()] {
         assert!(why("a/f", "empty", &options).contains("it is a directory"));
         assert!(why("a/f", "empty/", &options).contains("it is a directory"));

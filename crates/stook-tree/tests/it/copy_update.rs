@@ -91,15 +91,32 @@ fn a_reader_keeps_the_whole_file_that_an_update_replaces() {
     let mut reader = fs::File::open(place.path("b/f")).unwrap();
     place.write("a/f", "new");
     // A killed run left a part of it.
-    place.write("b/.stook-1-2.partial", "half");
-    place.write("b/.stook-like", "not ours");
+    let inode = |name: &str| place.metadata(name).ino();
+    let leftover = |inode| {
+        let name = stook_sys::TemporaryNames::new("partial").next(inode);
+        format!("b/{}", String::from_utf8(name).unwrap())
+    };
+    let (own, from_elsewhere) = (leftover(inode("b")), leftover(inode("a")));
+    place.write(&own, "half");
+    let users = [
+        "b/.stook-like",
+        "b/.stook-my-notes.partial",
+        "b/.stook-1-2.partial",
+        "b/.stook-00000000000000000000000000000000.partial",
+        &from_elsewhere,
+    ];
+    for name in users {
+        place.write(name, "not ours");
+    }
     place.copy(&update());
     assert_eq!(place.read("b/f"), b"new");
     let mut read = Vec::new();
     reader.read_to_end(&mut read).unwrap();
     assert!(read == old);
-    assert!(!place.exists("b/.stook-1-2.partial"));
-    assert!(place.exists("b/.stook-like"));
+    assert!(!place.exists(&own));
+    for name in users {
+        assert_eq!(place.read(name), b"not ours", "{name}");
+    }
 }
 
 #[test]

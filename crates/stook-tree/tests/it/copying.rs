@@ -175,7 +175,11 @@ impl Place {
 
     /// Compares `a` with `b`.
     pub(crate) fn verify(&self, told: &Told<'_>) -> Verified {
-        verify(&self.path("a"), &self.path("b"), &options(2), told).unwrap()
+        self.verify_at("a", "b", told)
+    }
+
+    pub(crate) fn verify_at(&self, from: &str, to: &str, told: &Told<'_>) -> Verified {
+        verify(&self.path(from), &self.path(to), &options(2), told).unwrap()
     }
 
     /// Asserts that `b` is `a` again.

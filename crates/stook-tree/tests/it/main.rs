@@ -8,6 +8,7 @@
 
 mod copy;
 mod copy_faults;
+mod copy_rights;
 mod copy_update;
 mod copying;
 mod large;

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use stook_pool::Jobs;
 use stook_testkit::{
-    Compare, Snapshot, TempDir, TempTree, Tree, dir, fifo, file, without_privileges,
+    Compare, Snapshot, TempDir, TempTree, Tree, dir, fifo, file, tree, without_privileges,
 };
 use stook_tree::{
     Filter, Guard, Pattern, RemoveObserver, RemoveOptions, Removed, TreeError, remove,
@@ -480,6 +480,64 @@ fn an_immutable_file_is_named_with_advice() {
     assert_eq!(failures.len(), 1);
     assert_eq!(failures[0].0, tree.join("file"));
     assert!(failures[0].1.contains("lsattr"), "{}", failures[0].1);
+    removed(&tree, &options());
+}
+
+#[test]
+fn a_slash_at_the_end_names_a_directory() {
+    let tree = tree! { "file" => file(b"x"), "d/in" => file(b"y") };
+    let tree = TempTree::new(&tree).unwrap();
+    symlink("d", tree.path().join("link")).unwrap();
+    let guard = Guard::new(true, true).unwrap();
+    for name in ["file/", "link/", "link//"] {
+        let error = guard.admit(&tree.path().join(name)).unwrap_err();
+        let expected = format!(
+            "cannot remove `{}`: not a directory",
+            tree.path().join(name).display()
+        );
+        assert_eq!(error.to_string(), expected);
+    }
+    assert!(guard.admit(&tree.path().join("missing/")).is_ok());
+    assert_eq!(removed(&tree.path().join("d/"), &options()).entries, 2);
+}
+
+#[test]
+fn a_dry_run_names_the_mount_points_that_a_removal_would_leave() {
+    let place = TempDir::new().unwrap();
+    let tree = place.path().join("tree");
+    for name in ["d/mounted", "other"] {
+        fs::create_dir_all(tree.join(name)).unwrap();
+    }
+    for name in ["d/file", "file", "d/other"] {
+        fs::write(tree.join(name), "x").unwrap();
+    }
+    let points = ["d/file", "d/mounted"].map(|name| tree.join(name));
+    let mount = |program: &str, arguments: &[&Path]| {
+        let run = Command::new(program).args(arguments).output();
+        run.is_ok_and(|output| output.status.success())
+    };
+    let bind = |from: &str, to: &Path| mount("mount", &[Path::new("--bind"), &tree.join(from), to]);
+    if !bind("file", &points[0]) || !bind("other", &points[1]) {
+        println!("skipped: nothing can be mounted here");
+        return;
+    }
+    let all = |is_dry_run| {
+        let told = Told::default();
+        let options = RemoveOptions {
+            one_file_system: false,
+            is_dry_run,
+            ..options()
+        };
+        let removed = run(&tree, &options, &told);
+        (removed, told.failures())
+    };
+    let (dry, real) = (all(true), all(false));
+    for point in &points {
+        assert!(mount("umount", &[point]));
+    }
+    let named: Vec<&PathBuf> = real.1.iter().map(|(path, _)| path).collect();
+    assert_eq!(named, points.iter().collect::<Vec<_>>());
+    assert_eq!(dry, real);
     removed(&tree, &options());
 }
 

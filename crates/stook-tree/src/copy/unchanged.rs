@@ -1,0 +1,156 @@
+//! A copy whose content is that of the original: whether owner, rights and attributes are, too, and setting them right.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use stook_sys::{Directory, FileKind, Links as Follow, Metadata, Xattr, get_xattrs};
+
+use super::apply::{Named, Original};
+use super::content::Ways;
+use super::dress::{Has, User, without_shadows};
+use super::errand::{At, Fault, READ_ATTRIBUTES, Side};
+use super::making::Making;
+use super::work::{Entry, Outcome};
+
+impl User {
+    /// Returns the attributes of an entry of the tree that a copy gets.
+    pub(super) fn attributes_of_source(
+        &self,
+        entry: &Entry<'_, '_>,
+        kind: FileKind,
+    ) -> Result<Vec<Xattr>, Fault> {
+        let has_none = &entry.node.facts.ways.source_has_none;
+        self.attributes_of(entry.source, entry.name, kind, has_none)
+            .at(Side::Source, READ_ATTRIBUTES)
+    }
+
+    fn attributes_of(
+        &self,
+        directory: &Directory,
+        name: &[u8],
+        kind: FileKind,
+        has_none: &AtomicBool,
+    ) -> io::Result<Vec<Xattr>> {
+        // Links have no attributes but those of the superuser.
+        let is_hidden = kind == FileKind::Symlink && !self.is_root;
+        if is_hidden || has_none.load(Ordering::Relaxed) {
+            return Ok(Vec::new());
+        }
+        let found = match directory.xattrs_if_supported(name) {
+            // There is no `/proc`.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => match kind {
+                FileKind::File => Some(get_xattrs(directory.open_file(name, Follow::Refuse)?)?),
+                _ => Some(Vec::new()),
+            },
+            other => other?,
+        };
+        if found.is_none() {
+            has_none.store(true, Ordering::Relaxed);
+        }
+        Ok(without_shadows(found.unwrap_or_default()))
+    }
+
+    /// Calls `compare` with what an entry is to be like, and what its copy has.
+    fn with_both<T>(
+        &self,
+        entry: &Entry<'_, '_>,
+        copy: &Directory,
+        (metadata, there): (&Metadata, &Metadata),
+        compare: impl FnOnce(Original<'_>, &Has<'_>, &Ways) -> T,
+    ) -> Result<T, Fault> {
+        let ways = &entry.node.facts.ways;
+        let attributes = self.attributes_of_source(entry, metadata.kind)?;
+        let found = self
+            .attributes_of(copy, entry.new_name, there.kind, &ways.copy_has_none)
+            .at(Side::Copy, READ_ATTRIBUTES)?;
+        let original = Original {
+            metadata,
+            attributes: &attributes,
+        };
+        Ok(compare(original, &Has::all_of(there, &found), ways))
+    }
+
+    /// Returns what differs besides content and time.
+    pub(super) fn difference(
+        &self,
+        entry: &Entry<'_, '_>,
+        copy: &Directory,
+        metadata: &Metadata,
+        there: &Metadata,
+    ) -> Result<Option<&'static str>, Fault> {
+        self.with_both(entry, copy, (metadata, there), |original, has, ways| {
+            self.changes(original, has, ways).why()
+        })
+    }
+}
+
+impl Making<'_, '_> {
+    /// Gives a copy that is the same otherwise its owner, rights, attributes and time.
+    pub(super) fn set_right(
+        &self,
+        entry: &Entry<'_, '_>,
+        copy: &Directory,
+        metadata: &Metadata,
+        there: &Metadata,
+    ) -> Result<Outcome, Fault> {
+        let to = Named {
+            directory: copy,
+            name: entry.new_name,
+        };
+        self.user
+            .with_both(entry, copy, (metadata, there), |original, has, ways| {
+                self.user.apply(&to, original, has, ways)
+            })??;
+        Ok(Outcome::Unchanged)
+    }
+
+    /// Returns true if setting the copy right would change what has other names, too, which the original has not.
+    pub(super) fn is_tied(
+        &self,
+        entry: &Entry<'_, '_>,
+        copy: &Directory,
+        metadata: &Metadata,
+        there: &Metadata,
+    ) -> Result<bool, Fault> {
+        Ok(
+            metadata.links < 2
+                && there.links > 1
+                && !self.is_right(entry, copy, metadata, there)?,
+        )
+    }
+
+    fn is_right(
+        &self,
+        entry: &Entry<'_, '_>,
+        copy: &Directory,
+        metadata: &Metadata,
+        there: &Metadata,
+    ) -> Result<bool, Fault> {
+        Ok(there.mtime == metadata.mtime
+            && self
+                .user
+                .difference(entry, copy, metadata, there)?
+                .is_none())
+    }
+
+    /// Tells what would be done about an entry; `same` is its copy if the content is the same.
+    pub(super) fn tell(
+        &self,
+        entry: &Entry<'_, '_>,
+        copy: Option<&Directory>,
+        metadata: &Metadata,
+        same: Option<&Metadata>,
+    ) -> Result<Outcome, Fault> {
+        if let (Some(copy), Some(same)) = (copy, same)
+            && self.is_right(entry, copy, metadata, same)?
+        {
+            return Ok(Outcome::Unchanged);
+        }
+        self.errand.would_copy(entry.node, entry.name);
+        let is_content = metadata.kind == FileKind::File && same.is_none();
+        Ok(Outcome::Done {
+            bytes: if is_content { metadata.size } else { 0 },
+            is_told: false,
+        })
+    }
+}
