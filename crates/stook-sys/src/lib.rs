@@ -56,8 +56,8 @@ pub use calls::{CallCount, count_calls, counted_calls};
 pub use child::{Child, Ended, Signal};
 pub use directory::{Directory, FoundName, Links, NameBuffer};
 pub use error::{
-    Context, SysError, cause, display_bytes, display_path, is_mount_point, is_no_directory,
-    is_not_permitted, is_unsupported,
+    Context, SysError, cause, display_bytes, display_path, is_link_refused, is_mount_point,
+    is_no_directory, is_not_permitted, is_unsupported,
 };
 pub use file::{
     Segment, absolute, append_at, append_some_at, create_directory, create_new_file, data_segments,

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::io;
 use std::sync::atomic::Ordering;
 
-use stook_sys::{Directory, FileKind, Links as Follow, Metadata};
+use stook_sys::{Directory, FileKind, Links as Follow, Metadata, is_link_refused};
 
 use super::dress::{mode_for, set_attributes, without_shadows};
 use super::errand::{At, Fault, Side};
@@ -168,17 +168,15 @@ impl<'h> Making<'_, 'h> {
         let target = self.target(entry, copy, there.is_some());
         match directory.hard_link(&first.name, copy, &target.name) {
             Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                return Err(error).at(Side::Copy, "create");
-            }
             // Too many names, or a file system without such links: it becomes a file of its own.
-            Err(_) => {
+            Err(error) if is_link_refused(&error) => {
                 if !self.has_lost_links.swap(true, Ordering::Relaxed) {
                     let text = "some hard links became files of their own";
                     self.errand.observer.noted(text);
                 }
                 return Ok(None);
             }
+            Err(error) => return Err(error).at(Side::Copy, "create"),
         }
         target.finish().inspect_err(|_| target.abandon())?;
         Ok(Some(Outcome::Done {

@@ -17,6 +17,7 @@ use super::dress::{
 use super::errand::{ATTRIBUTES, At, Errand, Fault, Side};
 use super::links::Links;
 use super::node::{Node, Pair};
+use super::places::{IS_ARCHIVE, would_change_archive};
 use super::task::Later;
 use super::work::{Entrance, Entry, Outcome, Work};
 use crate::names::Names;
@@ -259,6 +260,7 @@ impl<'a> Making<'a, '_> {
             // Of another owner's it fails, and what is made in there tells why.
             let _ = copy.set_own_mode(there.mode | 0o700);
         }
+        refuse_archive(source, copy)?;
         remove_leftovers(source, copy).at(Side::Copy, "list")
     }
 
@@ -324,7 +326,9 @@ impl<'h> Work<'h> for Making<'_, 'h> {
         };
         match (there, entrance.copy) {
             (Some(copy), _) => {
-                if !is_dry_run {
+                if is_dry_run {
+                    refuse_archive(source, &copy)?;
+                } else {
                     self.open_up(source, &copy)?;
                 }
                 let attributes = self.attributes(source)?;
@@ -379,6 +383,14 @@ impl<'h> Work<'h> for Making<'_, 'h> {
         self.errand.count_directory(facts.is_made);
         Ok(())
     }
+}
+
+/// Refuses to write into an archive that is there, unless one is copied to it.
+fn refuse_archive(source: &Directory, copy: &Directory) -> Result<(), Fault> {
+    if would_change_archive(source, copy).at(Side::Copy, "look at")? {
+        return Err(io::Error::other(IS_ARCHIVE)).at(Side::Copy, "copy to");
+    }
+    Ok(())
 }
 
 fn holds(attributes: &[Xattr], name: &[u8]) -> bool {
