@@ -5,9 +5,11 @@
 //! archived, so the survey finds just what is left to do.
 
 use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
 use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -19,7 +21,7 @@ use stook_tree::Filter;
 use stook_volume::Dialect;
 
 use crate::ArchiveError;
-use crate::folder::Folder;
+use crate::folder::{Folder, is_needed};
 use crate::layout::Layout;
 use crate::memory::{budget_bytes, crew};
 use crate::observer::{Observer, Tally};
@@ -57,6 +59,8 @@ pub struct WriteOptions {
     pub volume_md5: bool,
     /// Take the write bits from finished volumes.
     pub read_only_volumes: bool,
+    /// Create the archive in a folder that holds other files, too. In the dialect of zstash it always may.
+    pub allows_other_files: bool,
     /// Only tell what would be written.
     pub is_dry_run: bool,
     /// Most bytes between two checkpoints.
@@ -78,6 +82,7 @@ impl Default for WriteOptions {
             compare_content: false,
             volume_md5: true,
             read_only_volumes: true,
+            allows_other_files: false,
             is_dry_run: false,
             checkpoint_bytes: 1 << 30,
             checkpoint_interval: Duration::from_secs(60),
@@ -109,7 +114,8 @@ pub struct WriteReport {
 /// Archives the tree `source` into the folder `archive`, which is made.
 ///
 /// # Errors
-/// `Exists` if a finished archive is there; `Sys` if the source cannot be opened or the archive not
+/// `Exists` if a finished archive is there; `OtherFiles` if something else is, unless that is allowed; `NameTaken` if that
+/// has a name that the archive needs; `Sys` if the source cannot be opened or the archive not
 /// written; `Locked` if another process writes it; `Interrupted` if the observer asked to end.
 pub fn create(
     source: &Path,
@@ -213,10 +219,28 @@ impl<'a> Session<'a> {
                 Err(ArchiveError::Exists { path })
             };
         }
-        if self.folder.volumes()?.is_empty() {
-            Ok(None)
-        } else {
-            Err(ArchiveError::NoIndex { path })
+        if !self.folder.volumes()?.is_empty() {
+            return Err(ArchiveError::NoIndex { path });
+        }
+        self.admit_other_files()?;
+        Ok(None)
+    }
+
+    /// Refuses a folder for a new archive that holds what stook did not make.
+    fn admit_other_files(&self) -> Result<(), ArchiveError> {
+        let found = self.folder.foreign_entries()?;
+        let is_allowed = self.options.allows_other_files || self.options.dialect == Dialect::Zstash;
+        if !found.is_empty() && !is_allowed {
+            return Err(ArchiveError::OtherFiles {
+                path: self.folder.path().to_owned(),
+                names: found,
+            });
+        }
+        match found.iter().find(|name| is_needed(name)) {
+            Some(name) => Err(ArchiveError::NameTaken {
+                path: self.folder.path().join(OsStr::from_bytes(name)),
+            }),
+            None => Ok(()),
         }
     }
 
@@ -385,6 +409,7 @@ impl<'a> Session<'a> {
             dialect: self.options.dialect,
             links: self.options.links,
             xattrs: self.options.xattrs,
+            has_noted: AtomicBool::new(false),
         };
         let layout = Layout::new(&self.folder, index, plan, cutter, &owners, &leftovers)?;
         let mut writer =
@@ -439,6 +464,8 @@ pub(crate) struct Unseen<'a> {
     filter: &'a Filter,
     /// Paths that could not be looked at: what is below them may well be there.
     unknown: HashSet<Vec<u8>>,
+    /// Their lengths: no other beginning of a path need be looked up.
+    lengths: HashSet<usize>,
 }
 
 impl<'a> Unseen<'a> {
@@ -446,6 +473,7 @@ impl<'a> Unseen<'a> {
         Self {
             filter,
             unknown: survey.unseen.iter().cloned().collect(),
+            lengths: survey.unseen.iter().map(Vec::len).collect(),
         }
     }
 
@@ -462,7 +490,7 @@ impl<'a> Unseen<'a> {
             .filter(|&(_, &byte)| byte == b'/')
             .map(|(at, _)| at);
         let mut ancestors = std::iter::once(0).chain(slashes).chain([name.len()]);
-        !ancestors.any(|end| self.unknown.contains(&name[..end]))
+        !ancestors.any(|end| self.lengths.contains(&end) && self.unknown.contains(&name[..end]))
     }
 }
 
