@@ -97,6 +97,7 @@ fn origin_of(path: &Path, is_own: impl Fn(&[u8]) -> bool) -> Origin {
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "tests make their own files")]
 mod tests {
     use super::*;
     use crate::types::Config;

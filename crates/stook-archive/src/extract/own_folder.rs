@@ -99,13 +99,12 @@ fn directories_of(folder: &Directory, own: FileId) -> std::io::Result<HashSet<Fi
             }
         })?;
         for name in names {
-            match directory.metadata(&name, Links::Refuse) {
-                Ok(entry) if entry.kind == FileKind::Directory => {
-                    if found.insert(entry.identity()) {
-                        waiting.push(join(&path, &name));
-                    }
-                }
-                _ => {}
+            let entry = directory.metadata(&name, Links::Refuse);
+            let is_new = entry.is_ok_and(|entry| {
+                entry.kind == FileKind::Directory && found.insert(entry.identity())
+            });
+            if is_new {
+                waiting.push(join(&path, &name));
             }
         }
     }
