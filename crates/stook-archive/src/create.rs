@@ -5,9 +5,11 @@
 //! archived, so the survey finds just what is left to do.
 
 use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
 use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -19,7 +21,7 @@ use stook_tree::Filter;
 use stook_volume::Dialect;
 
 use crate::ArchiveError;
-use crate::folder::Folder;
+use crate::folder::{Folder, is_needed};
 use crate::guard::{Deletions, Guard, UnlikelyDeletions};
 use crate::layout::Layout;
 use crate::memory::{budget_bytes, crew};
@@ -61,6 +63,8 @@ pub struct WriteOptions {
     pub volume_md5: bool,
     /// Take the write bits from finished volumes.
     pub read_only_volumes: bool,
+    /// Create the archive in a folder that holds other files, too. In the dialect of zstash it always may.
+    pub allows_other_files: bool,
     /// Only tell what would be written.
     pub is_dry_run: bool,
     /// Most bytes between two checkpoints.
@@ -83,6 +87,7 @@ impl Default for WriteOptions {
             deletions: Deletions::default(),
             volume_md5: true,
             read_only_volumes: true,
+            allows_other_files: false,
             is_dry_run: false,
             checkpoint_bytes: 1 << 30,
             checkpoint_interval: Duration::from_secs(60),
@@ -114,7 +119,8 @@ pub struct WriteReport {
 /// Archives the tree `source` into the folder `archive`, which is made.
 ///
 /// # Errors
-/// `Exists` if a finished archive is there; `Sys` if the source cannot be opened or the archive not
+/// `Exists` if a finished archive is there; `OtherFiles` if something else is, unless that is allowed; `NameTaken` if that
+/// has a name that the archive needs; `Sys` if the source cannot be opened or the archive not
 /// written; `Locked` if another process writes it; `UnlikelyDeletions` if it goes on with an interrupted run, and
 /// [`Deletions`] do not allow what it would record; `Interrupted` if the observer asked to end.
 pub fn create(
@@ -219,10 +225,28 @@ impl<'a> Session<'a> {
                 Err(ArchiveError::Exists { path })
             };
         }
-        if self.folder.volumes()?.is_empty() {
-            Ok(None)
-        } else {
-            Err(ArchiveError::NoIndex { path })
+        if !self.folder.volumes()?.is_empty() {
+            return Err(ArchiveError::NoIndex { path });
+        }
+        self.admit_other_files()?;
+        Ok(None)
+    }
+
+    /// Refuses a folder for a new archive that holds what stook did not make.
+    fn admit_other_files(&self) -> Result<(), ArchiveError> {
+        let found = self.folder.foreign_entries()?;
+        let is_allowed = self.options.allows_other_files || self.options.dialect == Dialect::Zstash;
+        if !found.is_empty() && !is_allowed {
+            return Err(ArchiveError::OtherFiles {
+                path: self.folder.path().to_owned(),
+                names: found,
+            });
+        }
+        match found.iter().find(|name| is_needed(name)) {
+            Some(name) => Err(ArchiveError::NameTaken {
+                path: self.folder.path().join(OsStr::from_bytes(name)),
+            }),
+            None => Ok(()),
         }
     }
 
@@ -436,6 +460,7 @@ impl<'a> Session<'a> {
             dialect: self.options.dialect,
             links: self.options.links,
             xattrs: self.options.xattrs,
+            has_noted: AtomicBool::new(false),
         };
         let layout = Layout::new(&self.folder, index, plan, cutter, &owners, &leftovers)?;
         let mut writer =
@@ -489,6 +514,8 @@ pub(crate) struct Unseen<'a> {
     unknown: HashSet<Vec<u8>>,
     /// Entries that were met.
     pub(crate) found: u64,
+    /// Their lengths: no other beginning of a path need be looked up.
+    lengths: HashSet<usize>,
 }
 
 impl<'a> Unseen<'a> {
@@ -497,6 +524,7 @@ impl<'a> Unseen<'a> {
             filter,
             unknown: survey.unseen.iter().cloned().collect(),
             found: survey.entries,
+            lengths: survey.unseen.iter().map(Vec::len).collect(),
         }
     }
 
@@ -513,7 +541,7 @@ impl<'a> Unseen<'a> {
             .filter(|&(_, &byte)| byte == b'/')
             .map(|(at, _)| at);
         let mut ancestors = std::iter::once(0).chain(slashes).chain([name.len()]);
-        !ancestors.any(|end| self.unknown.contains(&name[..end]))
+        !ancestors.any(|end| self.lengths.contains(&end) && self.unknown.contains(&name[..end]))
     }
 }
 

@@ -57,6 +57,32 @@ pub enum ArchiveError {
         /// The source.
         path: PathBuf,
     },
+    /// The folder for a new archive holds what stook did not make.
+    #[error("cannot create `{}`: it holds {}", display_path(path), first_of(names))]
+    OtherFiles {
+        /// The folder.
+        path: PathBuf,
+        /// Their names, sorted.
+        names: Vec<Vec<u8>>,
+    },
+    /// A file that stook did not make has a name that a new archive needs.
+    #[error(
+        "cannot write `{}`: stook did not make this file, and needs its name",
+        display_path(path)
+    )]
+    NameTaken {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The target of an extraction is in the archive.
+    #[error(
+        "cannot extract into `{}`: it is the archive, or in it",
+        display_path(path)
+    )]
+    IntoArchive {
+        /// The target.
+        path: PathBuf,
+    },
     /// Another process writes to the archive.
     #[error(
         "cannot write `{}`: it is being written by process {process} on {host}",
@@ -173,6 +199,8 @@ impl ArchiveError {
             Self::Index(error) => return error.hint(),
             Self::Exists { path } => format!("`stook update SOURCE {}` adds what has changed", display_path(path)),
             Self::NoIndex { path } => format!("`stook reindex {}` rebuilds it from the volumes", display_path(path)),
+            Self::OtherFiles { .. } => "`--allow-other-files` creates the archive all the same, and leaves them alone".to_owned(),
+            Self::NameTaken { .. } => "move it away, then try again".to_owned(),
             Self::NoSuchMember { archive, .. } => format!("`stook list {}` shows what is there", display_path(archive)),
             Self::NotAnArchive { path } => format!("`stook create SOURCE {}` makes one", display_path(path)),
             Self::NotInState { missing, .. } => missing.hint(),
@@ -204,4 +232,22 @@ fn unlikely_hint(archive: &Path, unlikely: &UnlikelyDeletions) -> String {
     format!(
         "{look} `--deletions record` records them as deleted; `--deletions keep` keeps them in the newest state"
     )
+}
+
+/// Names the first few of some files.
+fn first_of(names: &[Vec<u8>]) -> String {
+    const MOST: usize = 3;
+    let first: Vec<String> = names
+        .iter()
+        .take(MOST)
+        .map(|name| format!("`{}`", display_bytes(name)))
+        .collect();
+    let more = names.len().saturating_sub(MOST);
+    match (first.split_last(), more) {
+        (Some((last, others)), 0) if !others.is_empty() => {
+            format!("{} and {last}", others.join(", "))
+        }
+        (_, 0) => first.join(", "),
+        _ => format!("{} and {more} more", first.join(", ")),
+    }
 }

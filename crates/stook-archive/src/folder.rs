@@ -7,10 +7,11 @@
 //!   000001.rows.partial    its rows, up to the last checkpoint; also says that stook is writing it
 //!   stook.lock             names the writer, only while it runs
 //! ```
+//! A user's file may have one of these names, too. It is stook's own only if its content says so.
 
 use std::path::{Path, PathBuf};
 
-use stook_index::{Index, VolumeId};
+use stook_index::{Index, Origin, Staging, VolumeId};
 use stook_sys::{Context, Directory, NameBuffer, WriterLock, exists, require_regular};
 
 use crate::ArchiveError;
@@ -33,11 +34,6 @@ impl Folder {
 
     pub(crate) fn index(&self) -> PathBuf {
         self.path.join("index.db")
-    }
-
-    /// What a `reindex` that was killed left.
-    pub(crate) fn unfinished_index(&self) -> PathBuf {
-        self.path.join("index.db.partial")
     }
 
     pub(crate) fn volume(&self, id: VolumeId) -> PathBuf {
@@ -66,7 +62,7 @@ impl Folder {
     }
 
     fn lock_path(&self) -> PathBuf {
-        self.path.join("stook.lock")
+        self.path.join(LOCK)
     }
 
     /// Opens the index for reading, or says that the folder is no archive.
@@ -98,25 +94,84 @@ impl Folder {
 
     /// Returns the volumes that an interrupted run was writing.
     pub(crate) fn unfinished(&self) -> Result<Vec<VolumeId>, ArchiveError> {
-        let mut ids = self.ids(|name| {
-            let number = name
-                .strip_suffix(".rows.partial")
-                .or_else(|| name.strip_suffix(".tar.partial"))?;
-            format!("{number}.tar").parse().ok()
-        })?;
+        let mut ids = self.ids(unfinished_id)?;
         ids.dedup();
         Ok(ids)
     }
 
+    /// Returns true if the files of an unfinished volume are stook's own.
+    ///
+    /// Its staged rows tell. Before the first checkpoint their file is empty, and then it counts only if the index
+    /// says that a run was interrupted.
+    pub(crate) fn is_own_unfinished(&self, id: VolumeId, is_interrupted: bool) -> bool {
+        match Staging::origin(self.staging(id)) {
+            Origin::Own => true,
+            Origin::Blank => is_interrupted,
+            Origin::Missing | Origin::Foreign => false,
+        }
+    }
+
+    /// Returns the names of what stook did not make in a folder without an index, sorted.
+    pub(crate) fn foreign_entries(&self) -> Result<Vec<Vec<u8>>, ArchiveError> {
+        let mut names = Vec::new();
+        self.for_each_name(|name| names.push(name.to_vec()))?;
+        names.retain(|name| !self.is_own(name));
+        names.sort();
+        Ok(names)
+    }
+
+    /// Returns true for what a run may have left that was killed before there was an index.
+    fn is_own(&self, name: &[u8]) -> bool {
+        if name == LOCK.as_bytes() {
+            return WriterLock::is_at(&self.lock_path());
+        }
+        if name.starts_with(b"index.db.partial") && is_needed(name) {
+            let origin = Index::unfinished_origin(self.index());
+            return matches!(origin, Origin::Own | Origin::Blank);
+        }
+        let id = std::str::from_utf8(name).ok().and_then(unfinished_id);
+        id.is_some_and(|id| self.is_own_unfinished(id, false))
+    }
+
     fn ids(&self, parse: impl Fn(&str) -> Option<VolumeId>) -> Result<Vec<VolumeId>, ArchiveError> {
-        let directory = Directory::open(&self.path)?;
         let mut ids = Vec::new();
-        directory
-            .names(&mut NameBuffer::default(), |found| {
-                ids.extend(std::str::from_utf8(found.name).ok().and_then(&parse));
-            })
-            .context("list", &self.path)?;
+        self.for_each_name(|name| ids.extend(std::str::from_utf8(name).ok().and_then(&parse)))?;
         ids.sort();
         Ok(ids)
     }
+
+    fn for_each_name(&self, mut visit: impl FnMut(&[u8])) -> Result<(), ArchiveError> {
+        let directory = Directory::open(&self.path)?;
+        directory
+            .names(&mut NameBuffer::default(), |found| visit(found.name))
+            .context("list", &self.path)?;
+        Ok(())
+    }
+}
+
+const LOCK: &str = "stook.lock";
+
+/// Returns true for a name that `create` needs for something that is not a volume.
+pub(crate) fn is_needed(name: &[u8]) -> bool {
+    let databases: [&[u8]; 2] = [b"index.db.partial", b"index.db"];
+    let suffixes: [&[u8]; 4] = [b"", b"-journal", b"-wal", b"-shm"];
+    let of_database = |database: &&[u8]| {
+        name.strip_prefix(*database)
+            .is_some_and(|rest| suffixes.contains(&rest))
+    };
+    name == LOCK.as_bytes() || databases.iter().any(of_database)
+}
+
+/// Returns the volume that a file of this name is a part of while that is written.
+fn unfinished_id(name: &str) -> Option<VolumeId> {
+    let journal = ["-journal", "-wal", "-shm"]
+        .iter()
+        .find_map(|suffix| name.strip_suffix(suffix));
+    let number = match journal {
+        Some(database) => database.strip_suffix(".rows.partial"),
+        None => name
+            .strip_suffix(".rows.partial")
+            .or_else(|| name.strip_suffix(".tar.partial")),
+    }?;
+    format!("{number}.tar").parse().ok()
 }

@@ -1,7 +1,7 @@
 //! One volume while it is being written: its bytes, its rows, its checkpoints.
 //!
-//! `000003.rows.partial` exists from the first byte of a volume until its commit: whoever finds one knows
-//! that the volume is stook's own and unfinished, also if it was renamed already, and how much of it
+//! `000003.rows.partial` exists from the first byte of a volume until its commit: it proves
+//! that the volume is stook's own and unfinished, also if it was renamed already, and tells how much of it
 //! can be kept. It knows nothing of the index or of other volumes: see `writer.rs`.
 
 use std::collections::HashMap;
@@ -20,7 +20,7 @@ use crate::folder::Folder;
 use crate::hasher::{Answer, VolumeHasher, wait_for};
 use crate::pack::{Packed, SeveralNames};
 use crate::plan::Cutter;
-use crate::recovery::{Leftover, remove_staging, remove_unfinished};
+use crate::recovery::{Leftover, remove_unfinished};
 use crate::task::Task;
 
 /// Bytes after which the disk is told to begin writing.
@@ -365,11 +365,8 @@ fn record(
 ) -> Result<(), ArchiveError> {
     let staging = match staging {
         Some(staging) => staging,
-        None => {
-            // Takes the place of the empty marker.
-            remove_staging(folder, checkpoint.volume)?;
-            staging.insert(Staging::create(folder.staging(checkpoint.volume))?)
-        }
+        // Made in the empty marker, so that the volume is never without one.
+        None => staging.insert(Staging::create(folder.staging(checkpoint.volume))?),
     };
     staging.record(checkpoint, rows.iter().map(PendingRow::as_new))?;
     Ok(())

@@ -8,6 +8,7 @@
 use std::fs::File;
 use std::io;
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use stook_index::Mtime;
 use stook_md5::md5_many;
@@ -36,6 +37,8 @@ pub(crate) struct Packer<'a> {
     pub(crate) dialect: Dialect,
     pub(crate) links: Links,
     pub(crate) xattrs: bool,
+    /// True once it was noted that some attributes cannot be read.
+    pub(crate) has_noted: AtomicBool,
 }
 
 /// What the writer needs to know of a member besides its bytes.
@@ -171,6 +174,7 @@ impl Packer<'_> {
                 header.target = directory
                     .read_link(member.name)
                     .map_err(|error| unreadable(member, &error))?;
+                header.xattrs = self.entry_xattrs(member, opened)?;
                 self.encode(&header, bytes)?;
             }
             FileKind::Directory => {
@@ -180,6 +184,7 @@ impl Packer<'_> {
                 self.encode(&header, bytes)?;
             }
             _ => {
+                header.xattrs = self.entry_xattrs(member, opened)?;
                 self.encode(&header, bytes)?;
             }
         }
@@ -233,6 +238,32 @@ impl Packer<'_> {
             Ok(directory) => get_xattrs(directory).map_err(|error| unreadable(member, &error)),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(Vec::new()),
             Err(error) => Err(Failure::io("open", &member.path, &error)),
+        }
+    }
+
+    /// Returns the attributes of a symbolic link, a fifo or a device, none of which is opened.
+    fn entry_xattrs(
+        &self,
+        member: &PlannedMember<'_>,
+        opened: &mut OpenedDirectory,
+    ) -> Result<Vec<Xattr>, Failure> {
+        if !self.xattrs || self.dialect == Dialect::Zstash {
+            return Ok(Vec::new());
+        }
+        let directory = self.directory(member.directory, member, opened)?;
+        match directory.xattrs(member.name) {
+            // The entry is there, so it is `/proc` that is not.
+            Err(error)
+                if error.kind() == io::ErrorKind::NotFound
+                    && directory.metadata(member.name, Links::Refuse).is_ok() =>
+            {
+                if !self.has_noted.swap(true, Ordering::Relaxed) {
+                    let text = "there is no `/proc`: attributes of links, fifos and devices are not archived";
+                    self.observer.noted(text);
+                }
+                Ok(Vec::new())
+            }
+            other => other.map_err(|error| unreadable(member, &error)),
         }
     }
 

@@ -1,4 +1,7 @@
 //! What an interrupted run left in the folder, and what of it the next run can go on from.
+//!
+//! Only what is provably stook's own is gone on with, or removed. Anything else that has a name of an unfinished volume
+//! stays, and its number is passed over.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -25,11 +28,24 @@ pub(crate) struct Leftover {
 /// Returns the first number that is free in the index and in the folder.
 pub(crate) fn next_volume(folder: &Folder, index: &Index) -> Result<VolumeId, ArchiveError> {
     let in_index = index.next_volume()?;
-    let in_folder = folder
-        .volumes()?
-        .last()
-        .map_or(VolumeId(0), |last| VolumeId(last.0 + 1));
-    Ok(in_index.max(in_folder))
+    let in_folder = folder.volumes()?.into_iter().next_back();
+    let foreign = foreign_numbers(folder, index)?.into_iter().next_back();
+    let behind = |last: Option<VolumeId>| last.map_or(VolumeId(0), |last| VolumeId(last.0 + 1));
+    Ok(in_index.max(behind(in_folder)).max(behind(foreign)))
+}
+
+/// Returns the numbers that no volume can have, because a file that stook did not make has a name that the volume
+/// would need while it is written.
+pub(crate) fn foreign_numbers(
+    folder: &Folder,
+    index: &Index,
+) -> Result<Vec<VolumeId>, ArchiveError> {
+    let mut numbers = folder.unfinished()?;
+    if !numbers.is_empty() {
+        let is_interrupted = index.unfinished_run()?.is_some();
+        numbers.retain(|&id| !folder.is_own_unfinished(id, is_interrupted));
+    }
+    Ok(numbers)
 }
 
 /// Removes a volume that was never committed.
@@ -38,10 +54,12 @@ pub(crate) fn remove_unfinished(folder: &Folder, id: VolumeId) -> Result<(), Arc
     remove_staging(folder, id)
 }
 
-/// Removes what is left of an archive whose index is gone: nothing says whose it was.
+/// Removes what stook left of an archive whose index is gone: nothing tells which run it was.
 pub(crate) fn remove_all_unfinished(folder: &Folder) -> Result<(), ArchiveError> {
     for id in folder.unfinished()? {
-        remove_unfinished(folder, id)?;
+        if folder.is_own_unfinished(id, false) {
+            remove_unfinished(folder, id)?;
+        }
     }
     Ok(())
 }
@@ -59,7 +77,7 @@ pub(crate) fn recover(
     index: &Index,
     run: Option<RunId>,
 ) -> Result<Vec<(Checkpoint, Staging)>, ArchiveError> {
-    remove_file(&folder.unfinished_index())?;
+    Index::discard_unfinished(folder.index())?;
     let mut usable = Vec::new();
     let unfinished = folder.unfinished()?;
     if unfinished.is_empty() {
@@ -67,13 +85,15 @@ pub(crate) fn recover(
     }
     let first_uncommitted = index.next_volume()?;
     for id in unfinished {
+        if !folder.is_own_unfinished(id, run.is_some()) {
+            continue;
+        }
         // Volumes are committed in order: one with rows, or before one with rows, is never touched.
         if id < first_uncommitted {
             remove_unfinished(folder, id)?;
             continue;
         }
-        let is_ours = exists(&folder.staging(id))?.is_some();
-        if is_ours && exists(&folder.volume(id))?.is_some() {
+        if exists(&folder.volume(id))?.is_some() {
             rename_to_new(&folder.volume(id), &folder.partial(id))?;
         }
         // Volumes lose their write bits before they are synced and renamed.

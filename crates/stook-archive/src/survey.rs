@@ -16,6 +16,11 @@ use stook_tree::{Filter, Listing, TreeError, Visitor, WalkOptions, split, walk};
 use crate::mutex::lock;
 use crate::observer::{Failure, Observer};
 
+/// The longest path of a member, in bytes.
+pub(crate) const LONGEST_PATH: usize = 65_535;
+
+pub(crate) const IS_TOO_LONG: &str = "its path is longer than 65,535 bytes";
+
 /// What to look at, and how.
 pub(crate) struct SurveyOptions<'a> {
     pub(crate) filter: &'a Filter,
@@ -187,7 +192,7 @@ impl Visitor for Surveyor<'_> {
 impl Surveyor<'_> {
     /// Looked up even when it is not to be archived, so that it does not count as deleted.
     fn is_wanted_directory(&self, path: &[u8], listing: &Listing, counts: &mut Counts) -> bool {
-        if path.is_empty() || !self.options.filter.selects(path) {
+        if path.is_empty() || !self.options.filter.selects(path) || self.is_too_long(path) {
             return false;
         }
         let comparison = self.compare(path, &listing.metadata);
@@ -200,7 +205,7 @@ impl Surveyor<'_> {
     }
 
     fn is_wanted(&self, path: &[u8], metadata: &Metadata, counts: &mut Counts) -> bool {
-        if !self.options.filter.selects(path) {
+        if !self.options.filter.selects(path) || self.is_too_long(path) {
             return false;
         }
         if metadata.kind == FileKind::Socket {
@@ -215,6 +220,18 @@ impl Surveyor<'_> {
             self.note_link(path, metadata, comparison);
         }
         self.note(path, metadata, comparison, counts)
+    }
+
+    /// Returns true if no member may have this path, and tells so.
+    fn is_too_long(&self, path: &[u8]) -> bool {
+        let is_too_long = path.len() > LONGEST_PATH;
+        if is_too_long {
+            self.observer
+                .failed(&Failure::new("archive", path, IS_TOO_LONG));
+            // Looked up so that it does not count as deleted.
+            let _ = self.held.map(|held| held.known.lookup(path));
+        }
+        is_too_long
     }
 
     /// Returns whether the entry is to be archived.

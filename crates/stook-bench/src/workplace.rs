@@ -153,6 +153,7 @@ fn remove_tree(path: &Path, own: Option<FileId>) -> Result<(), BenchError> {
     let tree = Guard::new(true, true)?.admit(path)?;
     let options = RemoveOptions {
         force_chmod: true,
+        with_archives: true,
         ..RemoveOptions::default()
     };
     let failures = Failures::default();

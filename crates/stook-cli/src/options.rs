@@ -43,6 +43,7 @@ pub(crate) fn write_options(args: &WriteArgs) -> Result<WriteOptions, CliError> 
         deletions: deletions(args.deletions, is_zstash),
         volume_md5: !args.no_volume_md5,
         read_only_volumes: !args.no_read_only_volumes,
+        allows_other_files: args.allow_other_files,
         is_dry_run: args.dry_run,
         checkpoint_bytes: checkpoint_bytes.unwrap_or(defaults.checkpoint_bytes),
         ..defaults

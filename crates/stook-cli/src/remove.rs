@@ -28,10 +28,12 @@ pub(crate) fn run(
         one_file_system: !args.no_one_file_system,
         keep_root: args.keep_root,
         force_chmod: args.force_chmod,
+        with_archives: args.with_archives,
         is_dry_run: args.dry_run,
     };
     let refuses_mounts = options.one_file_system && !options.keep_root;
-    let guard = Guard::new(!args.no_preserve_root, refuses_mounts)?;
+    let guard =
+        Guard::new(!args.no_preserve_root, refuses_mounts)?.with_archives(args.with_archives);
     // All are looked at before the first one goes.
     let trees = args
         .trees

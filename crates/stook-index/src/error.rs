@@ -26,6 +26,15 @@ pub enum IndexError {
         /// The file in the way.
         path: PathBuf,
     },
+    /// A file that stook did not make has a name that stook needs.
+    #[error(
+        "cannot write `{}`: a file of this name, or a journal of it, is there that stook did not make",
+        display_path(path)
+    )]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
     /// The file is not an SQLite database.
     #[error("cannot read `{}`: it is not an SQLite database", display_path(path))]
     NotSqlite {
@@ -163,6 +172,7 @@ impl IndexError {
                 "an archive is a folder with `index.db` and volumes in it; check the path"
             }
             Self::Exists { .. } => "use `stook update` to add to an archive",
+            Self::Foreign { .. } => "move it away, then try again",
             Self::NotSqlite { .. }
             | Self::NotAnIndex { .. }
             | Self::BadRow { .. }

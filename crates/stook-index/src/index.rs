@@ -11,8 +11,12 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, Transactio
 
 use crate::error::{IndexError, READ, WRITE};
 use crate::name::escape_name;
+use crate::origin::{Origin, origin, origin_of_journals};
 use crate::types::Config;
 use crate::{place, schema};
+
+/// Tables that only an index has which stook made.
+const TABLES: &[&str] = &["files", "stook_meta"];
 
 /// How long to wait for another program's transaction.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -66,11 +70,17 @@ impl Index {
     /// The file is made as `PATH.partial` and renamed; a leftover of that name is replaced.
     ///
     /// # Errors
-    /// `Exists` if anything has this name already; `System` or `Sqlite` if it cannot be written.
+    /// `Exists` if anything has this name already; `Foreign` if a file that stook did not make has one of the other names;
+    /// `System` or `Sqlite` if it cannot be written.
     pub fn create(path: impl AsRef<Path>, config: &Config) -> Result<Self, IndexError> {
         let path = path.as_ref();
         if stook_sys::exists(path)?.is_some() {
             return Err(IndexError::Exists {
+                path: path.to_owned(),
+            });
+        }
+        if origin_of_journals(path) == Origin::Foreign {
+            return Err(IndexError::Foreign {
                 path: path.to_owned(),
             });
         }
@@ -82,9 +92,31 @@ impl Index {
         Self::open_write(path)
     }
 
-    /// Makes an index under exactly this name, replacing what is there. One that cannot be completed,
+    /// Returns whose the file is under whose name the index at `path` is made before it gets its own.
+    pub fn unfinished_origin(path: impl AsRef<Path>) -> Origin {
+        origin(&place::partial_path(path.as_ref()), TABLES)
+    }
+
+    /// Removes what a killed run left of an index that was to be at `path`; a file that stook did not make stays.
+    ///
+    /// # Errors
+    /// `System` if it cannot be removed.
+    pub fn discard_unfinished(path: impl AsRef<Path>) -> Result<(), IndexError> {
+        let path = path.as_ref();
+        match Self::unfinished_origin(path) {
+            Origin::Own | Origin::Blank => place::remove_database(&place::partial_path(path)),
+            Origin::Missing | Origin::Foreign => Ok(()),
+        }
+    }
+
+    /// Makes an index under exactly this name, replacing what stook left there. One that cannot be completed,
     /// say on a full disk, does not stay.
     pub(crate) fn create_at(path: &Path, config: &Config) -> Result<Self, IndexError> {
+        if origin(path, TABLES) == Origin::Foreign {
+            return Err(IndexError::Foreign {
+                path: path.to_owned(),
+            });
+        }
         place::remove_database(path)?;
         Self::fill(path, config).inspect_err(|_| discard(path))
     }

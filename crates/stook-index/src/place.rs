@@ -30,20 +30,23 @@ pub(crate) fn install(partial: &Path, path: &Path) -> Result<(), IndexError> {
     Ok(())
 }
 
-fn remove_journals(path: &Path) -> Result<(), IndexError> {
-    for suffix in ["-journal", "-wal", "-shm"] {
+/// What SQLite appends to the name of a database for the files that belong to it.
+pub(crate) const JOURNALS: [&str; 3] = ["-journal", "-wal", "-shm"];
+
+pub(crate) fn remove_journals(path: &Path) -> Result<(), IndexError> {
+    for suffix in JOURNALS {
         stook_sys::remove_file(&with_suffix(path, suffix))?;
     }
     Ok(())
 }
 
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(suffix);
     name.into()
 }
 
-fn folder(path: &Path) -> &Path {
+pub(crate) fn folder(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),

@@ -20,6 +20,7 @@ use crate::commit::signed;
 use crate::error::{IndexError, READ, WRITE};
 use crate::index::{fault_at, set_durable};
 use crate::mtime::Mtime;
+use crate::origin::{Origin, origin};
 use crate::rows::{bytes, unsigned};
 use crate::types::{NewRow, RunId, VolumeId};
 use crate::{place, schema};
@@ -62,18 +63,23 @@ pub struct Staging {
 }
 
 impl Staging {
-    /// Makes an empty staging file.
+    /// Returns whose the file is that has the name of a staging file.
+    pub fn origin(path: impl AsRef<Path>) -> Origin {
+        origin(path.as_ref(), &["rows", "checkpoint"])
+    }
+
+    /// Makes an empty staging file; an empty file may be there already.
     ///
     /// # Errors
     /// `Exists` if there is one; `System` or `Sqlite` if it cannot be written.
     pub fn create(path: impl AsRef<Path>) -> Result<Self, IndexError> {
         let path = path.as_ref();
-        if stook_sys::exists(path)?.is_some() {
+        if stook_sys::exists(path)?.is_some_and(|there| there.size > 0) {
             return Err(IndexError::Exists {
                 path: path.to_owned(),
             });
         }
-        place::remove_database(path)?;
+        place::remove_journals(path)?;
         let staging = Self::connect(path, OpenFlags::SQLITE_OPEN_CREATE)?;
         set_durable(&staging.connection).map_err(staging.fault(WRITE))?;
         staging
@@ -261,6 +267,13 @@ impl Staging {
             path: self.path.clone(),
             why,
         }
+    }
+
+    /// Begins a transaction that changes something, and leaves it open.
+    #[cfg(test)]
+    pub(crate) fn begin_and_hold(&self) {
+        let text = "BEGIN; INSERT INTO rows (name) VALUES (zeroblob(20000000));";
+        self.connection.execute_batch(text).expect("a row fits");
     }
 
     fn fault(&self, operation: &'static str) -> impl FnOnce(rusqlite::Error) -> IndexError + '_ {

@@ -149,6 +149,13 @@ impl Directory {
         })
     }
 
+    /// Opens a handle on the directory above; at the root of the system that is the root again.
+    pub fn open_above(&self) -> io::Result<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let fd = fs::openat(self, "..", flags, Mode::empty())?;
+        Ok(Self { fd: Some(fd) })
+    }
+
     fn open_pieces(
         &self,
         path: &[u8],

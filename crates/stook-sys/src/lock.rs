@@ -2,18 +2,19 @@
 //!
 //! The file exists only while its holder runs. `flock` tells a living holder from a dead one, also
 //! across machines where the file system supports it; where it does not, the process number and the
-//! host name in the file do. A leftover of a killed process is taken over silently.
+//! host name in the file do. A leftover of a killed process is taken over silently; a file of that name
+//! with another content belongs to somebody else and is left alone.
 
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::FlockOperation;
+use rustix::fs::{CWD, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::directory::metadata_of;
 use crate::process::{host_name, is_process_alive};
-use crate::{Context, SysError, create_new_file, exists, open_read_write, remove_file};
+use crate::{Context, FileKind, SysError, calls, create_new_file, exists, remove_file};
 
 /// Held while an archive is written; dropping it removes the lock file.
 #[derive(Debug)]
@@ -71,7 +72,7 @@ impl WriterLock {
         let (mut file, is_new) = match create_new_file(path) {
             Ok(file) => (file, true),
             Err(error) if error.source.kind() == std::io::ErrorKind::AlreadyExists => {
-                match open_read_write(path) {
+                match open_own(path) {
                     Ok(file) => (file, false),
                     Err(error) if error.is_not_found() => return Ok(None),
                     Err(error) => return Err(error.into()),
@@ -111,6 +112,11 @@ impl WriterLock {
         Ok(Some(lock))
     }
 
+    /// Returns true if a lock file is at this path: one that names its holder, or one that is still empty.
+    pub fn is_at(path: &Path) -> bool {
+        open_own(path).is_ok()
+    }
+
     fn held_by(file: &mut File, path: &Path) -> Result<LockError, SysError> {
         let (process, host) = read_holder(file, path)?;
         Ok(LockError::Held { process, host })
@@ -123,6 +129,44 @@ impl Drop for WriterLock {
         // A failure leaves a file that the next writer takes over.
         let _ = remove_file(&self.path);
     }
+}
+
+/// Opens a file that has the name of the lock, unless its content shows that it is something else.
+fn open_own(path: &Path) -> Result<File, SysError> {
+    // A link may lead to anything, and a fifo would keep the reader waiting.
+    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file: File = calls::openat(CWD, path, flags, Mode::empty())
+        .context("open", path)?
+        .into();
+    let is_regular = metadata_of(&file).context("look at", path)?.kind == FileKind::File;
+    let mut bytes = [0; LONGEST_HOLDER + 1];
+    let len = if is_regular {
+        crate::read_up_to_at(&file, &mut bytes, 0).context("read", path)?
+    } else {
+        bytes.len()
+    };
+    if !is_holder_text(&bytes[..len]) {
+        let why = "stook did not write this file, and needs its name";
+        return Err(std::io::Error::other(why)).context("lock", path);
+    }
+    Ok(file)
+}
+
+/// Longest text that names a holder: the number of a process, a space, the name of a host, a line feed.
+const LONGEST_HOLDER: usize = 1024;
+
+fn is_holder_text(bytes: &[u8]) -> bool {
+    if bytes.is_empty() {
+        return true;
+    }
+    let Some(line) = bytes.strip_suffix(b"\n") else {
+        return false;
+    };
+    let mut words = line.splitn(2, |&byte| byte == b' ');
+    let (process, host) = (words.next().unwrap_or(b""), words.next());
+    let is_number = !process.is_empty() && process.iter().all(u8::is_ascii_digit);
+    let is_word = |host: &[u8]| !host.iter().any(u8::is_ascii_whitespace);
+    is_number && host.is_some_and(is_word) && bytes.len() <= LONGEST_HOLDER
 }
 
 fn holder_text() -> String {
@@ -170,6 +214,31 @@ mod tests {
         let path = folder.path().join("lock");
         std::os::unix::fs::symlink("nowhere/at/all", &path).unwrap();
         assert!(matches!(WriterLock::acquire(&path), Err(LockError::Sys(_))));
+    }
+
+    #[test]
+    fn a_file_of_another_content_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        let foreign: [&[u8]; 5] = [
+            b"mine",
+            b"12 host",
+            b"12\n",
+            b"12 two words\n",
+            &[b'1'; 4000],
+        ];
+        for content in foreign {
+            std::fs::write(&path, content).unwrap();
+            assert!(matches!(WriterLock::acquire(&path), Err(LockError::Sys(_))));
+            assert!(!WriterLock::is_at(&path));
+            assert_eq!(std::fs::read(&path).unwrap(), content);
+        }
+        std::fs::remove_file(&path).unwrap();
+        let elsewhere = folder.path().join("elsewhere");
+        std::fs::write(&elsewhere, b"").unwrap();
+        std::os::unix::fs::symlink("elsewhere", &path).unwrap();
+        assert!(matches!(WriterLock::acquire(&path), Err(LockError::Sys(_))));
+        assert_eq!(std::fs::read(&elsewhere).unwrap(), b"");
     }
 
     #[test]

@@ -5,6 +5,7 @@
     allow(clippy::disallowed_methods, reason = "tests make their own files")
 )]
 
+mod archive;
 mod chain;
 mod copy;
 mod filter;
@@ -17,6 +18,7 @@ mod selection;
 mod summary;
 mod walk;
 
+pub use archive::is_archive;
 pub use copy::{Copied, CopyObserver, CopyOptions, Verified, copy, verify};
 pub use filter::Filter;
 pub use path::{join, split};

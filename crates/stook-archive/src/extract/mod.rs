@@ -4,9 +4,10 @@
 //!   rows ──> batches ──> workers: one read, then for each member: create, write, MD5, metadata, close
 //!                              then: hard links; then: modes and times of directories, deepest first
 //! ```
-//! Nothing is ever written outside the target: see [`target`]. A file gets its modification time last,
+//! Nothing is ever written outside the target, see [`target`], nor into the archive, see [`own_folder`]. A file gets its modification time last,
 //! so one that an interrupted run left half done never looks finished, and is replaced by the next run.
 
+mod own_folder;
 mod target;
 
 use std::collections::{HashMap, HashSet};
@@ -31,6 +32,7 @@ use crate::folder::Folder;
 use crate::memory::crew;
 use crate::mutex::lock;
 use crate::observer::{Failure, Observer, Tally, sys_failure};
+use own_folder::OwnFolder;
 use target::{LastParent, Outcome, Target, TargetOptions};
 
 /// How to extract.
@@ -81,7 +83,8 @@ pub struct ExtractReport {
 /// Extracts the newest version of each selected member into the folder `into`, which is made.
 ///
 /// # Errors
-/// `NotInState` if a pattern matches only names of other states; `NoMatch` if it matches nothing; `Sys` if the folder cannot be made; `Index` if the archive
+/// `NotInState` if a pattern matches only names of other states; `NoMatch` if it matches nothing; `IntoArchive` if the
+/// folder is the archive, or lies in it; `Sys` if the folder cannot be made; `Index` if the archive
 /// cannot be read; `Interrupted`.
 pub fn extract(
     archive: &Path,
@@ -96,6 +99,7 @@ pub fn extract(
         observer.phase("select", None, None);
         select(&folder, &index, options.as_of, &options.patterns)?
     };
+    let own_folder = OwnFolder::beside(archive, into)?;
     create_directory(into)?;
     observer.phase("extract", Some(selection.len()), Some(selection.bytes()));
     let target_options = TargetOptions {
@@ -104,7 +108,7 @@ pub fn extract(
         xattrs: options.xattrs,
     };
     let extractor = Extractor {
-        target: Target::open(into, target_options)?,
+        target: Target::open(into, own_folder, target_options)?,
         jobs: options.jobs,
         volumes: Volumes::new(&folder),
         observer: Tally::new(observer),
@@ -299,6 +303,15 @@ impl Extractor<'_> {
         let crew = crew("finish directories", self.jobs);
         self.target
             .finish_directories(&crew, |failure| self.observer.failed(failure));
+        match self.target.refused_attributes() {
+            0 => {}
+            1 => self
+                .observer
+                .noted("an attribute that only the superuser may set was left out"),
+            number => self.observer.noted(&format!(
+                "{number} attributes that only the superuser may set were left out"
+            )),
+        }
         Ok(())
     }
 

@@ -7,6 +7,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
+use std::hash::{DefaultHasher, Hasher};
 use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::sync::Mutex;
@@ -15,16 +16,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use stook_index::Mtime;
 use stook_pool::Crew;
 use stook_sys::{
-    Directory, FileKind, Links, Metadata, Owners, SysError, effective_user, is_root, set_mode,
-    set_mtime, set_owner, set_xattr,
+    Directory, FileKind, Links, Metadata, Owners, SysError, effective_user, is_link_refused,
+    is_no_directory, is_root, set_mode, set_mtime, set_owner, set_xattr,
 };
 use stook_timers::scope;
-use stook_tree::split;
+use stook_tree::{join, split};
 use stook_volume::{Header, Kind};
 
 use super::ContentError;
+use super::own_folder::OwnFolder;
 use crate::mutex::lock;
 use crate::observer::Failure;
+use crate::survey::{IS_TOO_LONG, LONGEST_PATH};
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TargetOptions {
@@ -35,17 +38,20 @@ pub(super) struct TargetOptions {
 
 pub(super) struct Target {
     root: Directory,
+    own_folder: OwnFolder,
     options: TargetOptions,
     is_root: bool,
     user: u32,
     owners: Owners,
-    /// Directories made for a file before their own member came.
-    made: Mutex<HashSet<Vec<u8>>>,
+    /// Directories made for a file before their own member came, by the hashes of their paths: all paths that lead to
+    /// a long one would take the square of its length.
+    made: Mutex<HashSet<u64>>,
     /// Directories of the archive, whose facts are set at the end.
     directories: Mutex<Vec<Header>>,
     /// For a file with several names whose first one is not here: the name that took its place.
     first_names: Mutex<HashMap<Vec<u8>, Vec<u8>>>,
     temporary: AtomicU64,
+    refused_attributes: AtomicU64,
 }
 
 /// The directory that was opened last: consecutive members are mostly in the same one.
@@ -87,10 +93,17 @@ pub(super) enum Outcome {
 /// Set-user-id and set-group-id.
 const SET_ID_BITS: u32 = 0o6000;
 
+const IS_IN_ARCHIVE: &str = "it would be written into the archive itself";
+
 impl Target {
-    pub(super) fn open(path: &Path, options: TargetOptions) -> Result<Self, SysError> {
+    pub(super) fn open(
+        path: &Path,
+        own_folder: OwnFolder,
+        options: TargetOptions,
+    ) -> Result<Self, SysError> {
         Ok(Self {
             root: Directory::open(path)?,
+            own_folder,
             options,
             is_root: is_root(),
             user: effective_user(),
@@ -99,6 +112,7 @@ impl Target {
             directories: Mutex::default(),
             first_names: Mutex::default(),
             temporary: AtomicU64::new(0),
+            refused_attributes: AtomicU64::new(0),
         })
     }
 
@@ -220,11 +234,19 @@ impl Target {
                 // Names that only the superuser may set are for the superuser.
                 Err(error)
                     if error.kind() == ErrorKind::PermissionDenied
-                        && !name.starts_with(b"user.") => {}
+                        && !name.starts_with(b"user.") =>
+                {
+                    self.refused_attributes.fetch_add(1, Ordering::Relaxed);
+                }
                 other => other?,
             }
         }
         Ok(())
+    }
+
+    /// Returns how many attributes were left out that only the superuser may set.
+    pub(super) fn refused_attributes(&self) -> u64 {
+        self.refused_attributes.load(Ordering::Relaxed)
     }
 
     fn owner_of(&self, header: &Header) -> Option<(u32, u32)> {
@@ -273,13 +295,14 @@ impl Target {
 
     fn place_directory(&self, header: &Header, last: &mut LastParent) -> Result<Outcome, Failure> {
         let (parent, name) = self.parent_of(header, last)?;
+        let path = &parent.path;
         let parent = &parent.directory;
         let outcome = match parent.create_directory(&name, 0o700) {
             Ok(()) => Outcome::Written,
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                 self.open_up(parent, &name)
                     .map_err(|error| Failure::io("open", &header.name, &error))?;
-                if lock(&self.made).remove(&header.name) {
+                if lock(&self.made).remove(&hash_of(&join(path, &name))) {
                     Outcome::Written
                 } else {
                     Outcome::Unchanged
@@ -295,7 +318,11 @@ impl Target {
     /// the end.
     fn open_up(&self, parent: &Directory, name: &[u8]) -> io::Result<()> {
         let directory = parent.open_beneath(name)?;
-        let mode = directory.own_metadata()?.mode;
+        let own = directory.own_metadata()?;
+        if self.own_folder.has(own.identity()) {
+            return Err(io::Error::other(IS_IN_ARCHIVE));
+        }
+        let mode = own.mode;
         if !self.is_root && mode & 0o700 != 0o700 {
             directory.set_own_mode(mode | 0o700)?;
         }
@@ -322,32 +349,40 @@ impl Target {
                 }
                 self.require_replaceable(header, &there)?;
                 let temporary = self.temporary_name();
-                let result = make_node(parent, &temporary, header)
-                    .and_then(|()| self.set_node_metadata(parent, &temporary, header))
-                    .and_then(|()| parent.rename(&temporary, &name));
-                if result.is_err() {
+                make_node(parent, &temporary, header).map_err(fail("create"))?;
+                let metadata = self.set_node_metadata(parent, &temporary, header);
+                let renamed = parent.rename(&temporary, &name);
+                if renamed.is_err() {
                     let _ = parent.remove(&temporary);
                 }
-                result.map_err(fail("replace"))?;
+                renamed.map_err(fail("replace"))?;
+                metadata.map_err(fail("set the metadata of"))?;
                 Ok(Outcome::Written)
             }
             Err(error) => Err(fail("create")(error)),
         }
     }
 
+    /// Sets all that can be set, and returns the first failure: the entry is there and stays.
     fn set_node_metadata(
         &self,
         parent: &Directory,
         name: &[u8],
         header: &Header,
     ) -> io::Result<()> {
-        if let Some((uid, gid)) = self.owner_of(header) {
-            parent.set_owner(name, uid, gid)?;
-        }
-        if header.kind != Kind::Symlink {
-            parent.set_mode(name, self.mode_of(header))?;
-        }
-        parent.set_mtime(name, header.mtime)
+        let owner = match self.owner_of(header) {
+            Some((uid, gid)) => parent.set_owner(name, uid, gid),
+            None => Ok(()),
+        };
+        let xattrs = self.set_xattrs(header, |attribute, value| {
+            parent.set_xattr(name, attribute, value)
+        });
+        let mode = match header.kind {
+            Kind::Symlink => Ok(()),
+            _ => parent.set_mode(name, self.mode_of(header)),
+        };
+        let time = parent.set_mtime(name, header.mtime);
+        owner.and(xattrs).and(mode).and(time)
     }
 
     /// Gives an extracted file the further name that `header` says; None if there is no such file, or
@@ -365,42 +400,69 @@ impl Target {
         if !has_same_content(&first) {
             return Ok(None);
         }
-        let Ok(first_parent) = self.beneath(split(&first).0) else {
+        let Some((first_parent, source)) = self.first_name(header, &first)? else {
             return Ok(None);
         };
         let first_name = split(&first).1;
-        let Ok(source) = first_parent.metadata(first_name, Links::Refuse) else {
-            return Ok(None);
-        };
         let is_the_file =
             is_same_file(&source, header.size, mtime) && source.mode == self.mode_of(header);
         if !is_the_file || first == header.name {
             return Ok(None);
         }
+        let fail = |operation| move |error: io::Error| Failure::io(operation, &header.name, &error);
         let mut last = LastParent::default();
         let (parent, name) = self.parent_of(header, &mut last)?;
         let parent = &parent.directory;
         match first_parent.hard_link(first_name, parent, &name) {
-            Ok(()) => Ok(Some(Outcome::Written)),
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                let there = parent
-                    .metadata(&name, Links::Refuse)
-                    .map_err(|error| Failure::io("look at", &header.name, &error))?;
-                if there.is_same_file(&source) {
-                    return Ok(Some(Outcome::Unchanged));
-                }
-                self.require_replaceable(header, &there)?;
-                let temporary = self.temporary_name();
-                let linked = first_parent.hard_link(first_name, parent, &temporary);
-                let replaced = linked.and_then(|()| parent.rename(&temporary, &name));
-                if replaced.is_err() {
-                    // Nothing half done may stay; the content is written instead.
-                    let _ = parent.remove(&temporary);
-                }
-                Ok(replaced.is_ok().then_some(Outcome::Written))
+            Ok(()) => return Ok(Some(Outcome::Written)),
+            Err(error) if is_link_refused(&error) => return Ok(None),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(fail("link")(error)),
+        }
+        let there = parent
+            .metadata(&name, Links::Refuse)
+            .map_err(fail("look at"))?;
+        if there.is_same_file(&source) {
+            return Ok(Some(Outcome::Unchanged));
+        }
+        self.require_replaceable(header, &there)?;
+        let temporary = self.temporary_name();
+        match first_parent.hard_link(first_name, parent, &temporary) {
+            Ok(()) => {}
+            Err(error) if is_link_refused(&error) => return Ok(None),
+            Err(error) => return Err(fail("link")(error)),
+        }
+        if let Err(error) = parent.rename(&temporary, &name) {
+            // Nothing half done may stay.
+            let _ = parent.remove(&temporary);
+            return Err(fail("replace")(error));
+        }
+        Ok(Some(Outcome::Written))
+    }
+
+    /// Returns the first name of a file, and the directory that it is in; None if it is not there, or not of this tree.
+    fn first_name(
+        &self,
+        header: &Header,
+        first: &[u8],
+    ) -> Result<Option<(Directory, Metadata)>, Failure> {
+        if safe_path(first).is_err() {
+            return Ok(None);
+        }
+        let (parent, name) = split(first);
+        let found = self.beneath(parent).and_then(|directory| {
+            if self.own_folder.is(&directory)? {
+                return Ok(None);
             }
-            // Too many links, or a file system without them: the content is written again.
-            Err(_) => Ok(None),
+            let metadata = directory.metadata(name, Links::Refuse)?;
+            Ok(Some((directory, metadata)))
+        });
+        match found {
+            Err(error) if error.kind() == ErrorKind::NotFound || is_no_directory(&error) => {
+                Ok(None)
+            }
+            other => other
+                .map_err(|error| Failure::io("look at the first name of", &header.name, &error)),
         }
     }
 
@@ -470,11 +532,15 @@ impl Target {
                 let directory = self
                     .ensure(parent)
                     .map_err(|error| Failure::io("open the directory of", &header.name, &error))?;
+                let own = directory.own_metadata().map_err(|error| {
+                    Failure::io("look at the directory of", &header.name, &error)
+                })?;
+                if self.own_folder.has(own.identity()) {
+                    return Err(Failure::new("extract", &header.name, IS_IN_ARCHIVE));
+                }
                 Parent {
                     path: parent.to_vec(),
-                    is_ours: directory
-                        .own_metadata()
-                        .is_ok_and(|own| own.uid == self.user),
+                    is_ours: own.uid == self.user,
                     directory,
                     new_files: NewFiles::default(),
                 }
@@ -493,14 +559,19 @@ impl Target {
             other => return other,
         }
         let mut directory = self.root.try_clone()?;
-        let mut end = 0;
+        let mut hasher = DefaultHasher::new();
+        let mut has_made = false;
         for component in path.split(|&byte| byte == b'/') {
-            end += component.len();
+            hash_component(&mut hasher, component);
             directory = match directory.open_beneath(component) {
                 Err(error) if error.kind() == ErrorKind::NotFound => {
+                    if !has_made && self.own_folder.is(&directory)? {
+                        return Err(io::Error::other(IS_IN_ARCHIVE));
+                    }
+                    has_made = true;
                     match directory.create_directory(component, 0o777) {
                         Ok(()) => {
-                            lock(&self.made).insert(path[..end].to_vec());
+                            lock(&self.made).insert(hasher.finish());
                         }
                         Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                         Err(error) => return Err(error),
@@ -509,7 +580,6 @@ impl Target {
                 }
                 other => other?,
             };
-            end += 1;
         }
         Ok(directory)
     }
@@ -529,6 +599,20 @@ impl Target {
         let number = self.temporary.fetch_add(1, Ordering::Relaxed);
         format!(".stook-{}-{number}.partial", std::process::id()).into_bytes()
     }
+}
+
+/// Returns the hash of a path without empty components.
+fn hash_of(path: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for component in path.split(|&byte| byte == b'/') {
+        hash_component(&mut hasher, component);
+    }
+    hasher.finish()
+}
+
+fn hash_component(hasher: &mut DefaultHasher, component: &[u8]) {
+    hasher.write(component);
+    hasher.write(b"/");
 }
 
 fn fill_file(
@@ -552,6 +636,9 @@ fn fill_file(
 fn safe_path(name: &[u8]) -> Result<Vec<u8>, &'static str> {
     if name.starts_with(b"/") {
         return Err("its name is an absolute path");
+    }
+    if name.len() > LONGEST_PATH {
+        return Err(IS_TOO_LONG);
     }
     let components = name
         .split(|&byte| byte == b'/')

@@ -61,6 +61,15 @@ impl<O: RemoveArchivedObserver> Judge for ArchiveJudge<'_, O> {
         }
     }
 
+    fn selects(&self, path: &[u8]) -> bool {
+        self.place.filter.selects(path)
+    }
+
+    fn keeps_archive(&self, path: &[u8]) -> bool {
+        self.report(path, Err(Obstacle::Stays(Staying::Archive)));
+        true
+    }
+
     fn judge(&self, candidate: &Candidate<'_>) -> Verdict {
         if self.observer.is_stopped() || !self.place.filter.selects(candidate.path) {
             return Verdict::Stays;

@@ -58,7 +58,7 @@ pub enum Staying {
     Unchecked,
     /// It is a fifo, a socket or a device.
     Special,
-    /// It is the archive.
+    /// It is the archive, or another one.
     Archive,
 }
 

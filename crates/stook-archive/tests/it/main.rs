@@ -7,6 +7,7 @@
     reason = "tests make their own files and fail loudly"
 )]
 
+mod attributes;
 mod byte_for_byte;
 mod changing_files;
 mod crafted;

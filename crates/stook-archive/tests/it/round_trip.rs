@@ -104,6 +104,35 @@ fn paths_far_longer_than_the_kernel_takes_come_back_whole() {
 }
 
 #[test]
+fn a_path_that_is_too_long_for_a_member_is_a_failure_and_never_a_deletion() {
+    let directory = [vec![b'n'; 255], b"/".to_vec()].concat().repeat(256);
+    let mut tree = tree! { "short" => file(b"short") };
+    tree.insert([&directory, &b"f"[..]].concat(), stook_testkit::file(b"f"));
+    let scene = Scene::new(&tree);
+    for round in 0..2 {
+        let recorder = Recorder::new();
+        let report = match round {
+            0 => scene.create_with(&options(), &recorder),
+            _ => scene.update_with(&options(), &recorder),
+        };
+        assert_eq!((report.failed, report.deleted), (1, 0));
+        let texts = recorder.failure_texts();
+        assert!(texts[0].ends_with("/f`: its path is longer than 65,535 bytes"));
+    }
+    // The directory itself is as long as it may be.
+    assert_eq!(all_rows(&scene.archive()).len(), 257);
+    let (report, _) = extract_to(
+        &scene.archive(),
+        &scene.beside("into"),
+        &ExtractOptions {
+            jobs: Jobs::Fixed(1),
+            ..ExtractOptions::default()
+        },
+    );
+    assert_eq!((report.written, report.failed), (257, 0));
+}
+
+#[test]
 fn names_of_every_byte_come_back_whole() {
     let mut tree = Tree::new();
     for byte in (1..=255_u8).filter(|&byte| byte != b'/' && byte != b'.') {

@@ -105,7 +105,8 @@ pub(crate) enum Command {
     /// Bring files back from an archive
     ///
     /// Files that are there already with the same size and time are left alone, so an extraction that
-    /// was interrupted goes on when it is started again. Nothing is written outside of the target.
+    /// was interrupted goes on when it is started again. Nothing is written outside of the target, and nothing into the
+    /// archive: a target in it is refused, and where it lies in the target, a member that would get there is a failure.
     Extract(ExtractArgs),
     /// Rebuild index.db from the volumes
     Reindex(ReindexArgs),
@@ -121,6 +122,9 @@ pub(crate) enum Command {
     /// TREE and DEST may be symbolic links: what they lead to is meant, a tree or a file; a DEST that leads nowhere is
     /// refused. Below them no link is followed, and what is mounted there is copied, too. A file gets its time when it is complete. What cannot be copied is named, the rest is
     /// copied, and the status is 3.
+    ///
+    /// Nothing is copied into an archive but another one, such as its newer state with --update: a DEST that is one, or lies
+    /// in one, is refused, and one below DEST stays as it is, which is a failure.
     Copy(CopyArgs),
     /// Remove trees
     ///
@@ -128,7 +132,8 @@ pub(crate) enum Command {
     /// tree is touched, whatever others do to it meanwhile. What cannot be removed is named, the rest goes, and the
     /// status is 3. A tree that is not there is no failure.
     ///
-    /// The root, the working directory and all above it, and mount points are refused, and then nothing is removed.
+    /// The root, the working directory and all above it, mount points, and archives are refused, and then nothing is removed.
+    /// An archive in a tree stays, and is named as a failure. `--with-archives` removes both.
     Remove(RemoveArgs),
     Bench(BenchArgs),
     Profile(ProfileArgs),
@@ -190,6 +195,12 @@ pub(crate) struct WriteArgs {
     /// Leave out extended attributes and access control lists
     #[arg(long)]
     pub(crate) no_xattrs: bool,
+    /// Create the archive in a folder that holds other files, too; they are left alone
+    ///
+    /// Without it such a folder is refused, except with --compat zstash. A file that stook did not make is never removed or
+    /// changed, whatever its name. `update` leaves other files alone in any case.
+    #[arg(long)]
+    pub(crate) allow_other_files: bool,
     /// Write volumes byte for byte as another program does
     #[arg(long, value_name = "PROGRAM")]
     pub(crate) compat: Option<Compat>,
@@ -396,6 +407,9 @@ pub(crate) struct RemoveArgs {
     /// Give directories the permissions that it takes to empty them
     #[arg(long)]
     pub(crate) force_chmod: bool,
+    /// Remove archives, too: directories with an index.db and volumes
+    #[arg(long)]
+    pub(crate) with_archives: bool,
     /// Do not refuse the root, nor the working directory
     #[arg(long)]
     pub(crate) no_preserve_root: bool,
@@ -404,7 +418,7 @@ pub(crate) struct RemoveArgs {
     /// A volume that has not passed one is checked now. Directories go in which nothing is left. What stays is printed
     /// with the reason: `new` is not in the archive, `changed` is another version, `changing` changed meanwhile,
     /// `unchecked` is in a volume that is damaged or missing, `special` is a fifo, a socket or a device, `archive` is
-    /// the archive itself. A file that takes the place of another one meanwhile stays.
+    /// the archive itself, or another one. A file that takes the place of another one meanwhile stays.
     #[arg(long, value_name = "ARCHIVE", conflicts_with = "syscalls")]
     pub(crate) archived_in: Option<PathBuf>,
     /// Count and time the system calls, and print them as `strace -c` does

@@ -103,6 +103,88 @@ fn failures_are_named_and_of_many_only_the_number() {
     assert_eq!(place.names("src"), ["closed"]);
 }
 
+/// A tree with an archive in it, and with another one that has nothing but its index.
+fn with_archives() -> Place {
+    let place = Place::with(&sample_tree());
+    place.stderr(&["create", "src", "src/deep/arc"]);
+    place.stderr(&["create", "src/d", "src/zarc", "--compat", "zstash"]);
+    fs::remove_file(place.path("src/zarc/000000.tar")).unwrap();
+    place
+}
+
+#[test]
+fn an_archive_is_refused_and_nothing_is_removed() {
+    let place = with_archives();
+    std::os::unix::fs::symlink("src/deep/arc", place.path("link")).unwrap();
+    for (tree, why) in [
+        ("src/deep/arc", "it is an archive"),
+        ("src/deep/arc/", "it is an archive"),
+        ("src/zarc", "it is an archive"),
+        ("src/deep/arc/index.db", "it is part of an archive"),
+        ("src/deep/arc/000000.tar", "it is part of an archive"),
+    ] {
+        for more in ["--force-chmod", "--dry-run", "--keep-root"] {
+            let ran = place.run(&["remove", "src/d", tree, more]);
+            assert_eq!(ran.status, Some(1), "{tree} {more}");
+            let text = format!("{why}; --with-archives removes it");
+            assert!(ran.stderr.contains(&text), "{}", ran.stderr);
+        }
+    }
+    assert_eq!(place.names("src").len(), 7);
+    place.stderr(&["check", "src/deep/arc"]);
+    place.stderr(&["remove", "link"]);
+    place.stderr(&["check", "src/deep/arc"]);
+    place.stderr(&["remove", "--with-archives", "src/deep/arc", "src/zarc"]);
+    assert_eq!(place.names("src/deep"), [""; 0]);
+}
+
+#[test]
+fn an_archive_in_a_tree_stays_and_is_named() {
+    let place = with_archives();
+    let dry = place.run(&["remove", "--dry-run", "src"]);
+    assert_eq!(dry.status, Some(3), "{}", dry.stderr);
+    assert!(!dry.text().contains("index.db"), "{}", dry.text());
+    let ran = place.run(&["remove", "src"]);
+    assert_eq!(ran.status, Some(3), "{}", ran.stderr);
+    for archive in ["src/deep/arc", "src/zarc"] {
+        let text =
+            format!("cannot remove `{archive}`: it is an archive; --with-archives removes it, too");
+        assert!(ran.stderr.contains(&text), "{}", ran.stderr);
+    }
+    assert_eq!(place.names("src"), ["deep", "zarc"]);
+    assert_eq!(place.names("src/deep"), ["arc"]);
+    place.stderr(&["check", "src/deep/arc"]);
+    place.stderr(&["remove", "--with-archives", "src"]);
+    assert_eq!(place.names("."), [""; 0]);
+}
+
+#[test]
+fn an_archive_is_a_failure_only_if_a_pattern_matches_something_in_it() {
+    let place = with_archives();
+    place.stderr(&["remove", "src", "--include", "*.none"]);
+    let ran = place.run(&["remove", "src", "--include", "*.tar"]);
+    assert_eq!(ran.status, Some(3), "{}", ran.stderr);
+    assert!(ran.stderr.contains("`src/deep/arc`"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("zarc"), "{}", ran.stderr);
+    place.stderr(&["check", "src/deep/arc"]);
+}
+
+#[test]
+fn a_directory_with_a_name_like_an_index_is_no_archive() {
+    let place = Place::with(&stook_testkit::tree! {
+        "a/index.db" => file(b"a database of another program"),
+        "b/000000.tar" => file(b"no index"),
+        "c/index.db/" => dir(),
+        "c/000000.tar" => file(b"no index"),
+    });
+    place.sql(
+        "src/a/index.db2",
+        "create table config (a); create table other (b)",
+    );
+    place.stderr(&["remove", "src"]);
+    assert_eq!(place.names("."), [""; 0]);
+}
+
 /// Calls by name, of `--syscalls --json`.
 fn counted(place: &Place, tree: &str) -> BTreeMap<String, u64> {
     place

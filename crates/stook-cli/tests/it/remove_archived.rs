@@ -251,6 +251,22 @@ fn the_archive_in_the_tree_stays() {
 }
 
 #[test]
+fn another_archive_in_the_tree_stays_unless_it_is_wanted() {
+    let place = Place::with(&sample_tree());
+    place.stderr(&["create", "src", "src/other"]);
+    place.stderr(&["create", "src", "arc"]);
+    let ran = remove(&place, &["src"]);
+    assert_eq!(ran.text(), "archive   src/other\n", "{}", ran.stderr);
+    assert_eq!(place.names("src"), ["other"]);
+    place.stderr(&["check", "src/other"]);
+    let ran = remove(&place, &["src/other"]);
+    assert_eq!(ran.status, Some(1));
+    let ran = remove(&place, &["src", "--with-archives"]);
+    assert_eq!((ran.status, ran.text()), (Some(0), ""), "{}", ran.stderr);
+    assert_eq!(place.names("src"), [""; 0]);
+}
+
+#[test]
 fn a_part_of_the_archived_tree_is_compared_with_that_part() {
     let place = archived();
     symlink("src", place.path("other")).unwrap();

@@ -211,8 +211,11 @@ fn missing_and_senseless_settings_are_named() {
 #[test]
 fn create_refuses_a_name_in_use_and_replaces_its_own_leftovers() {
     let folder = Folder::new();
-    std::fs::write(folder.folder.path().join("index.db.partial"), "half").unwrap();
-    std::fs::write(folder.folder.path().join("index.db-journal"), "stale").unwrap();
+    let beside = |name: &str| folder.folder.path().join(name);
+    drop(folder.create());
+    std::fs::rename(&folder.index, beside("index.db.partial")).unwrap();
+    std::fs::write(beside("index.db.partial-journal"), "").unwrap();
+    std::fs::write(beside("index.db-journal"), "").unwrap();
     drop(folder.create());
     assert_eq!(folder.files(), ["index.db"]);
     let error = Index::create(&folder.index, &config()).unwrap_err();

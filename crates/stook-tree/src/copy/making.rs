@@ -18,6 +18,7 @@ use super::dress::{Born, Has, Owner, User, remove_inherited, without_shadows};
 use super::errand::{ATTRIBUTES, At, Errand, Fault, READ_ATTRIBUTES, Side};
 use super::links::Links;
 use super::node::{Node, Pair};
+use super::places::{IS_ARCHIVE, would_change_archive};
 use super::rights::{ACCESS_ACL, DEFAULT_ACL, find};
 use super::task::Later;
 use super::work::{Entrance, Entry, Outcome, Work};
@@ -287,6 +288,7 @@ impl<'a> Making<'a, '_> {
         copy: &Directory,
         seen: &Seen,
     ) -> Result<(), Fault> {
+        refuse_archive(source, copy)?;
         let has = seen.has();
         let changes = self.user.changes(facts.original(), &has, &facts.ways);
         let mode = self.user.mode_while_filled(&changes, seen.metadata.mode);
@@ -352,6 +354,9 @@ impl<'h> Work<'h> for Making<'_, 'h> {
         };
         match (there, entrance.copy) {
             (Some(copy), _) => {
+                if is_dry_run {
+                    refuse_archive(source, &copy)?;
+                }
                 let attributes = self.attributes(source)?;
                 let seen = Seen::at(&copy)?;
                 let facts = self.facts_of_seen_copy(metadata, attributes, &seen, false);
@@ -408,6 +413,14 @@ impl<'h> Work<'h> for Making<'_, 'h> {
         self.errand.count_directory(facts.is_made);
         Ok(())
     }
+}
+
+/// Refuses to write into an archive that is there, unless one is copied to it.
+fn refuse_archive(source: &Directory, copy: &Directory) -> Result<(), Fault> {
+    if would_change_archive(source, copy).at(Side::Copy, "look at")? {
+        return Err(io::Error::other(IS_ARCHIVE)).at(Side::Copy, "copy to");
+    }
+    Ok(())
 }
 
 fn inherited_lists(copy: &Directory) -> Result<Vec<&'static [u8]>, Fault> {

@@ -9,6 +9,7 @@ use stook_sys::{Context, Directory, FileId, FileKind, Links, Metadata, SysError}
 use super::CopyOptions;
 use super::errand::Roots;
 use super::node::Pair;
+use crate::archive::{has_index, is_archive, is_in_archive};
 use crate::remove::{Tree, names_directory};
 
 /// The two places of a copy, open.
@@ -46,6 +47,8 @@ const LEADS_NOWHERE: &str = "it is a symbolic link that leads nowhere";
 const IS_THE_TREE: &str = "it is the tree itself";
 const IS_BELOW: &str = "it is in the tree that is copied";
 const IS_ABOVE: &str = "it holds the tree that is copied";
+pub(super) const IS_ARCHIVE: &str = "it is an archive, and what is copied is none";
+const IS_IN_ARCHIVE: &str = "it is in an archive";
 
 impl Places {
     /// Opens both, and makes the copy's root, for its maker alone.
@@ -103,6 +106,9 @@ impl Places {
                 if wanted == Wanted::New {
                     return refuse(dest, IS_THERE);
                 }
+                if wanted != Wanted::There {
+                    refuse_archive(&source, &copy, dest)?;
+                }
                 (Some(copy), false)
             }
             Err(error) if error.is_not_found() && wanted != Wanted::There => {
@@ -140,6 +146,9 @@ impl Places {
         let from = Tree::at(&stook_sys::absolute(file)?).context("copy", file)?;
         let to = Tree::at(dest).context("copy to", dest)?;
         let (source, copy) = (Directory::open(&from.holder)?, Directory::open(&to.holder)?);
+        if wanted != Wanted::There {
+            refuse_archive(&source, &copy, dest)?;
+        }
         match copy.metadata(&to.name, Links::Refuse) {
             Ok(there) if there.is_same_file(metadata) => return refuse(dest, IS_THE_TREE),
             // Below a tree a file takes the place of an empty directory; here it is hardly what the user means.
@@ -211,6 +220,10 @@ fn make_root(
     let to = Tree::at(dest).context("copy to", dest)?;
     let holder = Directory::open(&to.holder)?;
     refuse_below(source, &holder, dest)?;
+    let is_refused = is_archive(&holder).and_then(|is| Ok(is || is_in_archive(&holder)?));
+    if is_refused.context("look at what is above", dest)? {
+        return refuse(dest, IS_IN_ARCHIVE);
+    }
     if wanted == Wanted::AsItIs {
         return Ok(None);
     }
@@ -222,6 +235,23 @@ fn make_root(
     }
     let root = holder.open_beneath(&to.name).context("open", dest)?;
     Ok(Some(root))
+}
+
+/// Refuses to write into an archive. Only another archive may: its earlier copy is brought up to date so.
+fn refuse_archive(source: &Directory, copy: &Directory, dest: &Path) -> Result<(), SysError> {
+    if would_change_archive(source, copy).context("look at", dest)? {
+        return refuse(dest, IS_ARCHIVE);
+    }
+    if is_in_archive(copy).context("look at what is above", dest)? {
+        return refuse(dest, IS_IN_ARCHIVE);
+    }
+    Ok(())
+}
+
+/// Returns true if a directory that is there is an archive, and the one that would be copied to it is none. A tree with
+/// files of such names is none either: its index must be one.
+pub(super) fn would_change_archive(source: &Directory, copy: &Directory) -> io::Result<bool> {
+    Ok(is_archive(copy)? && !has_index(source)?)
 }
 
 fn refuse_below(source: &Directory, holder: &Directory, dest: &Path) -> Result<(), SysError> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use stook_pool::{Tasks, advance};
-use stook_sys::{Directory, is_mount_point, is_no_directory};
+use stook_sys::{Directory, FileKind, is_mount_point, is_no_directory};
 use stook_timers::scope;
 
 use super::entry::{Outcome, Place};
@@ -14,8 +14,10 @@ use super::judge::Judge;
 use super::node::Node;
 use super::{RemoveObserver, RemoveOptions, Tree};
 use crate::TreeError;
+use crate::archive::{INDEX, is_archive};
 use crate::held::Holder;
 use crate::names::{Name, Names};
+use crate::path::join;
 
 /// Names read at a time. A directory of more is read in parts, each before it goes.
 pub(super) const MOST_NAMES: usize = 1 << 20;
@@ -212,6 +214,7 @@ impl<O: RemoveObserver> Remover<'_, O> {
         };
         let mut below = Vec::new();
         let mut was_empty = attempts == 0;
+        let mut has_begun = false;
         loop {
             let more = match names.read_up_to(&directory, self.most_names(&parent)) {
                 Ok(more) => more,
@@ -224,6 +227,11 @@ impl<O: RemoveObserver> Remover<'_, O> {
                 }
             };
             was_empty &= names.all.is_empty();
+            if !has_begun && self.keeps_archive(&place, names, more) {
+                own.keep();
+                break;
+            }
+            has_begun = true;
             self.remove_names(&place, names, &mut below);
             if !more || self.observer.is_stopped() {
                 break;
@@ -252,6 +260,28 @@ impl<O: RemoveObserver> Remover<'_, O> {
         });
         tasks.extend(waiting.collect::<Vec<_>>());
         self.leave(own, tasks);
+    }
+
+    /// Returns true if a directory stays because it is an archive, and tells so. Only the names that were read are
+    /// looked at, unless the index is one of them, or there are more.
+    fn keeps_archive(&self, place: &Place<'_, '_>, names: &Names, has_more: bool) -> bool {
+        let mut all = names.all.iter().map(|each| each.place.of(&names.bytes));
+        if self.options.with_archives || !(has_more || all.any(|name| name == INDEX)) {
+            return false;
+        }
+        let source = match is_archive(place.directory) {
+            Ok(false) => return false,
+            Ok(true) => io::Error::other("it is an archive; --with-archives removes it, too"),
+            Err(error) => error,
+        };
+        let is_told = match self.judge {
+            Some(judge) => !is_concerned(judge, place, names) || judge.keeps_archive(&place.path),
+            None => false,
+        };
+        if let Some(parent) = place.node.parent.as_deref().filter(|_| !is_told) {
+            self.fail(parent, &place.node.name, "remove", source);
+        }
+        true
     }
 
     fn remove_names(&self, place: &Place<'_, '_>, names: &mut Names, below: &mut Vec<Box<[u8]>>) {
@@ -301,6 +331,18 @@ impl<O: RemoveObserver> Remover<'_, O> {
             source,
         });
     }
+}
+
+/// Returns true if anything in a directory might go.
+fn is_concerned(judge: &dyn Judge, place: &Place<'_, '_>, names: &Names) -> bool {
+    names.all.iter().any(|each| {
+        let path = join(&place.path, each.place.of(&names.bytes));
+        if each.kind == Some(FileKind::Directory) {
+            !judge.prunes(&path)
+        } else {
+            judge.selects(&path)
+        }
+    })
 }
 
 fn is_denied<T>(result: &io::Result<T>) -> bool {

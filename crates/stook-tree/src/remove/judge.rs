@@ -40,6 +40,16 @@ pub trait Judge: Sync {
         true
     }
 
+    /// Returns false if what is at this path stays in any case.
+    fn selects(&self, _path: &[u8]) -> bool {
+        true
+    }
+
+    /// Called for a directory that stays because it is an archive; returns false if that is a failure.
+    fn keeps_archive(&self, _path: &[u8]) -> bool {
+        false
+    }
+
     /// Says what is to become of a candidate, which goes at once if it goes.
     fn judge(&self, candidate: &Candidate<'_>) -> Verdict;
 
@@ -55,6 +65,10 @@ pub trait Judge: Sync {
 impl Judge for Filter {
     fn prunes(&self, path: &[u8]) -> bool {
         self.prunes(path)
+    }
+
+    fn selects(&self, path: &[u8]) -> bool {
+        self.selects(path)
     }
 
     fn judge(&self, candidate: &Candidate<'_>) -> Verdict {

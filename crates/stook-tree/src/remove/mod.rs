@@ -45,6 +45,8 @@ pub struct RemoveOptions {
     pub keep_root: bool,
     /// Give directories the permissions that it takes to empty them.
     pub force_chmod: bool,
+    /// Remove archives in the trees, too; otherwise each of them stays, which is a failure.
+    pub with_archives: bool,
     /// Only tell what would be removed.
     pub is_dry_run: bool,
 }
@@ -56,6 +58,7 @@ impl Default for RemoveOptions {
             one_file_system: true,
             keep_root: false,
             force_chmod: false,
+            with_archives: false,
             is_dry_run: false,
         }
     }

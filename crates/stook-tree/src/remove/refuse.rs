@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 
 use stook_sys::{Context, Directory, FileId, FileKind, Links, SysError};
 
+use crate::archive::{INDEX, is_archive, is_volume_name};
+use crate::path::join;
+
 /// A tree that may be removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tree {
@@ -26,10 +29,12 @@ pub struct Guard {
     /// The working directory and all above it.
     working: Vec<FileId>,
     refuses_mounts: bool,
+    refuses_archives: bool,
 }
 
 impl Guard {
-    /// Returns a guard of the root, if wanted, the working directory and all above it, and mount points, if wanted.
+    /// Returns a guard of the root, if wanted, the working directory and all above it, mount points, if wanted, and
+    /// archives.
     ///
     /// # Errors
     /// If these directories cannot be looked at.
@@ -41,7 +46,17 @@ impl Guard {
             root: preserve_root.then(|| root.identity()),
             working: working.context("look at what is above", ".")?,
             refuses_mounts,
+            refuses_archives: true,
         })
+    }
+
+    /// Returns the guard, with archives admitted if that is wanted.
+    #[must_use]
+    pub fn with_archives(self, is_wanted: bool) -> Self {
+        Self {
+            refuses_archives: !is_wanted,
+            ..self
+        }
     }
 
     /// Returns the tree at a path.
@@ -76,6 +91,9 @@ impl Guard {
         if is_mount {
             return refused("something is mounted there; --keep-root empties it");
         }
+        if self.refuses_archives {
+            refuse_archive(&holder, &tree.name, metadata.kind).context("remove", path)?;
+        }
         Ok(tree)
     }
 }
@@ -83,6 +101,35 @@ impl Guard {
 /// Returns true if a path ends in a slash, and so can only name a directory.
 pub(crate) fn names_directory(path: &Path) -> bool {
     path.as_os_str().as_bytes().ends_with(b"/")
+}
+
+/// Refuses an archive, and the index and the volumes of one.
+fn refuse_archive(holder: &Directory, name: &[u8], kind: FileKind) -> io::Result<()> {
+    if kind != FileKind::Directory {
+        let is_part = (name == INDEX || is_volume_name(name)) && is_archive(holder)?;
+        return refuse_if(
+            is_part,
+            "it is part of an archive; --with-archives removes it",
+        );
+    }
+    let is_refused = match holder.metadata(&join(name, INDEX), Links::Refuse) {
+        // A directory that may not be searched cannot be emptied either: that is told in its place.
+        Err(_) => false,
+        // What has the name of an index and cannot be looked at may well be one.
+        Ok(_) => holder
+            .open_beneath(name)
+            .and_then(|tree| is_archive(&tree))
+            .unwrap_or(true),
+    };
+    refuse_if(is_refused, "it is an archive; --with-archives removes it")
+}
+
+fn refuse_if(is_refused: bool, why: &'static str) -> io::Result<()> {
+    if is_refused {
+        Err(io::Error::other(why))
+    } else {
+        Ok(())
+    }
 }
 
 impl Tree {

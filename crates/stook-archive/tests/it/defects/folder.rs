@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use stook_archive::{
-    ArchiveError, AsOf, CheckOptions, DiffOptions, ExtractOptions, Jobs, Silent, cat, check,
+    ArchiveError, AsOf, CheckOptions, DiffOptions, ExtractOptions, Jobs, Mtime, Silent, cat, check,
     create, diff, extract, reindex, update,
 };
 use stook_index::{Config, Index};
@@ -148,6 +148,9 @@ fn d09_our_own_volume_that_was_never_committed_is_taken_up_again() {
     scene.create();
     let undisturbed = bytes_in(&scene.archive());
     scene.lay(&tree! { "new" => file(b"new") });
+    let mut index = Index::open_write(scene.archive().join("index.db")).unwrap();
+    index.begin_run("update", Mtime(0)).unwrap();
+    drop(index);
     fs::write(scene.archive().join("000001.tar"), b"half a volume").unwrap();
     fs::write(scene.archive().join("000001.rows.partial"), b"").unwrap();
     let report = scene.update();
