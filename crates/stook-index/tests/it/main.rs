@@ -8,6 +8,7 @@
 )]
 
 mod fixtures;
+mod hostile;
 mod interrupted;
 mod opening;
 mod python;
