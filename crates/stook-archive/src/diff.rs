@@ -123,7 +123,7 @@ pub fn diff(
 ) -> Result<DiffReport, ArchiveError> {
     let observer = Tally::new(observer);
     let source = open_source(source)?;
-    let folder = Folder::new(archive);
+    let folder = Folder::until(archive, observer.interrupt());
     let index = folder.open_index()?;
     let known = Known::load(&index, None, options.jobs)?;
     let index = Mutex::new(index);

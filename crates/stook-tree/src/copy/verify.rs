@@ -64,7 +64,7 @@ pub fn verify(
     let round = Round {
         name: VERIFY,
         errand: &errand,
-        work: &Comparing,
+        work: &Comparing(observer),
         holder: &holder,
         leave_out,
     };
@@ -80,9 +80,10 @@ pub fn verify(
     })
 }
 
-struct Comparing;
+/// Asks the observer between two pieces of a file whether to go on.
+struct Comparing<'a>(&'a dyn CopyObserver);
 
-impl<'h> Work<'h> for Comparing {
+impl<'h> Work<'h> for Comparing<'_> {
     fn enter(
         &self,
         entrance: &Entrance<'_, 'h>,
@@ -115,7 +116,7 @@ impl<'h> Work<'h> for Comparing {
         }
         match metadata.kind {
             FileKind::File => {
-                let bytes = compare(entry, copy, &metadata)?;
+                let bytes = compare(entry, copy, &metadata, &|| self.0.is_stopped())?;
                 Ok(Outcome::Done {
                     bytes,
                     is_told: false,
@@ -138,7 +139,12 @@ fn different(why: impl Into<String>) -> Fault {
 }
 
 /// Compares the content of two files; returns their length.
-fn compare(entry: &Entry<'_, '_>, copy: &Directory, metadata: &Metadata) -> Result<u64, Fault> {
+fn compare(
+    entry: &Entry<'_, '_>,
+    copy: &Directory,
+    metadata: &Metadata,
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<u64, Fault> {
     let source = entry.source.open_file(entry.name, Follow::Refuse);
     let source = source.at(Side::Source, "open")?;
     let copied = copy.open_file(entry.new_name, Follow::Refuse);
@@ -158,6 +164,9 @@ fn compare(entry: &Entry<'_, '_>, copy: &Directory, metadata: &Metadata) -> Resu
             advance(1);
             if wanted < PIECE {
                 return Ok(position);
+            }
+            if is_stopped() {
+                return Err(Fault::Stopped);
             }
         }
     })
