@@ -291,13 +291,19 @@ impl Extractor<'_> {
         linked.sort_by_key(|(row, _)| row.id);
         let mut contents = contents_of_first_names(index, selection, &linked)?;
         for (row, header) in linked {
-            if let Err(failure) = self.link_or_extract(&row, &header, &mut contents) {
+            let linked = self.link_or_extract(&row, &header, &mut contents);
+            if self.observer.is_interrupted() {
+                return Err(ArchiveError::Interrupted);
+            }
+            if let Err(failure) = linked {
                 self.observer.failed(&failure);
             }
         }
         let crew = crew("finish directories", self.jobs);
-        self.target
-            .finish_directories(&crew, |failure| self.observer.failed(failure));
+        self.target.finish_directories(&crew, &self.observer);
+        if self.observer.is_interrupted() {
+            return Err(ArchiveError::Interrupted);
+        }
         Ok(())
     }
 
