@@ -259,6 +259,8 @@ impl VolumeReader<'_> {
         let file = open_file(&path)?;
         let members = self.scan(&file)?;
         let (mut found, md5) = self.take_md5s(&file, &members)?;
+        // What was not got round to is not lost.
+        require_going_on(self.observer)?;
         let size = exists(&path)?.map_or(0, |metadata| metadata.size);
         let mut volume = Volume {
             id: self.id,
