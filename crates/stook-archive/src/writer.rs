@@ -496,7 +496,9 @@ impl<'a> VolumeWriter<'a> {
         for mut closing in std::mem::take(&mut self.ended).into_values().flatten() {
             let _ = closing.wait_until_durable();
         }
-        for leftover in recover(self.folder, self.index, Some(self.run)).unwrap_or_default() {
+        // Not one whose statements end at once.
+        let folder = Folder::new(self.folder.path());
+        for leftover in recover(&folder, self.index, Some(self.run)).unwrap_or_default() {
             // On a full disk, what is not durable need not take room.
             let (checkpoint, _) = leftover;
             let partial = open_read_write(&self.folder.partial(checkpoint.volume));
