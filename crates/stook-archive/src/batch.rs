@@ -12,7 +12,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 
 use stook_index::{Index, IndexError, Row, Selection, VolumeId};
-use stook_md5::{Md5, md5_many};
+use stook_md5::md5_many;
 use stook_pool::{Budget, Jobs};
 use stook_sys::{append_at, most_open_files, open_file, read_ahead};
 use stook_timers::scope;
@@ -21,7 +21,6 @@ use stook_volume::{Decoded, HeaderCheck, Member, Segment, VolumeError, decode, d
 use crate::ArchiveError;
 use crate::buffers::Buffers;
 use crate::folder::Folder;
-use crate::hasher::update_zeros;
 use crate::memory::{budget_bytes, crew};
 use crate::mutex::lock;
 use crate::plan::BATCH_BYTES;
@@ -304,15 +303,12 @@ impl<'a> Window<'a> {
         &self,
         start: u64,
         end: u64,
-        mut visit: impl FnMut(u64, &[u8]),
+        mut visit: impl FnMut(u64, &[u8]) -> io::Result<()>,
     ) -> io::Result<()> {
         let mut position = start;
         while position < end {
             let len = (end - position).min(BATCH_BYTES);
-            self.piece(position, len, |bytes| {
-                visit(position, bytes);
-                io::Result::Ok(())
-            })?;
+            self.piece(position, len, |bytes| visit(position, bytes))?;
             position += len;
         }
         Ok(())
@@ -366,33 +362,6 @@ fn describe(error: &VolumeError) -> String {
     match error {
         VolumeError::Io { source, .. } => stook_sys::cause(source),
         other => other.to_string(),
-    }
-}
-
-/// The MD5 of a file's content, from pieces with holes between them.
-pub(crate) struct ContentMd5 {
-    md5: Md5,
-    position: u64,
-}
-
-impl ContentMd5 {
-    pub(crate) fn new() -> Self {
-        Self {
-            md5: Md5::new(),
-            position: 0,
-        }
-    }
-
-    pub(crate) fn update(&mut self, offset: u64, bytes: &[u8]) {
-        let _scope = scope!("md5");
-        update_zeros(&mut self.md5, offset.saturating_sub(self.position));
-        self.md5.update(bytes);
-        self.position = offset + bytes.len() as u64;
-    }
-
-    pub(crate) fn finish(mut self, size: u64) -> [u8; 16] {
-        update_zeros(&mut self.md5, size.saturating_sub(self.position));
-        self.md5.finish()
     }
 }
 

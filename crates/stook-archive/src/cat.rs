@@ -8,9 +8,11 @@ use stook_index::{AsOf, Deleted, Index, Row, Selection};
 use stook_timers::scope;
 
 use crate::ArchiveError;
-use crate::batch::{ContentMd5, RowBatch, Volumes, Window, disagreement};
+use crate::batch::{RowBatch, Volumes, Window, disagreement};
+use crate::content_md5::ContentMd5;
 use crate::deleted::explain_missing;
 use crate::folder::Folder;
+use crate::observer::Silent;
 
 /// Writes the content of the member `name` to `output`.
 ///
@@ -54,11 +56,11 @@ pub fn cat(
     if let Some(what) = disagreement(&row, &member) {
         return Err(damaged(what));
     }
-    let mut md5 = ContentMd5::new();
+    let mut md5 = ContentMd5::new(name, row.size, &Silent);
     let mut position = 0;
     window
         .content(&member, |offset, bytes| -> Result<(), CatError> {
-            md5.update(offset, bytes);
+            md5.update(offset, bytes).map_err(io::Error::from)?;
             write_zeros(output, offset - position).map_err(CatError::Output)?;
             position = offset + bytes.len() as u64;
             output.write_all(bytes).map_err(CatError::Output)
@@ -71,7 +73,7 @@ pub fn cat(
             CatError::Output(error) => ArchiveError::Output(error),
             CatError::Volume(error) => damaged(stook_sys::cause(&error)),
         })?;
-    if md5.finish(row.size) == expected {
+    if md5.finish() == Ok(expected) {
         Ok(())
     } else {
         Err(damaged("its content does not have its MD5".to_owned()))

@@ -143,7 +143,7 @@ pub fn create(
     let _lock = session.folder.lock()?;
     // Looked at again: another process may have made the archive meanwhile.
     let index = match session.creatable()? {
-        Some(_) => Some(Index::open_write(session.folder.index())?),
+        Some(_) => Some(session.folder.open_index_to_write()?),
         None => None,
     };
     session.run(index, "create")
@@ -167,7 +167,7 @@ pub fn update(
     }
     drop(index);
     let _lock = session.folder.lock()?;
-    let index = Index::open_write(session.folder.index())?;
+    let index = session.folder.open_index_to_write()?;
     session.run(Some(index), "update")
 }
 
@@ -189,7 +189,7 @@ impl<'a> Session<'a> {
         let session = Self {
             source: open_source(source)?,
             source_path: source.to_owned(),
-            folder: Folder::new(archive),
+            folder: Folder::until(archive, observer.interrupt()),
             options,
             observer: Tally::new(observer),
         };
@@ -374,9 +374,7 @@ impl<'a> Session<'a> {
         };
         let held = index.zip(known).map(|(index, known)| Held { known, index });
         let found = survey(&self.source, &options, held.as_ref(), None, &self.observer);
-        if self.observer.is_interrupted() {
-            return Err(ArchiveError::Interrupted);
-        }
+        self.require_going_on()?;
         Ok(found)
     }
 
@@ -421,7 +419,9 @@ impl<'a> Session<'a> {
                 .as_bytes()
                 .to_vec(),
         };
-        Ok(Index::create(self.folder.index(), &config)?)
+        let mut index = Index::create(self.folder.index(), &config)?;
+        index.set_interrupt(&self.folder.interrupt)?;
+        Ok(index)
     }
 
     fn write(
@@ -478,12 +478,24 @@ impl<'a> Session<'a> {
                 |directed| writer.take(directed.track, directed.part),
             )
         });
-        match result.and_then(|()| writer.finish()) {
+        // A worker that has seen the flag leaves out members: the run must not end as if they were there.
+        match result
+            .and_then(|()| self.require_going_on())
+            .and_then(|()| writer.finish())
+        {
             Ok(()) => Ok(writer.written),
             Err(error) => {
                 writer.abandon(&error);
                 Err(error)
             }
+        }
+    }
+
+    fn require_going_on(&self) -> Result<(), ArchiveError> {
+        if self.observer.is_interrupted() {
+            Err(ArchiveError::Interrupted)
+        } else {
+            Ok(())
         }
     }
 

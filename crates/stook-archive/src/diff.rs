@@ -125,7 +125,7 @@ pub fn diff(
     let observer = Tally::new(observer);
     let source_path = source;
     let source = open_source(source_path)?;
-    let folder = Folder::new(archive);
+    let folder = Folder::until(archive, observer.interrupt());
     let index = folder.open_index()?;
     let known = Known::load(&index, None, options.jobs)?;
     let index = Mutex::new(index);

@@ -18,7 +18,7 @@ pub enum ArchiveError {
     Sys(#[from] SysError),
     /// The index cannot be used.
     #[error(transparent)]
-    Index(#[from] IndexError),
+    Index(IndexError),
     /// A volume cannot be read.
     #[error("cannot read `{}`: {source}", display_path(path))]
     Volume {
@@ -179,6 +179,15 @@ pub enum ArchiveError {
     /// The user ended the operation.
     #[error("interrupted")]
     Interrupted,
+}
+
+impl From<IndexError> for ArchiveError {
+    fn from(error: IndexError) -> Self {
+        match error {
+            IndexError::Interrupted { .. } => Self::Interrupted,
+            other => Self::Index(other),
+        }
+    }
 }
 
 impl ArchiveError {

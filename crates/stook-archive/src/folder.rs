@@ -11,7 +11,7 @@
 
 use std::path::{Path, PathBuf};
 
-use stook_index::{Index, Origin, Staging, VolumeId};
+use stook_index::{Index, Interrupt, Origin, Staging, VolumeId};
 use stook_sys::{Context, Directory, NameBuffer, WriterLock, exists, require_regular};
 
 use crate::ArchiveError;
@@ -19,13 +19,19 @@ use crate::ArchiveError;
 #[derive(Debug, Clone)]
 pub(crate) struct Folder {
     path: PathBuf,
+    /// Ends what is done with its index.
+    pub(crate) interrupt: Interrupt,
 }
 
 impl Folder {
     pub(crate) fn new(path: &Path) -> Self {
-        Self {
-            path: path.to_owned(),
-        }
+        Self::until(path, Interrupt::never())
+    }
+
+    /// Returns the folder; what is done with its index ends once `interrupt` is raised.
+    pub(crate) fn until(path: &Path, interrupt: Interrupt) -> Self {
+        let path = path.to_owned();
+        Self { path, interrupt }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -68,7 +74,12 @@ impl Folder {
     /// Opens the index for reading, or says that the folder is no archive.
     pub(crate) fn open_index(&self) -> Result<Index, ArchiveError> {
         self.require_index()?;
-        Ok(Index::open_read(self.index())?)
+        Ok(Index::open_read_until(self.index(), &self.interrupt)?)
+    }
+
+    /// Opens the index for writing.
+    pub(crate) fn open_index_to_write(&self) -> Result<Index, ArchiveError> {
+        Ok(Index::open_write_until(self.index(), &self.interrupt)?)
     }
 
     pub(crate) fn require_index(&self) -> Result<(), ArchiveError> {

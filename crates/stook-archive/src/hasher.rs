@@ -305,16 +305,6 @@ impl Stream {
     }
 }
 
-/// Adds a hole of a sparse file, which reads as zeros.
-pub(crate) fn update_zeros(md5: &mut Md5, mut len: u64) {
-    static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
-    while len > 0 {
-        let count = len.min(ZEROS.len() as u64);
-        md5.update(&ZEROS[..usize::try_from(count).unwrap_or(0)]);
-        len -= count;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use stook_md5::md5_many;

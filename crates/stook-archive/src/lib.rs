@@ -16,6 +16,7 @@ mod batch;
 mod buffers;
 mod cat;
 mod check;
+mod content_md5;
 mod create;
 mod deleted;
 mod diff;
@@ -32,6 +33,7 @@ mod observer;
 mod open_volume;
 mod pack;
 mod plan;
+mod reading;
 mod recovery;
 mod reindex;
 mod remove_archived;
@@ -42,6 +44,7 @@ mod writer;
 
 pub use cat::cat;
 pub use check::{CheckOptions, CheckReport, check};
+pub use content_md5::DEFAULT_MAX_HOLE_BYTES;
 pub use create::{WriteOptions, WriteReport, create, update};
 pub use deleted::MissingName;
 pub use diff::{Change, DiffOptions, DiffReport, Difference, diff};
@@ -51,8 +54,10 @@ pub use guard::{Deletions, NameCounts, StopReason, UnlikelyDeletions};
 pub use list::{ListOptions, When, list, run_counts, runs, state_at};
 pub use observer::{Damage, Failure, Observer, Silent};
 pub use plan::{DEFAULT_VOLUME_BYTES, PlanSummary, PlannedVolume};
-pub use reindex::{ReindexReport, reindex};
+pub use reindex::{ReindexOptions, ReindexReport, reindex};
 pub use remove_archived::{RemoveArchivedObserver, RemoveArchivedReport, Staying, remove_archived};
-pub use stook_index::{Absence, AsOf, Mtime, RowRef, Run, RunCounts, RunId, VolumeId, Writer};
+pub use stook_index::{
+    Absence, AsOf, Interrupt, Mtime, RowRef, Run, RunCounts, RunId, VolumeId, Writer,
+};
 pub use stook_pool::Jobs;
 pub use stook_volume::Dialect;

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use stook_index::VolumeId;
+use stook_index::{Interrupt, VolumeId};
 use stook_sys::{SysError, display_bytes};
 
 /// One file that could not be archived or brought back; the rest goes on.
@@ -84,9 +84,15 @@ pub trait Observer: Sync {
     fn noted(&self, _text: &str) {}
     /// An entry was archived, extracted or checked.
     fn done(&self, _path: &[u8]) {}
+    /// Holes of a file have been hashed for a while, up to this byte; told again and again.
+    fn hashing_holes(&self, _path: &[u8], _done: u64, _size: u64) {}
     /// Returns true once the user has asked to end.
     fn is_interrupted(&self) -> bool {
         false
+    }
+    /// Returns what then ends statements on the index.
+    fn interrupt(&self) -> Interrupt {
+        Interrupt::never()
     }
 }
 
@@ -145,8 +151,14 @@ impl Observer for Tally<'_> {
     fn done(&self, path: &[u8]) {
         self.inner.done(path);
     }
+    fn hashing_holes(&self, path: &[u8], done: u64, size: u64) {
+        self.inner.hashing_holes(path, done, size);
+    }
     fn is_interrupted(&self) -> bool {
         self.inner.is_interrupted()
+    }
+    fn interrupt(&self) -> Interrupt {
+        self.inner.interrupt()
     }
 }
 

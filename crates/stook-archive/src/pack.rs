@@ -14,16 +14,16 @@ use stook_index::Mtime;
 use stook_md5::md5_many;
 use stook_pool::{Output, Weight, advance};
 use stook_sys::{
-    Directory, FileId, FileKind, Links, Metadata, Owners, Xattr, append_at, data_segments,
-    get_xattrs, metadata, read_once,
+    Directory, FileId, FileKind, Links, Metadata, Owners, Xattr, append_at, get_xattrs, metadata,
+    next_data_segment, read_once,
 };
 use stook_timers::scope;
 use stook_volume::{
     Dialect, Header, Segment, align_segments, encode, member_len, padding, stored_len,
 };
 
-use crate::batch::ContentMd5;
 use crate::buffers::Buffers;
+use crate::content_md5::{ContentMd5, Interrupted};
 use crate::observer::{Failure, Observer};
 use crate::plan::{BATCH_BYTES, Batch, Plan, PlannedMember, content_len, header_of};
 use crate::tracks::Track;
@@ -117,7 +117,7 @@ impl Packer<'_> {
             let member = self.plan.member(first);
             let mut send = |part: Part| output.send(part.of(batch.track));
             if let Err(failure) = self.pack_large(&member, &mut opened, &mut send) {
-                self.observer.failed(&failure);
+                self.fail(&failure);
                 send(Part::Abort);
             }
             return;
@@ -126,6 +126,10 @@ impl Packer<'_> {
         let mut members = Vec::with_capacity(batch.places.len());
         let mut contents = Vec::with_capacity(batch.places.len());
         for &place in &batch.places {
+            if self.observer.is_interrupted() {
+                // The rest of the run is void.
+                return;
+            }
             let member = self.plan.member(place);
             let start = bytes.len();
             match self.pack_small(&member, &mut opened, &mut bytes) {
@@ -135,13 +139,20 @@ impl Packer<'_> {
                 }
                 Err(failure) => {
                     bytes.truncate(start);
-                    self.observer.failed(&failure);
+                    self.fail(&failure);
                 }
             }
             advance(1);
         }
         take_md5s(&bytes, &contents, &mut members);
         output.send(Part::Members { bytes, members }.of(batch.track));
+    }
+
+    /// A file that was given up because the user has ended the run is not at fault.
+    fn fail(&self, failure: &Failure) {
+        if !self.observer.is_interrupted() {
+            self.observer.failed(failure);
+        }
     }
 
     /// Appends a whole member. If it has content without holes, its MD5 is left to be taken together with
@@ -163,7 +174,7 @@ impl Packer<'_> {
                 self.encode(&header, bytes)?;
                 packed.several_names = self.several_names(member, &header, bytes.len() - start);
                 let data = bytes.len();
-                packed.md5 = read_content(&file, &header, bytes)
+                packed.md5 = read_content(&file, &header, self.observer, bytes)
                     .map_err(|error| unreadable(member, &error))?;
                 check_unchanged(&file, member)?;
                 content = packed.md5.is_none().then_some(data..bytes.len());
@@ -214,9 +225,8 @@ impl Packer<'_> {
         }) {
             return Ok(());
         }
-        let Some(md5) = stream_content(&file, &header, self.buffers, send)
-            .map_err(|error| unreadable(member, &error))?
-        else {
+        let streamed = stream_content(&file, &header, (self.buffers, self.observer), send);
+        let Some(md5) = streamed.map_err(|error| unreadable(member, &error))? else {
             return Ok(());
         };
         check_unchanged(&file, member)?;
@@ -364,7 +374,8 @@ impl Packer<'_> {
             header.xattrs = get_xattrs(file).map_err(|error| unreadable(member, &error))?;
         }
         if member.metadata.blocks.saturating_mul(512) < member.metadata.size {
-            header.sparse = holes(file, header.size).map_err(|error| unreadable(member, &error))?;
+            header.sparse = holes(file, header.size, self.observer)
+                .map_err(|error| unreadable(member, &error))?;
         }
         Ok(())
     }
@@ -375,14 +386,17 @@ impl Packer<'_> {
 struct OpenedDirectory(Option<(Vec<u8>, Directory)>);
 
 /// Returns the data segments of a file with holes; None if storing them would save nothing.
-fn holes(file: &File, size: u64) -> io::Result<Option<Vec<Segment>>> {
-    let segments: Vec<Segment> = data_segments(file, size)?
-        .into_iter()
-        .map(|found| Segment {
-            offset: found.offset,
-            len: found.len,
-        })
-        .collect();
+fn holes(file: &File, size: u64, observer: &dyn Observer) -> io::Result<Option<Vec<Segment>>> {
+    let mut segments: Vec<Segment> = Vec::new();
+    let mut position = 0;
+    while let Some(found) = next_data_segment(file, position, size)? {
+        let (offset, len) = (found.offset, found.len);
+        segments.push(Segment { offset, len });
+        position = offset + len;
+        if observer.is_interrupted() {
+            return Err(Interrupted.into());
+        }
+    }
     let segments = align_segments(&segments, size);
     let data: u64 = segments.iter().map(|segment| segment.len).sum();
     // A line of the map takes at most 40 bytes.
@@ -403,24 +417,29 @@ fn take_md5s(bytes: &[u8], contents: &[(usize, Range<usize>)], members: &mut [Pa
 }
 
 /// Appends the stored bytes of a file to the buffer; returns the MD5 of its content if it has holes.
-fn read_content(file: &File, header: &Header, bytes: &mut Vec<u8>) -> io::Result<Option<[u8; 16]>> {
+fn read_content(
+    file: &File,
+    header: &Header,
+    observer: &dyn Observer,
+    bytes: &mut Vec<u8>,
+) -> io::Result<Option<[u8; 16]>> {
     let Some(segments) = &header.sparse else {
         append(file, 0, header.size, bytes)?;
         return Ok(None);
     };
-    let mut md5 = ContentMd5::new();
+    let mut md5 = ContentMd5::new(&header.name, header.size, observer);
     for segment in segments {
         let start = append(file, segment.offset, segment.len, bytes)?;
-        md5.update(segment.offset, &bytes[start..]);
+        md5.update(segment.offset, &bytes[start..])?;
     }
-    Ok(Some(md5.finish(header.size)))
+    Ok(Some(md5.finish()?))
 }
 
 /// Sends the stored bytes of a file in slices; returns the MD5 of its content, None if stopped.
 fn stream_content(
     file: &File,
     header: &Header,
-    buffers: &Buffers,
+    (buffers, observer): (&Buffers, &dyn Observer),
     send: &mut dyn FnMut(Part) -> bool,
 ) -> io::Result<Option<[u8; 16]>> {
     let whole = [Segment {
@@ -428,7 +447,7 @@ fn stream_content(
         len: header.size,
     }];
     let segments = header.sparse.as_deref().unwrap_or(&whole);
-    let mut md5 = ContentMd5::new();
+    let mut md5 = ContentMd5::new(&header.name, header.size, observer);
     for segment in segments {
         let mut position = segment.offset;
         let end = segment.offset + segment.len;
@@ -436,7 +455,7 @@ fn stream_content(
             let len = (end - position).min(BATCH_BYTES);
             let mut bytes = buffers.take(usize::try_from(len).map_err(io::Error::other)?);
             append(file, position, len, &mut bytes)?;
-            md5.update(position, &bytes);
+            md5.update(position, &bytes)?;
             advance(1);
             position += len;
             if !send(Part::Slice(bytes)) {
@@ -444,7 +463,7 @@ fn stream_content(
             }
         }
     }
-    Ok(Some(md5.finish(header.size)))
+    Ok(Some(md5.finish()?))
 }
 
 fn append(file: &File, offset: u64, len: u64, bytes: &mut Vec<u8>) -> io::Result<usize> {

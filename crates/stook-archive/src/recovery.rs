@@ -136,7 +136,7 @@ fn read_checkpoint(
     id: VolumeId,
     run: Option<RunId>,
 ) -> Result<Option<(Checkpoint, Staging)>, ArchiveError> {
-    let staging = match Staging::open(folder.staging(id)) {
+    let staging = match Staging::open_until(folder.staging(id), &folder.interrupt) {
         Ok(staging) => staging,
         Err(IndexError::NotFound { .. } | IndexError::BadStaging { .. }) => return Ok(None),
         Err(error) => return Err(error.into()),

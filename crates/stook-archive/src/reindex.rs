@@ -16,20 +16,40 @@ use stook_index::{
     Config, Index, IndexError, Mtime, NewRow, Rebuild, Row, RowId, Volume, VolumeId,
 };
 use stook_pool::{Budget, Jobs};
-use stook_sys::{append_at, exists, open_file};
+use stook_sys::{SysError, append_at, exists, open_file};
 use stook_timers::scope;
-use stook_volume::{BLOCK, Depth, Event, Member, Scanner};
+use stook_volume::{BLOCK, Depth, Event, Member, Scanner, VolumeError};
 
 use crate::ArchiveError;
-use crate::batch::{ContentMd5, Window, is_stooks};
+use crate::batch::{Window, is_stooks};
 use crate::buffers::Buffers;
+use crate::content_md5::{ContentMd5, DEFAULT_MAX_HOLE_BYTES, Interrupted, too_many_holes};
 use crate::folder::Folder;
 use crate::hasher::{Hashing, VolumeHasher, wait_for};
 use crate::memory::{budget_bytes, crew};
 use crate::mutex::lock;
-use crate::observer::{Damage, Observer, Tally};
+use crate::observer::{Damage, Failure, Observer, Tally};
 use crate::plan::{BATCH_BYTES, DEFAULT_VOLUME_BYTES};
+use crate::reading::Reading;
 use crate::task::begin_in;
+
+/// How to rebuild an index.
+#[derive(Debug, Clone)]
+pub struct ReindexOptions {
+    /// Holes of one member, in bytes, past which its MD5 is not taken: that would take hours.
+    pub max_hole_bytes: u64,
+    /// How many workers.
+    pub jobs: Jobs,
+}
+
+impl From<Jobs> for ReindexOptions {
+    fn from(jobs: Jobs) -> Self {
+        Self {
+            max_hole_bytes: DEFAULT_MAX_HOLE_BYTES,
+            jobs,
+        }
+    }
+}
 
 /// What a `reindex` did.
 #[derive(Debug, Clone, Default)]
@@ -44,19 +64,23 @@ pub struct ReindexReport {
     pub runs: u64,
     /// Damages and losses, each told to the observer.
     pub damages: u64,
+    /// Members whose MD5 was not taken, each told to the observer.
+    pub failed: u64,
 }
 
 /// Rebuilds the index of an archive.
 ///
 /// # Errors
 /// `NoVolumes` if there is nothing to read, `Index` if the old index is from a newer stook, `Locked` if
-/// another process writes, `Volume` if a volume cannot be read at all, `Interrupted`. The old index stays in place until the new one is complete.
+/// another process writes, `Sys` if no volume can be opened, `Interrupted`. A volume that cannot be read is damage, and the
+/// others are indexed. The old index stays in place until the new one is complete.
 pub fn reindex(
     archive: &Path,
-    jobs: Jobs,
+    options: impl Into<ReindexOptions>,
     observer: &dyn Observer,
 ) -> Result<ReindexReport, ArchiveError> {
-    let folder = Folder::new(archive);
+    let options = options.into();
+    let folder = Folder::until(archive, observer.interrupt());
     let observer = Tally::new(observer);
     // Looked at before the lock is made: what is refused changes nothing.
     require_volumes(&folder)?;
@@ -68,27 +92,39 @@ pub fn reindex(
         .and_then(|old| old.config().ok())
         .unwrap_or_else(unknown_config);
     let mut rebuild = Rebuild::new(folder.index(), &config)?;
+    rebuild.set_interrupt(&folder.interrupt)?;
     let mut report = ReindexReport::default();
-    observer.phase("reindex", None, Some(total_len(&folder, &volumes)?));
+    observer.phase("reindex", None, Some(total_len(&folder, &volumes)));
     let _scope = scope!("reindex");
+    let mut unopened = None;
     for &id in &volumes {
         let reader = VolumeReader {
             folder: &folder,
             id,
-            jobs,
+            options: &options,
             buffers: Arc::default(),
             observer: &observer,
         };
-        let (volume, found) = reader.read(old.as_ref())?;
-        if observer.is_interrupted() {
-            return Err(ArchiveError::Interrupted);
-        }
+        let read = reader.read(old.as_ref());
+        require_going_on(&observer)?;
+        let (volume, found) = match read {
+            Err(ArchiveError::Sys(error)) => {
+                reader.out_of_reach(&error);
+                unopened = unopened.or(Some(error));
+                continue;
+            }
+            other => other?,
+        };
         report.volumes += 1;
         report.members += found.len() as u64;
         report.bytes = found
             .iter()
             .fold(report.bytes, |sum, found| sum.saturating_add(found.size));
         rebuild.add_volume(&volume, found.iter().map(Found::as_row))?;
+    }
+    match unopened {
+        Some(error) if report.volumes == 0 => return Err(error.into()),
+        _ => {}
     }
     if let Some(old) = &old {
         if let Err(error) = note_missing_volumes(old, &volumes, &observer) {
@@ -102,9 +138,19 @@ pub fn reindex(
         }
     }
     drop(old);
+    require_going_on(&observer)?;
     rebuild.finish()?;
     report.damages = observer.damages();
+    report.failed = observer.failures();
     Ok(report)
+}
+
+fn require_going_on(observer: &Tally<'_>) -> Result<(), ArchiveError> {
+    if observer.is_interrupted() {
+        Err(ArchiveError::Interrupted)
+    } else {
+        Ok(())
+    }
 }
 
 fn require_volumes(folder: &Folder) -> Result<Vec<VolumeId>, ArchiveError> {
@@ -122,9 +168,11 @@ fn require_volumes(folder: &Folder) -> Result<Vec<VolumeId>, ArchiveError> {
 fn open_old(folder: &Folder, observer: &Tally<'_>) -> Result<Option<Index>, ArchiveError> {
     let why = match exists(&folder.index()) {
         Ok(None) => "there is no index.db".to_owned(),
-        _ => match Index::open_read(folder.index()) {
+        _ => match Index::open_read_until(folder.index(), &folder.interrupt) {
             Ok(index) => return Ok(Some(index)),
-            Err(error @ IndexError::Newer { .. }) => return Err(error.into()),
+            Err(error @ (IndexError::Newer { .. } | IndexError::Interrupted { .. })) => {
+                return Err(error.into());
+            }
             Err(error) => error.to_string(),
         },
     };
@@ -143,11 +191,11 @@ fn unknown_config() -> Config {
     }
 }
 
-fn total_len(folder: &Folder, volumes: &[VolumeId]) -> Result<u64, ArchiveError> {
-    let lens = volumes
-        .iter()
-        .map(|&id| Ok(exists(&folder.volume(id))?.map_or(0, |metadata| metadata.size)));
-    lens.sum()
+/// A volume that cannot be looked at is named when its turn comes.
+fn total_len(folder: &Folder, volumes: &[VolumeId]) -> u64 {
+    let found = |&id: &VolumeId| exists(&folder.volume(id)).ok().flatten();
+    let lens = volumes.iter().filter_map(found);
+    lens.fold(0, |sum: u64, metadata| sum.saturating_add(metadata.size))
 }
 
 fn note_missing_volumes(
@@ -181,6 +229,8 @@ struct Found {
     mtime: Mtime,
     md5: Option<[u8; 16]>,
     offset: u64,
+    /// Why its MD5 was not taken; then it has that of the old index, or is left out.
+    not_hashed: Option<String>,
 }
 
 impl Found {
@@ -198,7 +248,7 @@ impl Found {
 struct VolumeReader<'a> {
     folder: &'a Folder,
     id: VolumeId,
-    jobs: Jobs,
+    options: &'a ReindexOptions,
     buffers: Arc<Buffers>,
     observer: &'a Tally<'a>,
 }
@@ -209,6 +259,8 @@ impl VolumeReader<'_> {
         let file = open_file(&path)?;
         let members = self.scan(&file)?;
         let (mut found, md5) = self.take_md5s(&file, &members)?;
+        // What was not got round to is not lost.
+        require_going_on(self.observer)?;
         let size = exists(&path)?.map_or(0, |metadata| metadata.size);
         let mut volume = Volume {
             id: self.id,
@@ -236,6 +288,7 @@ impl VolumeReader<'_> {
             // What the volume had when it was written outweighs what it has now.
             volume.md5 = recorded.and_then(|record| record.md5).or(md5);
         }
+        found.retain(|found| self.is_kept(found));
         Ok((volume, found))
     }
 
@@ -248,31 +301,58 @@ impl VolumeReader<'_> {
         } else {
             Depth::Contents
         };
-        for event in Scanner::new(file, 0).with_depth(depth) {
-            let volume_error = |source| ArchiveError::Volume {
-                path: self.folder.volume(self.id),
-                source,
-            };
-            match event.map_err(volume_error)? {
-                Event::Member(member) => members.push(member),
-                Event::Damage {
+        let reading = Reading::new(file, self.observer);
+        for event in Scanner::new(&reading, 0).with_depth(depth) {
+            require_going_on(self.observer)?;
+            match event {
+                Ok(Event::Member(member)) => members.push(member),
+                Ok(Event::Damage {
                     offset,
                     len,
                     reason,
-                } => {
-                    self.damaged(
-                        Some(offset),
-                        None,
-                        format!("{reason}; {len} bytes are skipped"),
-                    );
+                }) => {
+                    let what = match len {
+                        0 => reason.to_string(),
+                        _ => format!("{reason}; {len} bytes are skipped"),
+                    };
+                    self.damaged(Some(offset), None, what);
                 }
-                Event::End { .. } => {}
-            }
-            if self.observer.is_interrupted() {
-                return Err(ArchiveError::Interrupted);
+                Ok(Event::End { .. }) => {}
+                Err(error) => self.ends_early(&error),
             }
         }
         Ok(members)
+    }
+
+    /// What follows in this volume is out of reach.
+    fn ends_early(&self, error: &VolumeError) {
+        let (offset, cause) = match error {
+            VolumeError::Io { offset, source } => (Some(*offset), stook_sys::cause(source)),
+            other => (None, other.to_string()),
+        };
+        let what = format!("cannot read: {cause}; members behind this place are left out");
+        self.damaged(offset, None, what);
+    }
+
+    fn out_of_reach(&self, error: &SysError) {
+        let (operation, cause) = (error.operation, stook_sys::cause(&error.source));
+        let what = format!("cannot {operation} the volume: {cause}; its members are left out");
+        self.damaged(None, None, what);
+    }
+
+    /// Names a member whose MD5 was not taken; without one from the old index it is no file.
+    fn is_kept(&self, found: &Found) -> bool {
+        let Some(why) = &found.not_hashed else {
+            return true;
+        };
+        let (operation, why) = if found.md5.is_some() {
+            ("verify", format!("{why}; its MD5 is that in the old index"))
+        } else {
+            ("index", why.clone())
+        };
+        let failure = Failure::new(operation, &found.name, why);
+        self.observer.failed(&failure);
+        found.md5.is_some()
     }
 
     /// Takes the MD5 of every file on the workers, and of the volume meanwhile.
@@ -288,7 +368,7 @@ impl VolumeReader<'_> {
         let budget = Budget::new(budget_bytes());
         let volume_md5 = std::thread::scope(|scope| {
             let volume = begin_in(scope, || self.hash_volume(file, hasher))?;
-            crew("md5s", self.jobs).for_each(members.chunks(256), |members| {
+            crew("md5s", self.options.jobs).for_each(members.chunks(256), |members| {
                 let done: Vec<Found> = members
                     .iter()
                     .filter_map(|member| self.found(&budget, file, member))
@@ -324,12 +404,17 @@ impl VolumeReader<'_> {
     }
 
     fn found(&self, budget: &Budget, file: &File, member: &Member) -> Option<Found> {
+        if self.observer.is_interrupted() {
+            return None;
+        }
         let header = &member.header;
-        let md5 = if header.kind.has_content() {
+        let not_hashed = too_many_holes(member, self.options.max_hole_bytes);
+        let md5 = if header.kind.has_content() && not_hashed.is_none() {
             let held = usize::try_from(member.data_len.min(BATCH_BYTES)).unwrap_or(0);
             let _reserved = budget.reserve(2 * held);
             match content_md5(file, &self.buffers, member, self.observer) {
                 Ok(md5) => Some(md5),
+                Err(_) if self.observer.is_interrupted() => return None,
                 Err(error) => {
                     self.damaged(
                         Some(member.offset),
@@ -354,6 +439,7 @@ impl VolumeReader<'_> {
             mtime: header.mtime.into(),
             md5,
             offset: member.offset,
+            not_hashed,
         })
     }
 
@@ -382,6 +468,9 @@ impl VolumeReader<'_> {
             found.mtime = row.mtime;
             if row.md5.is_some() && found.md5 != row.md5 {
                 found.md5 = row.md5;
+                if found.not_hashed.is_some() {
+                    continue;
+                }
                 let what = "its content does not have the MD5 in the old index".to_owned();
                 self.damaged(Some(found.offset), Some(&found.name), what);
             }
@@ -421,14 +510,15 @@ fn content_md5(
 ) -> io::Result<[u8; 16]> {
     let len = member.data_len.min(BATCH_BYTES);
     let window = Window::read(file, buffers, member.data_offset, len)?;
-    let mut md5 = ContentMd5::new();
+    let header = &member.header;
+    let mut md5 = ContentMd5::new(&header.name, header.size, observer);
     window.content(member, |offset, bytes| {
-        md5.update(offset, bytes);
+        md5.update(offset, bytes)?;
         if observer.is_interrupted() {
-            Err(io::Error::from(io::ErrorKind::Interrupted))
+            Err(io::Error::from(Interrupted))
         } else {
             Ok(())
         }
     })?;
-    Ok(md5.finish(member.header.size))
+    Ok(md5.finish()?)
 }

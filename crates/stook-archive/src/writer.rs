@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use stook_index::{Index, RunId, Volume, VolumeId};
+use stook_index::{Index, Interrupt, RunId, Volume, VolumeId};
 use stook_sys::{open_read_write, rename_to_new, sync_directory};
 use stook_timers::scope;
 
@@ -159,6 +159,10 @@ impl<'a> VolumeWriter<'a> {
     /// Takes the next part of a track.
     pub(crate) fn take(&mut self, track: Track, part: Part) -> Result<(), ArchiveError> {
         let _scope = scope!("write");
+        if self.observer.is_interrupted() {
+            // A part before this one may be missing.
+            return Err(ArchiveError::Interrupted);
+        }
         match part {
             Part::Members { bytes, members } => self.take_members(track, bytes, members)?,
             Part::Begin { bytes, member } => self.begin_large(track, bytes, member)?,
@@ -174,9 +178,6 @@ impl<'a> VolumeWriter<'a> {
         self.commit_ended(Wait::No)?;
         if self.large.is_none() {
             self.checkpoint_if_due()?;
-        }
-        if self.observer.is_interrupted() {
-            return Err(ArchiveError::Interrupted);
         }
         Ok(())
     }
@@ -356,6 +357,11 @@ impl<'a> VolumeWriter<'a> {
     fn checkpoint(&mut self) -> Result<(), ArchiveError> {
         let _scope = scope!("checkpoint");
         self.commit_ended(Wait::Yes)?;
+        self.stage()
+    }
+
+    /// Makes durable what no transaction has taken yet.
+    fn stage(&mut self) -> Result<(), ArchiveError> {
         for closing in self.ended.values_mut().flatten() {
             closing.checkpoint(self.folder, self.run)?;
         }
@@ -458,9 +464,20 @@ impl<'a> VolumeWriter<'a> {
             sync_directory(folder.path())?;
             Ok(Volume { id, size: len, md5 })
         };
-        let rows = rows.iter().map(PendingRow::as_new);
-        self.index
-            .commit_volume_when(id, rows, staging.as_ref(), make_durable)?;
+        let committed = self.index.commit_volume_when(
+            id,
+            rows.iter().map(PendingRow::as_new),
+            staging.as_ref(),
+            make_durable,
+        );
+        if matches!(committed, Err(ArchiveError::Interrupted)) {
+            // As before: the next run commits it.
+            (closing.rows, closing.staging) = (rows, staging);
+            self.order.push_front(id);
+            self.ended.insert(id, Some(closing));
+            return Err(ArchiveError::Interrupted);
+        }
+        committed?;
         drop(staging);
         remove_staging(folder, id)?;
         self.written.volumes += 1;
@@ -471,6 +488,7 @@ impl<'a> VolumeWriter<'a> {
     ///
     /// The error that led here is the one to tell; what fails here is met again by the next run.
     pub(crate) fn abandon(&mut self, error: &ArchiveError) {
+        let _ = self.index.set_interrupt(&Interrupt::never());
         if matches!(error, ArchiveError::Interrupted) {
             let _ = self.keep();
         }
@@ -478,7 +496,9 @@ impl<'a> VolumeWriter<'a> {
         for mut closing in std::mem::take(&mut self.ended).into_values().flatten() {
             let _ = closing.wait_until_durable();
         }
-        for leftover in recover(self.folder, self.index, Some(self.run)).unwrap_or_default() {
+        // Not one whose statements end at once.
+        let folder = Folder::new(self.folder.path());
+        for leftover in recover(&folder, self.index, Some(self.run)).unwrap_or_default() {
             // On a full disk, what is not durable need not take room.
             let (checkpoint, _) = leftover;
             let partial = open_read_write(&self.folder.partial(checkpoint.volume));
@@ -486,10 +506,10 @@ impl<'a> VolumeWriter<'a> {
         }
     }
 
-    /// Makes durable what is there.
+    /// Makes durable what is there. The next run commits it: a transaction may have millions of rows.
     fn keep(&mut self) -> Result<(), ArchiveError> {
         self.abort_large()?;
-        self.checkpoint()
+        self.stage()
     }
 }
 

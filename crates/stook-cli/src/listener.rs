@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use stook_archive::{Failure, Observer as _};
 use stook_sys::display_bytes;
@@ -28,6 +28,8 @@ pub(crate) struct Listener<'a> {
     lines: Mutex<Vec<u8>>,
     /// Why stdout could not be written.
     unwritable: Mutex<Option<io::Error>>,
+    /// That it could not: workers ask for every file.
+    is_unwritable: AtomicBool,
 }
 
 impl<'a> Listener<'a> {
@@ -39,6 +41,7 @@ impl<'a> Listener<'a> {
             failed: AtomicU64::new(0),
             lines: Mutex::default(),
             unwritable: Mutex::default(),
+            is_unwritable: AtomicBool::new(false),
         }
     }
 
@@ -57,7 +60,7 @@ impl<'a> Listener<'a> {
 
     /// Returns true if the user has asked to end, or nobody can read what is printed.
     pub(crate) fn is_stopped(&self) -> bool {
-        self.reporter.is_interrupted() || lock(&self.unwritable).is_some()
+        self.reporter.is_interrupted() || self.is_unwritable.load(Ordering::Relaxed)
     }
 
     /// Prints a path; `line` is what the line is about.
@@ -104,6 +107,7 @@ impl<'a> Listener<'a> {
         lines.clear();
         if let Err(error) = written {
             lock(&self.unwritable).get_or_insert(error);
+            self.is_unwritable.store(true, Ordering::Relaxed);
         }
     }
 

@@ -5,16 +5,16 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use stook_archive::{
-    AsOf, CheckOptions, Deletions, Dialect, DiffOptions, ExtractOptions, Jobs, ListOptions, Mtime,
-    RunId, When, WriteOptions, state_at,
+    AsOf, CheckOptions, DEFAULT_MAX_HOLE_BYTES, Deletions, Dialect, DiffOptions, ExtractOptions,
+    Jobs, ListOptions, Mtime, ReindexOptions, RunId, When, WriteOptions, state_at,
 };
 use stook_md5::{Kernel, UnknownKernel};
 use stook_sys::{FileKind, Links, Timestamp};
 use stook_tree::{Filter, Pattern, Selection};
 
 use crate::args::{
-    AsOfArgs, CheckArgs, Compat, DeletionsArg, DiffArgs, ExtractArgs, FilterArgs, KindLetter,
-    ListArgs, WalkArgs, WriteArgs,
+    AsOfArgs, CheckArgs, Compat, DeletionsArg, DiffArgs, ExtractArgs, FilterArgs, HoleArgs,
+    KindLetter, ListArgs, ReindexArgs, WalkArgs, WriteArgs,
 };
 use crate::exit::CliError;
 use crate::{moment, size};
@@ -71,12 +71,25 @@ pub(crate) fn diff_options(args: &DiffArgs) -> DiffOptions {
     }
 }
 
-pub(crate) fn check_options(args: &CheckArgs) -> CheckOptions {
-    CheckOptions {
+pub(crate) fn check_options(args: &CheckArgs) -> Result<CheckOptions, CliError> {
+    Ok(CheckOptions {
         patterns: patterns(&args.patterns),
         whole_volumes: args.volumes,
+        max_hole_bytes: max_hole_bytes(&args.holes)?,
         jobs: jobs(args.jobs),
-    }
+    })
+}
+
+pub(crate) fn reindex_options(args: &ReindexArgs) -> Result<ReindexOptions, CliError> {
+    Ok(ReindexOptions {
+        max_hole_bytes: max_hole_bytes(&args.holes)?,
+        jobs: jobs(args.jobs),
+    })
+}
+
+fn max_hole_bytes(args: &HoleArgs) -> Result<u64, CliError> {
+    let typed = size_option("--max-hole", args.max_hole.as_deref(), size::parse_or_none)?;
+    Ok(typed.unwrap_or(DEFAULT_MAX_HOLE_BYTES))
 }
 
 pub(crate) fn extract_options(args: &ExtractArgs) -> Result<ExtractOptions, CliError> {

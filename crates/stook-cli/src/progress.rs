@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
-use stook_archive::{Damage, Failure, Observer};
+use stook_archive::{Damage, Failure, Interrupt, Observer};
 use stook_sys::{display_bytes, peak_memory, reset_peak_memory};
 
 use crate::args::Common;
@@ -181,8 +181,8 @@ impl Reporter {
             (true, true) => {
                 "{prefix} {wide_bar} {decimal_bytes}/{decimal_total_bytes}  {msg}  {decimal_bytes_per_sec}  {eta}"
             }
-            (true, false) => "{prefix} {wide_bar} {human_pos}/{human_len}  {per_sec}  {eta}",
-            (false, _) => "{prefix} {human_pos} files  {per_sec}  {elapsed}",
+            (true, false) => "{prefix} {wide_bar} {human_pos}/{human_len}  {msg}  {per_sec}  {eta}",
+            (false, _) => "{prefix} {human_pos} files  {msg}  {per_sec}  {elapsed}",
         };
         let style =
             ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
@@ -320,8 +320,23 @@ impl Observer for Reporter {
         }
     }
 
+    fn hashing_holes(&self, path: &[u8], done: u64, size: u64) {
+        if !self.has_bar {
+            return;
+        }
+        self.draw();
+        let share = u128::from(done) * 100 / u128::from(size.max(1));
+        if let Some(Bar { bar, .. }) = &self.state().bar {
+            bar.set_message(format!("holes of `{}`: {share} %", display_bytes(path)));
+        }
+    }
+
     fn is_interrupted(&self) -> bool {
         self.interrupted.load(Ordering::Relaxed)
+    }
+
+    fn interrupt(&self) -> Interrupt {
+        Arc::clone(&self.interrupted).into()
     }
 }
 

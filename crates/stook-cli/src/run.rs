@@ -255,22 +255,25 @@ fn print_difference(difference: &Difference, is_json: bool, data: &mut Data) -> 
 }
 
 fn check(args: &CheckArgs, common: &Common) -> Result<Ending, CliError> {
-    let options = options::check_options(args);
+    let options = options::check_options(args)?;
     let (found, reporter) = observed(common, |reporter| {
         stook_archive::check(&args.archive, &options, reporter)
     })?;
     if common.json {
         let summary = json!({
             "type": "summary", "members": found.members, "bytes": found.bytes, "volumes": found.volumes,
-            "volume_md5s": found.volume_md5s, "damages": found.damages,
+            "volume_md5s": found.volume_md5s, "damages": found.damages, "unverified": found.unverified,
         });
         ending_with(Ending::Done, |data| Ok(data.json(&summary)?))?;
     }
-    let verdict = if found.damages == 0 {
+    let mut verdict = if found.damages == 0 {
         "no damage".to_owned()
     } else {
         count(found.damages, "damage", "damages")
     };
+    if found.unverified > 0 {
+        verdict.push_str(&format!("; {} not verified", grouped(found.unverified)));
+    }
     let mut what = format!(
         "{}, {}",
         count(found.members, "member", "members"),
@@ -283,11 +286,16 @@ fn check(args: &CheckArgs, common: &Common) -> Result<Ending, CliError> {
         ));
     }
     reporter.summary(&format!("checked {what}: {verdict}"));
-    Ok(if found.damages == 0 {
-        Ending::Done
+    Ok(damage_or(found.damages, found.unverified))
+}
+
+/// Damage outweighs what was only not looked at.
+fn damage_or(damages: u64, failed: u64) -> Ending {
+    if damages == 0 {
+        some_failed(failed)
     } else {
         Ending::Damage
-    })
+    }
 }
 
 fn list(args: &ListArgs, common: &Common) -> Result<Ending, CliError> {
@@ -374,14 +382,14 @@ fn extract(args: &ExtractArgs, common: &Common) -> Result<Ending, CliError> {
 }
 
 fn reindex(args: &ReindexArgs, common: &Common) -> Result<Ending, CliError> {
-    let jobs = options::jobs(args.jobs);
+    let options = options::reindex_options(args)?;
     let (done, reporter) = observed(common, |reporter| {
-        stook_archive::reindex(&args.archive, jobs, reporter)
+        stook_archive::reindex(&args.archive, options, reporter)
     })?;
     if common.json {
         let summary = json!({
             "type": "summary", "volumes": done.volumes, "members": done.members, "bytes": done.bytes, "runs": done.runs,
-            "damages": done.damages,
+            "damages": done.damages, "failed": done.failed,
         });
         ending_with(Ending::Done, |data| Ok(data.json(&summary)?))?;
     }
@@ -395,14 +403,11 @@ fn reindex(args: &ReindexArgs, common: &Common) -> Result<Ending, CliError> {
         count(done.volumes, "volume", "volumes"),
     );
     reporter.summary(&format!(
-        "indexed {members}, {}, in {volumes}{verdict}",
-        show(done.bytes)
+        "indexed {members}, {}, in {volumes}{verdict}{}",
+        show(done.bytes),
+        failed_text(done.failed)
     ));
-    Ok(if done.damages == 0 {
-        Ending::Done
-    } else {
-        Ending::Damage
-    })
+    Ok(damage_or(done.damages, done.failed))
 }
 
 fn walk_tree(args: &WalkArgs, common: &Common) -> Result<Ending, CliError> {

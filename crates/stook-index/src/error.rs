@@ -52,6 +52,25 @@ pub enum IndexError {
         /// The table or column that an index has and this file has not.
         missing: String,
     },
+    /// One of the tables is not a plain one: reading it would run what somebody put there.
+    #[error(
+        "cannot read `{}`: it is not an archive's index: its `{table}` {what}",
+        display_path(path)
+    )]
+    NotPlain {
+        /// The file.
+        path: PathBuf,
+        /// The table.
+        table: String,
+        /// What it is or has instead.
+        what: &'static str,
+    },
+    /// The user ended the operation; an unfinished transaction is undone.
+    #[error("cannot finish with `{}`: interrupted", display_path(path))]
+    Interrupted {
+        /// The file.
+        path: PathBuf,
+    },
     /// The index was written by a later stook.
     #[error(
         "cannot read `{}`: its format is {format}, this program knows formats up to {}",
@@ -175,6 +194,7 @@ impl IndexError {
             Self::Foreign { .. } => "move it away, then try again",
             Self::NotSqlite { .. }
             | Self::NotAnIndex { .. }
+            | Self::NotPlain { .. }
             | Self::BadRow { .. }
             | Self::BadConfig { .. } => REINDEX,
             Self::Newer { .. } => "use a newer stook for this archive",
@@ -190,6 +210,7 @@ impl IndexError {
             Self::TooLarge { .. }
             | Self::VolumeOrder { .. }
             | Self::BadRun { .. }
+            | Self::Interrupted { .. }
             | Self::System(_) => return None,
         };
         Some(text.to_owned())
@@ -200,6 +221,7 @@ impl IndexError {
         match self {
             Self::NotSqlite { .. }
             | Self::NotAnIndex { .. }
+            | Self::NotPlain { .. }
             | Self::BadRow { .. }
             | Self::BadConfig { .. }
             | Self::BadStaging { .. } => true,
@@ -227,6 +249,7 @@ impl IndexError {
         let path = path.to_owned();
         match source.sqlite_error_code() {
             Some(ErrorCode::NotADatabase) => Self::NotSqlite { path },
+            Some(ErrorCode::OperationInterrupted) => Self::Interrupted { path },
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy { path },
             Some(ErrorCode::CannotOpen) if matches!(stook_sys::exists(&path), Ok(None)) => {
                 Self::NotFound { path }

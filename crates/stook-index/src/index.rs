@@ -10,10 +10,11 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior};
 
 use crate::error::{IndexError, READ, WRITE};
+use crate::interrupt::Interrupt;
 use crate::name::escape_name;
 use crate::origin::{Origin, origin, origin_of_journals};
 use crate::types::Config;
-use crate::{place, schema};
+use crate::{place, schema, trust};
 
 /// Tables that only an index has which stook made.
 const TABLES: &[&str] = &["files", "stook_meta"];
@@ -26,6 +27,7 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct Index {
     pub(crate) connection: Connection,
     pub(crate) path: PathBuf,
+    pub(crate) interrupt: Interrupt,
 }
 
 impl Index {
@@ -33,13 +35,25 @@ impl Index {
     /// if there is one; changes nothing else.
     ///
     /// # Errors
-    /// `NotFound`, `NotSqlite`, `NotAnIndex`, `Newer`, `Busy`, or `Sqlite` for the rest.
+    /// `NotFound`, `NotSqlite`, `NotAnIndex`, `NotPlain`, `Newer`, `Busy`, or `Sqlite` for the rest.
     pub fn open_read(path: impl AsRef<Path>) -> Result<Self, IndexError> {
+        Self::open_read_until(path, &Interrupt::never())
+    }
+
+    /// As [`Index::open_read`]; all that is done with it fails with `Interrupted` once `interrupt` is raised.
+    ///
+    /// # Errors
+    /// As [`Index::open_read`], and `Interrupted`.
+    pub fn open_read_until(
+        path: impl AsRef<Path>,
+        interrupt: &Interrupt,
+    ) -> Result<Self, IndexError> {
         let path = path.as_ref();
-        match Self::open(path, OpenFlags::SQLITE_OPEN_READ_ONLY) {
+        let open = |flags| Self::open(path, flags, interrupt);
+        match open(OpenFlags::SQLITE_OPEN_READ_ONLY) {
             Err(error) if error.is_unfinished_write() => {
-                match Self::open(path, OpenFlags::SQLITE_OPEN_READ_WRITE) {
-                    Ok(_) => Self::open(path, OpenFlags::SQLITE_OPEN_READ_ONLY),
+                match open(OpenFlags::SQLITE_OPEN_READ_WRITE) {
+                    Ok(_) => open(OpenFlags::SQLITE_OPEN_READ_ONLY),
                     Err(_) => Err(error),
                 }
             }
@@ -53,7 +67,19 @@ impl Index {
     /// # Errors
     /// As [`Index::open_read`], and `ReadOnly`.
     pub fn open_write(path: impl AsRef<Path>) -> Result<Self, IndexError> {
-        let index = Self::open(path.as_ref(), OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        Self::open_write_until(path, &Interrupt::never())
+    }
+
+    /// As [`Index::open_write`]; all that is done with it fails with `Interrupted` once `interrupt` is raised.
+    ///
+    /// # Errors
+    /// As [`Index::open_write`], and `Interrupted`.
+    pub fn open_write_until(
+        path: impl AsRef<Path>,
+        interrupt: &Interrupt,
+    ) -> Result<Self, IndexError> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE;
+        let index = Self::open(path.as_ref(), flags, interrupt)?;
         if index
             .connection
             .is_readonly("main")
@@ -123,7 +149,7 @@ impl Index {
 
     fn fill(path: &Path, config: &Config) -> Result<Self, IndexError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
-        let index = Self::connect(path, flags)?;
+        let index = Self::connect(path, flags, &Interrupt::never())?;
         index
             .connection
             .pragma_update(None, "page_size", 4096)
@@ -139,28 +165,39 @@ impl Index {
         Ok(index)
     }
 
-    fn open(path: &Path, flags: OpenFlags) -> Result<Self, IndexError> {
-        let index = Self::connect(path, flags)?;
+    fn open(path: &Path, flags: OpenFlags, interrupt: &Interrupt) -> Result<Self, IndexError> {
+        let index = Self::connect(path, flags, interrupt)?;
         schema::check(&index.connection, path)?;
         Ok(index)
     }
 
-    fn connect(path: &Path, flags: OpenFlags) -> Result<Self, IndexError> {
+    fn connect(path: &Path, flags: OpenFlags, interrupt: &Interrupt) -> Result<Self, IndexError> {
         let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)
             .map_err(|error| IndexError::sqlite("open", path, error))?;
-        let index = Self {
+        let mut index = Self {
             connection,
             path: path.to_owned(),
+            interrupt: Interrupt::never(),
         };
         index
             .connection
             .busy_timeout(BUSY_TIMEOUT)
             .map_err(index.fault(READ))?;
-        index
-            .connection
-            .pragma_update(None, "trusted_schema", false)
-            .map_err(index.fault(READ))?;
+        trust::harden(&index.connection).map_err(index.fault(READ))?;
+        index.set_interrupt(interrupt)?;
         Ok(index)
+    }
+
+    /// Has all that is done from now on fail with `Interrupted` once `interrupt` is raised.
+    ///
+    /// # Errors
+    /// `Sqlite`.
+    pub fn set_interrupt(&mut self, interrupt: &Interrupt) -> Result<(), IndexError> {
+        interrupt
+            .install(&mut self.connection)
+            .map_err(fault_at(READ, &self.path))?;
+        self.interrupt = interrupt.clone();
+        Ok(())
     }
 
     /// Returns the path it was opened under.

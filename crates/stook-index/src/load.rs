@@ -95,12 +95,12 @@ fn load_in_parallel(
     tasks: usize,
     records: &mut Vec<Record>,
 ) -> Result<(), IndexError> {
-    let path = index.path();
+    let (path, interrupt) = (index.path(), index.interrupt.clone());
     let result = Mutex::new(Ok(records));
     Crew::new("load", jobs).for_each(ranges(index.last_row()?, tasks), |range| {
         let mut part = Vec::with_capacity(ROWS_A_TASK);
-        let loaded =
-            Index::open_read(path).and_then(|own| load_range(&own, hasher, range, &mut part));
+        let loaded = Index::open_read_until(path, &interrupt)
+            .and_then(|own| load_range(&own, hasher, range, &mut part));
         let mut result = result.lock().unwrap_or_else(PoisonError::into_inner);
         match (&mut *result, loaded) {
             (Ok(records), Ok(())) => records.append(&mut part),

@@ -17,6 +17,7 @@ use rusqlite::types::Value;
 use crate::commit::{Inserter, insert_volume};
 use crate::error::{IndexError, READ, WRITE};
 use crate::index::Index;
+use crate::interrupt::Interrupt;
 use crate::place;
 use crate::rows::COLUMNS;
 use crate::types::{Config, NewRow, Run, Volume, VolumeId};
@@ -45,6 +46,17 @@ impl Rebuild {
         };
         rebuild.set_fast()?;
         Ok(rebuild)
+    }
+
+    /// Has everything but [`Rebuild::finish`] fail with `Interrupted` once `interrupt` is raised.
+    ///
+    /// # Errors
+    /// `Sqlite`.
+    pub fn set_interrupt(&mut self, interrupt: &Interrupt) -> Result<(), IndexError> {
+        match &mut self.index {
+            Some(index) => index.set_interrupt(interrupt),
+            None => Ok(()),
+        }
     }
 
     /// Gives up durability until the end: a half-made file is thrown away in any case.

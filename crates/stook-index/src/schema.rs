@@ -16,6 +16,7 @@ use std::path::Path;
 use rusqlite::{Connection, OptionalExtension};
 
 use crate::error::{IndexError, READ, WRITE};
+use crate::trust;
 
 /// The greatest format this program reads and the one it writes.
 pub(crate) const FORMAT: i64 = 1;
@@ -91,8 +92,15 @@ pub(crate) fn has_table(
         .map_err(|error| IndexError::sqlite(READ, path, error))
 }
 
+/// Returns true for the tables of zstash and of stook; names in small letters, as SQLite does not tell them apart.
+fn is_ours(table: &str) -> bool {
+    matches!(table, "config" | "files" | "tars") || table.starts_with("stook_")
+}
+
 /// Checks that this is an index, of a format this program knows.
 pub(crate) fn check(connection: &Connection, path: &Path) -> Result<(), IndexError> {
+    // First: nothing of a table that is none may be read.
+    trust::require_plain_tables(connection, path, is_ours)?;
     require_columns(
         connection,
         path,

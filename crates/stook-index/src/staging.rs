@@ -19,11 +19,12 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 use crate::commit::signed;
 use crate::error::{IndexError, READ, WRITE};
 use crate::index::{fault_at, set_durable};
+use crate::interrupt::Interrupt;
 use crate::mtime::Mtime;
 use crate::origin::{Origin, origin};
 use crate::rows::{bytes, unsigned};
 use crate::types::{NewRow, RunId, VolumeId};
-use crate::{place, schema};
+use crate::{place, schema, trust};
 
 const TABLES: &str = "
 CREATE TABLE rows (id integer primary key, name blob, size integer, mtime integer, md5 blob, offset integer);
@@ -98,8 +99,18 @@ impl Staging {
     /// # Cost
     /// Reads the whole file once.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, IndexError> {
+        Self::open_until(path, &Interrupt::never())
+    }
+
+    /// As [`Staging::open`]; all that is done with it fails with `Interrupted` once `interrupt` is raised.
+    ///
+    /// # Errors
+    /// As [`Staging::open`], and `Interrupted`.
+    pub fn open_until(path: impl AsRef<Path>, interrupt: &Interrupt) -> Result<Self, IndexError> {
         let path = path.as_ref();
-        let opened = Self::connect(path, OpenFlags::empty()).and_then(|staging| {
+        let opened = Self::connect(path, OpenFlags::empty()).and_then(|mut staging| {
+            let installed = interrupt.install(&mut staging.connection);
+            installed.map_err(staging.fault(READ))?;
             staging.check()?;
             Ok(staging)
         });
@@ -125,6 +136,7 @@ impl Staging {
             .connection
             .busy_timeout(Duration::from_secs(10))
             .map_err(staging.fault(READ))?;
+        trust::harden(&staging.connection).map_err(staging.fault(READ))?;
         staging
             .connection
             .pragma_update(None, "synchronous", "FULL")
@@ -133,6 +145,7 @@ impl Staging {
     }
 
     fn check(&self) -> Result<(), IndexError> {
+        trust::require_plain_tables(&self.connection, &self.path, |_| true)?;
         let verdict: String = self
             .connection
             .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
@@ -285,6 +298,7 @@ fn damage_text(damage: &IndexError) -> String {
     match damage {
         IndexError::NotSqlite { .. } => "it is not an SQLite database".to_owned(),
         IndexError::NotAnIndex { missing, .. } => format!("it has no {missing}"),
+        IndexError::NotPlain { table, what, .. } => format!("its `{table}` {what}"),
         IndexError::Sqlite { source, .. } => source.to_string(),
         other => other.to_string(),
     }

@@ -319,22 +319,6 @@ pub struct Segment {
     pub len: u64,
 }
 
-/// Returns the stretches of a file of `size` bytes that hold data, in order.
-///
-/// A file system that cannot tell gives one stretch: the whole file.
-///
-/// # Errors
-/// As `lseek`.
-pub fn data_segments(file: &File, size: u64) -> io::Result<Vec<Segment>> {
-    let mut segments = Vec::new();
-    let mut position = 0;
-    while let Some(segment) = next_data_segment(file, position, size)? {
-        segments.push(segment);
-        position = segment.offset + segment.len;
-    }
-    Ok(segments)
-}
-
 /// Returns the first stretch of a file of `size` bytes that holds data at `position` or behind it.
 ///
 /// A file system that cannot tell gives all that is left.
@@ -380,13 +364,18 @@ mod tests {
         let file = create_new_file(&folder.path().join("f")).unwrap();
         file.set_len(10 << 20).unwrap();
         write_all_at(&file, b"data", 5 << 20).unwrap();
-        let segments = data_segments(&file, 10 << 20).unwrap();
+        let mut segments = Vec::new();
+        let mut position = 0;
+        while let Some(found) = next_data_segment(&file, position, 10 << 20).unwrap() {
+            position = found.offset + found.len;
+            segments.push(found);
+        }
         assert!(
             segments
                 .iter()
                 .any(|s| s.offset <= 5 << 20 && s.offset + s.len >= (5 << 20) + 4)
         );
-        assert_eq!(data_segments(&file, 0).unwrap(), []);
+        assert_eq!(next_data_segment(&file, 0, 0).unwrap(), None);
         let mut buffer = [1; 8];
         assert_eq!(
             read_up_to_at(&file, &mut buffer, (10 << 20) - 4).unwrap(),

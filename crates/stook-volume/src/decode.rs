@@ -60,11 +60,12 @@ pub enum Decoded {
     NeedMore(usize),
 }
 
-/// A member together with the global records that hold from it on.
+/// A member, and what stands in front of its header block.
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(crate) member: Member,
-    pub(crate) globals: Option<Records>,
+    /// What a global header says that is left out of account.
+    pub(crate) ignored: Option<VolumeError>,
     /// Whether an extended header stands in front of the header block.
     pub(crate) is_extended: bool,
 }
@@ -79,14 +80,14 @@ pub(crate) enum Parsed {
 /// Reads the member at `offset`; `None` at the end marker, which is two zero blocks, or one with
 /// which the source ends.
 ///
-/// A PAX global header counts only if it stands right before the member; [`Scanner`](crate::Scanner)
-/// remembers those of earlier members.
+/// What a PAX global header says of this and later members is left out of account, as by [`Scanner`](crate::Scanner),
+/// which names it: a member means the same wherever reading begins.
 ///
 /// # Errors
 /// [`VolumeError::Io`] if the source fails, else what is wrong with the header.
 pub fn decode(source: &(impl ReadAt + ?Sized), offset: u64) -> Result<Option<Member>, VolumeError> {
     let mut window = Window::new(source, 2 * FIRST_READ);
-    Ok(decode_in(&mut window, offset, &Records::default())?.map(|found| found.member))
+    Ok(decode_in(&mut window, offset)?.map(|found| found.member))
 }
 
 /// Reads the member whose first byte is the first of `bytes` and stands at
@@ -95,26 +96,23 @@ pub fn decode(source: &(impl ReadAt + ?Sized), offset: u64) -> Result<Option<Mem
 /// # Errors
 /// What is wrong with the header.
 pub fn decode_bytes(bytes: &[u8], offset_of_first_byte: u64) -> Result<Decoded, VolumeError> {
-    Ok(
-        match parse(bytes, offset_of_first_byte, &Records::default())? {
-            Parsed::Found(found) => Decoded::Member(found.member),
-            Parsed::End => Decoded::End,
-            Parsed::NeedMore(len) => Decoded::NeedMore(len),
-        },
-    )
+    Ok(match parse(bytes, offset_of_first_byte)? {
+        Parsed::Found(found) => Decoded::Member(found.member),
+        Parsed::End => Decoded::End,
+        Parsed::NeedMore(len) => Decoded::NeedMore(len),
+    })
 }
 
-/// As [`decode`], through a window and with global records.
+/// As [`decode`], through a window.
 pub(crate) fn decode_in<S: ReadAt + ?Sized>(
     window: &mut Window<'_, S>,
     offset: u64,
-    globals: &Records,
 ) -> Result<Option<Box<Found>>, VolumeError> {
     let mut wanted = FIRST_READ;
     loop {
         let bytes = window.bytes(offset, wanted)?;
         let is_all = bytes.len() < wanted;
-        match parse(bytes, offset, globals)? {
+        match parse(bytes, offset)? {
             Parsed::Found(found) => return Ok(Some(found)),
             Parsed::End => return Ok(None),
             Parsed::NeedMore(_) if is_all => {
@@ -130,12 +128,12 @@ pub(crate) fn decode_in<S: ReadAt + ?Sized>(
 }
 
 /// Reads a member from the bytes at hand.
-pub(crate) fn parse(bytes: &[u8], offset: u64, globals: &Records) -> Result<Parsed, VolumeError> {
+pub(crate) fn parse(bytes: &[u8], offset: u64) -> Result<Parsed, VolumeError> {
     let mut chain = Chain {
         bytes,
         offset,
         at: 0,
-        globals: None,
+        ignored: None,
         local: None,
         long: Long::default(),
         last: None,
@@ -152,9 +150,9 @@ pub(crate) fn parse(bytes: &[u8], offset: u64, globals: &Records) -> Result<Pars
             return Err(VolumeError::Checksum { offset: here });
         }
         if !block::is_extension(block::typeflag(block)) {
-            return chain.member(block, globals);
+            return chain.member(block);
         }
-        if let Some(len) = chain.extension(block, globals)? {
+        if let Some(len) = chain.extension(block)? {
             return Ok(Parsed::NeedMore(len));
         }
     }
@@ -173,7 +171,7 @@ struct Chain<'a> {
     /// Of the first byte.
     offset: u64,
     at: usize,
-    globals: Option<Records>,
+    ignored: Option<VolumeError>,
     local: Option<Records>,
     long: Long,
     /// Start and records of the extended header read last.
@@ -204,11 +202,7 @@ impl<'a> Chain<'a> {
     }
 
     /// Reads an extended header; returns how many bytes it needs if there are too few.
-    fn extension(
-        &mut self,
-        block: &Block,
-        globals: &Records,
-    ) -> Result<Option<usize>, VolumeError> {
+    fn extension(&mut self, block: &Block) -> Result<Option<usize>, VolumeError> {
         let here = self.here();
         let size = unsigned(&block::SIZE, block, here, "size")?;
         let stated = (self.at as u64 + BLOCK)
@@ -234,10 +228,15 @@ impl<'a> Chain<'a> {
         match block::typeflag(block) {
             b'L' => self.long.name = Some(to_nul(value)),
             b'K' => self.long.target = Some(to_nul(value)),
-            b'g' => self
-                .globals
-                .get_or_insert_with(|| globals.clone())
-                .read(value, payload_offset)?,
+            b'g' => {
+                let mut global = Records::default();
+                global.read(value, payload_offset)?;
+                let ignored = global.global_keyword().map(|keyword| VolumeError::Global {
+                    offset: here,
+                    keyword,
+                });
+                self.ignored = self.ignored.take().or(ignored);
+            }
             _ => {
                 if pax::seal_of(value) == Seal::Broken {
                     return Err(VolumeError::Damaged {
@@ -256,10 +255,9 @@ impl<'a> Chain<'a> {
     }
 
     /// Reads the header block and the sparse map, and checks the CRC.
-    fn member(mut self, block: &Block, globals: &Records) -> Result<Parsed, VolumeError> {
+    fn member(mut self, block: &Block) -> Result<Parsed, VolumeError> {
         let is_extended = self.at > 0;
-        let local = self.local.take().unwrap_or_default();
-        let mut records = local.over(self.globals.as_ref().unwrap_or(globals));
+        let mut records = self.local.take().unwrap_or_default();
         let here = self.here();
         let (mut header, stored) = self.header(block, &mut records)?;
         let after_block = self.at + BLOCK_LEN;
@@ -290,7 +288,7 @@ impl<'a> Chain<'a> {
         };
         Ok(Parsed::Found(Box::new(Found {
             member,
-            globals: self.globals,
+            ignored: self.ignored,
             is_extended,
         })))
     }

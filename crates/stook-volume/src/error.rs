@@ -53,6 +53,16 @@ pub enum VolumeError {
         /// Where the header of the member should be.
         offset: u64,
     },
+    /// A global extended header says something of all members behind it. None of them is read so, wherever reading begins.
+    #[error(
+        "the global header at offset {offset} sets `{keyword}` for the members behind it; they are read without that"
+    )]
+    Global {
+        /// First byte of its header block.
+        offset: u64,
+        /// The first keyword that would matter.
+        keyword: &'static str,
+    },
     /// A number in a header is malformed, negative or out of range.
     #[error("the field `{field}` of the tar header at offset {offset} is not a valid number")]
     Number {

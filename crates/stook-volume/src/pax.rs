@@ -207,22 +207,22 @@ impl Records {
         Ok(())
     }
 
-    /// Lays the records of one member over global ones, which count where it has none.
-    pub(crate) fn over(self, globals: &Self) -> Self {
-        let text = |own: Option<Vec<u8>>, global: &Option<Vec<u8>>| own.or_else(|| global.clone());
-        Self {
-            path: text(self.path, &globals.path),
-            linkpath: text(self.linkpath, &globals.linkpath),
-            uname: text(self.uname, &globals.uname),
-            gname: text(self.gname, &globals.gname),
-            uid: self.uid.or(globals.uid),
-            gid: self.gid.or(globals.gid),
-            size: self.size.or(globals.size),
-            mtime: self.mtime.or(globals.mtime),
-            link: self.link,
-            xattrs: [globals.xattrs.clone(), self.xattrs].concat(),
-            sparse: self.sparse,
-        }
+    /// Returns a keyword that would change what a member is, if it stood in a global header. Such as `comment`, which
+    /// `git archive` writes, do not.
+    pub(crate) fn global_keyword(&self) -> Option<&'static str> {
+        let is_set = [
+            ("path", self.path.is_some()),
+            ("linkpath", self.linkpath.is_some()),
+            ("size", self.size.is_some()),
+            ("mtime", self.mtime.is_some()),
+            ("uid", self.uid.is_some()),
+            ("gid", self.gid.is_some()),
+            ("uname", self.uname.is_some()),
+            ("gname", self.gname.is_some()),
+            ("SCHILY.xattr", !self.xattrs.is_empty()),
+        ];
+        let mut set = is_set.into_iter().filter(|(_, is_set)| *is_set);
+        set.next().map(|(keyword, _)| keyword)
     }
 
     /// Returns the extended attributes sorted by name, the last of each name.

@@ -14,7 +14,7 @@
 use crate::block::{self, Block, MARK, MARK_OFFSET, NAME, SIZE};
 use crate::decode::{Found, HeaderCheck, decode_in};
 use crate::error::VolumeError;
-use crate::pax::{self, Records};
+use crate::pax;
 use crate::source::{ReadAt, Window};
 use crate::{BLOCK, BLOCK_LEN, padding};
 
@@ -62,16 +62,15 @@ enum Verdict {
     Nested(u64),
 }
 
-/// A look at a volume without the memory of a scan, but for the global records.
+/// A look at a volume without the memory of a scan.
 pub(crate) struct Salvage<'w, 'a, S: ReadAt + ?Sized> {
     pub(crate) window: &'w mut Window<'a, S>,
-    pub(crate) globals: &'w Records,
 }
 
 impl<S: ReadAt + ?Sized> Salvage<'_, '_, S> {
     /// Returns what stands at `offset`. Only a failing source is an error.
     pub(crate) fn look(&mut self, offset: u64) -> Result<Look, VolumeError> {
-        Ok(match decode_in(self.window, offset, self.globals) {
+        Ok(match decode_in(self.window, offset) {
             Ok(Some(found)) => Look::Member(found),
             Ok(None) => Look::EndMarker,
             Err(error @ VolumeError::Io { .. }) => return Err(error),

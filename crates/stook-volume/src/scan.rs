@@ -10,7 +10,6 @@ use std::collections::VecDeque;
 use crate::decode::{Found, Member};
 use crate::error::VolumeError;
 use crate::header::Kind;
-use crate::pax::Records;
 use crate::salvage::{Content, Look, Salvage, Search};
 use crate::source::{ReadAt, Window};
 
@@ -27,7 +26,7 @@ pub enum Event {
     Damage {
         /// First byte: of the damaged member's header where there is one.
         offset: u64,
-        /// Number of bytes, 0 if only the end marker is missing.
+        /// Number of bytes, 0 if only the end marker is missing, or the members are read in spite of it.
         len: u64,
         /// What is wrong.
         reason: VolumeError,
@@ -61,7 +60,6 @@ pub struct Scanner<'a, S: ReadAt + ?Sized> {
     at: u64,
     /// What stands there, if that is known already.
     ahead: Option<Look>,
-    globals: Records,
     queue: VecDeque<Event>,
     is_done: bool,
 }
@@ -74,7 +72,6 @@ impl<'a, S: ReadAt + ?Sized> Scanner<'a, S> {
             depth: Depth::default(),
             at: offset,
             ahead: None,
-            globals: Records::default(),
             queue: VecDeque::new(),
             is_done: false,
         }
@@ -90,7 +87,6 @@ impl<'a, S: ReadAt + ?Sized> Scanner<'a, S> {
     fn salvage(&mut self) -> Salvage<'_, 'a, S> {
         Salvage {
             window: &mut self.window,
-            globals: &self.globals,
         }
     }
 
@@ -109,10 +105,21 @@ impl<'a, S: ReadAt + ?Sized> Scanner<'a, S> {
     }
 
     fn member(&mut self, found: Found) -> Result<Event, VolumeError> {
-        if let Some(globals) = found.globals {
-            self.globals = globals;
-        }
-        let member = found.member;
+        let offset = found.member.offset;
+        let event = self.trust(found.member)?;
+        let Some(reason) = found.ignored else {
+            return Ok(event);
+        };
+        self.queue.push_front(event);
+        Ok(Event::Damage {
+            offset,
+            len: 0,
+            reason,
+        })
+    }
+
+    /// Finds out whether a member is what its header says.
+    fn trust(&mut self, member: Member) -> Result<Event, VolumeError> {
         let Member {
             data_offset,
             data_len,

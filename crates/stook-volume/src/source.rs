@@ -16,7 +16,13 @@ pub trait ReadAt {
 
 impl ReadAt for std::fs::File {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        std::os::unix::fs::FileExt::read_at(self, buffer, offset)
+        // No file goes further; the system would call such a read invalid instead of empty.
+        let most = (i64::MAX as u64).saturating_sub(offset);
+        let len = usize::try_from(most).map_or(buffer.len(), |most| most.min(buffer.len()));
+        if len == 0 {
+            return Ok(0);
+        }
+        std::os::unix::fs::FileExt::read_at(self, &mut buffer[..len], offset)
     }
 }
 

@@ -12,7 +12,7 @@ mod pieces;
 mod reading;
 mod record;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{ControlFlow, RangeInclusive};
 use std::path::Path;
 use std::sync::Mutex;
@@ -26,11 +26,12 @@ use stook_tree::Pattern;
 
 use crate::ArchiveError;
 use crate::batch::{RowBatch, Volumes, Window, for_each_batch, is_stooks};
+use crate::content_md5::DEFAULT_MAX_HOLE_BYTES;
 use crate::extract::{is_match, require_matches};
 use crate::folder::Folder;
 use crate::hasher::{Hashing, wait_for};
 use crate::mutex::lock;
-use crate::observer::{Damage, Observer, Tally};
+use crate::observer::{Damage, Failure, Observer, Tally};
 use reading::{Reading, read_members};
 pub(crate) use record::passed_volumes;
 use record::{Checked, record};
@@ -42,6 +43,8 @@ pub struct CheckOptions {
     pub patterns: Vec<Pattern>,
     /// Take the MD5 of every whole volume.
     pub whole_volumes: bool,
+    /// Holes of one member, in bytes, past which it is not verified: they would be hashed for hours.
+    pub max_hole_bytes: u64,
     /// How many workers.
     pub jobs: Jobs,
 }
@@ -51,6 +54,7 @@ impl Default for CheckOptions {
         Self {
             patterns: Vec::new(),
             whole_volumes: false,
+            max_hole_bytes: DEFAULT_MAX_HOLE_BYTES,
             jobs: Jobs::Adaptive,
         }
     }
@@ -69,21 +73,23 @@ pub struct CheckReport {
     pub volume_md5s: u64,
     /// Damages, each told to the observer.
     pub damages: u64,
+    /// Members that were not verified, each told to the observer as a failure.
+    pub unverified: u64,
 }
 
 /// Checks an archive.
 ///
 /// # Errors
 /// `NoMatch` if a pattern matches nothing, `Index` if the index cannot be read, `Interrupted`. Damage is
-/// no error: it is told to the observer and counted.
+/// no error: it is told to the observer and counted. Nor is a member that claims more holes than are hashed.
 pub fn check(
     archive: &Path,
     options: &CheckOptions,
     observer: &dyn Observer,
 ) -> Result<CheckReport, ArchiveError> {
-    let folder = Folder::new(archive);
+    let folder = Folder::until(archive, observer.interrupt());
     let mut index = folder.open_index()?;
-    let checker = Checker::new(&folder, observer);
+    let checker = Checker::new(&folder, options.max_hole_bytes, observer);
     let mut report = CheckReport::default();
     if options.patterns.is_empty() {
         check_volumes(&folder, &mut index, &checker, options, &mut report)?;
@@ -91,6 +97,7 @@ pub fn check(
         check_members(&folder, &mut index, &checker, options)?;
     }
     report.damages = checker.observer.damages();
+    report.unverified = checker.observer.failures();
     report.members = checker.members.load(Relaxed);
     report.bytes = checker.bytes.load(Relaxed);
     checker.record(index)?;
@@ -223,20 +230,25 @@ struct Checker<'a> {
     folder: &'a Folder,
     volumes: Volumes<'a>,
     observer: Tally<'a>,
+    max_hole_bytes: u64,
     members: AtomicU64,
     bytes: AtomicU64,
     checked: Mutex<Checked>,
+    /// Volumes with members that were not verified.
+    unverified: Mutex<BTreeSet<VolumeId>>,
 }
 
 impl<'a> Checker<'a> {
-    fn new(folder: &'a Folder, observer: &'a dyn Observer) -> Self {
+    fn new(folder: &'a Folder, max_hole_bytes: u64, observer: &'a dyn Observer) -> Self {
         Self {
             folder,
             volumes: Volumes::new(folder),
             observer: Tally::new(observer),
+            max_hole_bytes,
             members: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
             checked: Mutex::default(),
+            unverified: Mutex::default(),
         }
     }
 
@@ -248,6 +260,9 @@ impl<'a> Checker<'a> {
     }
 
     fn check_batch(&self, batch: &RowBatch) {
+        if self.observer.is_interrupted() {
+            return;
+        }
         let file = match self.volumes.get(batch.volume) {
             Ok(file) => file,
             Err(error) => {
@@ -368,6 +383,12 @@ impl<'a> Checker<'a> {
             _ => {}
         }
         matching.copied()
+    }
+
+    /// The volume has not passed, though nothing is known to be wrong with it.
+    fn not_verified(&self, volume: VolumeId, member: &[u8], why: String) {
+        lock(&self.unverified).insert(volume);
+        self.observer.failed(&Failure::new("verify", member, why));
     }
 
     fn damaged(&self, volume: VolumeId, offset: Option<u64>, member: Option<&[u8]>, what: String) {

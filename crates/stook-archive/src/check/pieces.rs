@@ -3,7 +3,9 @@
 use stook_index::Row;
 use stook_volume::{Member, Segment};
 
-use crate::batch::{ContentMd5, disagreement};
+use crate::batch::disagreement;
+use crate::content_md5::{ContentMd5, Interrupted};
+use crate::observer::Observer;
 
 /// Bytes after the last member, as they come by.
 pub(super) struct RestCheck {
@@ -33,24 +35,25 @@ pub(super) struct MemberCheck<'a> {
     pub(super) row: &'a Row,
     pub(super) member: Member,
     segments: Vec<Segment>,
-    md5: ContentMd5,
+    /// None if the content is not hashed.
+    md5: Option<ContentMd5<'a>>,
     /// The MD5 of the content, where it was taken elsewhere.
     known_md5: Option<[u8; 16]>,
     has_dirty_padding: bool,
 }
 
 impl<'a> MemberCheck<'a> {
-    pub(super) fn new(row: &'a Row, member: Member) -> Self {
+    pub(super) fn new(row: &'a Row, member: Member, observer: &'a dyn Observer) -> Self {
         let whole = vec![Segment {
             offset: 0,
             len: member.data_len,
         }];
         let segments = member.header.sparse.clone().unwrap_or(whole);
         Self {
+            md5: Some(ContentMd5::new(&row.name, member.header.size, observer)),
             row,
             member,
             segments,
-            md5: ContentMd5::new(),
             known_md5: None,
             has_dirty_padding: false,
         }
@@ -61,31 +64,48 @@ impl<'a> MemberCheck<'a> {
         self.known_md5 = Some(md5);
     }
 
-    pub(super) fn take(&mut self, offset: u64, bytes: &[u8]) {
+    /// Leaves the content as it is: only its padding is looked at.
+    pub(super) fn do_not_hash(&mut self) {
+        self.md5 = None;
+    }
+
+    pub(super) fn is_verified(&self) -> bool {
+        self.md5.is_some() || self.known_md5.is_some()
+    }
+
+    pub(super) fn take(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Interrupted> {
         let mut stored = self.member.data_offset;
         for segment in &self.segments {
-            if let Some((start, bytes)) = overlap(offset, bytes, stored, stored + segment.len) {
-                self.md5.update(segment.offset + (start - stored), bytes);
+            let held = overlap(offset, bytes, stored, stored + segment.len);
+            if let Some(((start, bytes), md5)) = held.zip(self.md5.as_mut()) {
+                md5.update(segment.offset + (start - stored), bytes)?;
             }
             stored += segment.len;
         }
         if let Some((_, padding)) = overlap(offset, bytes, stored, self.member.end) {
             self.has_dirty_padding |= padding.iter().any(|&byte| byte != 0);
         }
+        Ok(())
     }
 
-    pub(super) fn verdict(self) -> Option<String> {
-        if let Some(what) = disagreement(self.row, &self.member) {
-            return Some(what);
+    pub(super) fn verdict(self) -> Result<Option<String>, Interrupted> {
+        let different = disagreement(self.row, &self.member);
+        if different.is_some() {
+            return Ok(different);
         }
-        let Self { md5, known_md5, .. } = self;
-        let size = self.member.header.size;
-        let found = || known_md5.unwrap_or_else(|| md5.finish(size));
-        if self.row.md5.is_some_and(|expected| found() != expected) {
-            return Some("its content does not have the MD5 in the index".to_owned());
+        if let Some(expected) = self.row.md5 {
+            let found = match (self.known_md5, self.md5) {
+                (Some(known), _) => Some(known),
+                (None, Some(md5)) => Some(md5.finish()?),
+                (None, None) => None,
+            };
+            if found.is_some_and(|found| found != expected) {
+                let what = "its content does not have the MD5 in the index";
+                return Ok(Some(what.to_owned()));
+            }
         }
-        self.has_dirty_padding
-            .then(|| "its padding is not zeros".to_owned())
+        let what = || "its padding is not zeros".to_owned();
+        Ok(self.has_dirty_padding.then(what))
     }
 }
 

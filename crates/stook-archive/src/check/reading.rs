@@ -17,6 +17,7 @@ use super::{Checker, KnownVolume};
 use crate::ArchiveError;
 use crate::batch::Window;
 use crate::buffers::Buffers;
+use crate::content_md5::too_many_holes;
 use crate::hasher::VolumeHasher;
 use crate::memory::{budget_bytes, crew};
 use crate::observer::Observer;
@@ -132,7 +133,7 @@ impl Reading<'_> {
             match Window::read(self.file, self.buffers(), row.offset, 64 << 10)
                 .and_then(|window| window.member(row.offset).map_err(io::Error::other))
             {
-                Ok(member) => slices.push(MemberCheck::new(row, member)),
+                Ok(member) => slices.push(self.check_of(row, member)),
                 Err(error) => self.row_damaged(row, stook_sys::cause(&error)),
             }
         }
@@ -147,8 +148,11 @@ impl Reading<'_> {
                 Ok(window) => window,
                 Err(error) => return self.unreadable(position, &error),
             };
-            for slice in &mut slices {
-                slice.take(position, window.bytes());
+            let mut taken = slices
+                .iter_mut()
+                .map(|slice| slice.take(position, window.bytes()));
+            if taken.any(|taken| taken.is_err()) {
+                return;
             }
             rest.take(position, window.bytes());
             if let Some(output) = &mut output {
@@ -198,20 +202,32 @@ impl Reading<'_> {
             }
         };
         let end = member.end;
-        let mut check = MemberCheck::new(row, member);
+        let mut check = self.check_of(row, member);
         let mut content = check.member.data_offset..end;
         if let Some(md5) = md5 {
             content.start += check.member.data_len;
             check.know(md5);
         }
         let result = window.slices(content.start, content.end, |offset, bytes| {
-            check.take(offset, bytes);
+            Ok(check.take(offset, bytes)?)
         });
         match result {
             Ok(()) => self.judge(check),
+            Err(_) if self.checker.observer.is_interrupted() => {}
             Err(error) => self.row_damaged(row, stook_sys::cause(&error)),
         }
         Some(end)
+    }
+
+    /// Begins the check of a member, unless it claims so many holes that its content is not verified.
+    fn check_of<'r>(&'r self, row: &'r Row, member: Member) -> MemberCheck<'r> {
+        let why = too_many_holes(&member, self.checker.max_hole_bytes);
+        let mut check = MemberCheck::new(row, member, &self.checker.observer);
+        if let Some(why) = why {
+            check.do_not_hash();
+            self.checker.not_verified(self.id, &row.name, why);
+        }
+        check
     }
 
     fn judge_place(&self, row: &Row, expected: Option<u64>) {
@@ -226,15 +242,24 @@ impl Reading<'_> {
 
     fn judge(&self, check: MemberCheck<'_>) {
         let row = check.row;
-        self.checker.members.fetch_add(1, Ordering::Relaxed);
-        self.checker.bytes.fetch_add(row.size, Ordering::Relaxed);
+        let is_crc_lost = self.is_stooks && check.member.checksum == HeaderCheck::Absent;
+        let is_verified = check.is_verified();
+        let Ok(verdict) = check.verdict() else {
+            // Nobody waits for it any more.
+            return;
+        };
         self.checker.observer.advanced(1, row.size);
-        if self.is_stooks && check.member.checksum == HeaderCheck::Absent {
+        if is_verified {
+            self.checker.members.fetch_add(1, Ordering::Relaxed);
+            self.checker.bytes.fetch_add(row.size, Ordering::Relaxed);
+        }
+        if is_crc_lost {
             self.row_damaged(row, "its header has lost its CRC".to_owned());
         }
-        match check.verdict() {
+        match verdict {
             Some(what) => self.row_damaged(row, what),
-            None => self.checker.observer.done(&row.name),
+            None if is_verified => self.checker.observer.done(&row.name),
+            None => {}
         }
     }
 

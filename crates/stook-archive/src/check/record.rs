@@ -4,12 +4,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use stook_index::{Index, Mtime, VolumeId};
+use stook_index::{Index, Interrupt, Mtime, VolumeId};
 use stook_pool::Jobs;
 use stook_sys::{Stamp, open_file, utc_now};
 
 use super::{CheckOptions, Checker, KnownVolumes};
 use crate::ArchiveError;
+use crate::content_md5::DEFAULT_MAX_HOLE_BYTES;
 use crate::folder::Folder;
 use crate::mutex::lock;
 use crate::observer::Observer;
@@ -51,7 +52,7 @@ pub(crate) fn passed_volumes(
         None,
         Some(volumes().map(|volume| volume.bytes).sum()),
     );
-    let checker = Checker::new(folder, observer);
+    let checker = Checker::new(folder, DEFAULT_MAX_HOLE_BYTES, observer);
     let options = CheckOptions {
         jobs,
         ..CheckOptions::default()
@@ -61,7 +62,8 @@ pub(crate) fn passed_volumes(
         checker.check_volume(&mut index, volume, &options)?;
         let mut checked = lock(&checker.checked);
         // Damage is noted already.
-        if checked.contains_key(&volume.id) || observer.is_interrupted() {
+        let is_unverified = lock(&checker.unverified).contains(&volume.id);
+        if is_unverified || checked.contains_key(&volume.id) || observer.is_interrupted() {
             continue;
         }
         if before.is_some() && before == stamp_of(folder, volume.id) {
@@ -96,10 +98,12 @@ fn stamp_of(folder: &Folder, id: VolumeId) -> Option<String> {
 /// `Index` if the index cannot be read. If it cannot be written, that is only told, and only if a record is wrong now.
 pub(super) fn record(
     folder: &Folder,
-    index: Index,
+    mut index: Index,
     checked: &Checked,
     observer: &dyn Observer,
 ) -> Result<(), ArchiveError> {
+    // A few rows, which are not lost to whoever has interrupted the check.
+    index.set_interrupt(&Interrupt::never())?;
     let on_record = index.passed_checks()?;
     let is_news = checked
         .iter()

@@ -26,7 +26,8 @@ use stook_tree::Pattern;
 use stook_volume::{Header, Member};
 
 use crate::ArchiveError;
-use crate::batch::{ContentMd5, RowBatch, Volumes, Window, disagreement, for_each_batch};
+use crate::batch::{RowBatch, Volumes, Window, disagreement, for_each_batch};
+use crate::content_md5::{ContentMd5, Interrupted};
 use crate::deleted::require_not_missing;
 use crate::folder::Folder;
 use crate::memory::crew;
@@ -92,7 +93,7 @@ pub fn extract(
     options: &ExtractOptions,
     observer: &dyn Observer,
 ) -> Result<ExtractReport, ArchiveError> {
-    let folder = Folder::new(archive);
+    let folder = Folder::until(archive, observer.interrupt());
     let mut index = folder.open_index()?;
     let selection = {
         let _scope = scope!("select");
@@ -296,13 +297,19 @@ impl Extractor<'_> {
         linked.sort_by_key(|(row, _)| row.id);
         let mut contents = contents_of_first_names(index, selection, &linked)?;
         for (row, header) in linked {
-            if let Err(failure) = self.link_or_extract(&row, &header, &mut contents) {
+            let linked = self.link_or_extract(&row, &header, &mut contents);
+            if self.observer.is_interrupted() {
+                return Err(ArchiveError::Interrupted);
+            }
+            if let Err(failure) = linked {
                 self.observer.failed(&failure);
             }
         }
         let crew = crew("finish directories", self.jobs);
-        self.target
-            .finish_directories(&crew, |failure| self.observer.failed(failure));
+        self.target.finish_directories(&crew, &self.observer);
+        if self.observer.is_interrupted() {
+            return Err(ArchiveError::Interrupted);
+        }
         match self.target.refused_attributes() {
             0 => {}
             1 => self
@@ -418,12 +425,12 @@ fn write_content(
     window: &Window<'_>,
     observer: &dyn Observer,
 ) -> Result<(), ContentError> {
-    let mut md5 = ContentMd5::new();
+    let mut md5 = ContentMd5::new(&row.name, member.header.size, observer);
     window.content(member, |offset, bytes| {
         if observer.is_interrupted() {
             return Err(ContentError::Interrupted);
         }
-        md5.update(offset, bytes);
+        md5.update(offset, bytes)?;
         let _scope = scope!("write");
         stook_sys::write_all_at(file, bytes, offset).map_err(ContentError::Write)
     })?;
@@ -432,7 +439,7 @@ fn write_content(
             .map_err(ContentError::Write)?;
     }
     match row.md5 {
-        Some(expected) if md5.finish(member.header.size) != expected => Err(ContentError::WrongMd5),
+        Some(expected) if md5.finish()? != expected => Err(ContentError::WrongMd5),
         _ => Ok(()),
     }
 }
@@ -444,6 +451,12 @@ pub(crate) enum ContentError {
     Write(io::Error),
     Interrupted,
     WrongMd5,
+}
+
+impl From<Interrupted> for ContentError {
+    fn from(_: Interrupted) -> Self {
+        Self::Interrupted
+    }
 }
 
 impl From<io::Error> for ContentError {

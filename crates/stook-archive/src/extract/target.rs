@@ -26,7 +26,7 @@ use stook_volume::{Header, Kind};
 use super::ContentError;
 use super::own_folder::OwnFolder;
 use crate::mutex::lock;
-use crate::observer::Failure;
+use crate::observer::{Failure, Observer};
 use crate::survey::{IS_TOO_LONG, LONGEST_PATH};
 
 #[derive(Debug, Clone, Copy)]
@@ -475,14 +475,18 @@ impl Target {
 
     /// Sets modes, owners and times of the directories, those below before those above: what is above may
     /// lose the permission to go down.
-    pub(super) fn finish_directories(&self, crew: &Crew, failed: impl Fn(&Failure) + Sync) {
+    pub(super) fn finish_directories(&self, crew: &Crew, observer: &dyn Observer) {
         let depth = |header: &Header| header.name.iter().filter(|&&byte| byte == b'/').count();
         let mut directories = std::mem::take(&mut *lock(&self.directories));
         directories.sort_by_cached_key(|header| std::cmp::Reverse(depth(header)));
         for level in directories.chunk_by(|a, b| depth(a) == depth(b)) {
             crew.for_each(level.iter(), |header| {
+                if observer.is_interrupted() {
+                    return;
+                }
                 if let Err(error) = self.finish_directory(header) {
-                    failed(&Failure::io("set the metadata of", &header.name, &error));
+                    let failure = Failure::io("set the metadata of", &header.name, &error);
+                    observer.failed(&failure);
                 }
             });
         }

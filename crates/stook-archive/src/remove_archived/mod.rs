@@ -91,7 +91,7 @@ pub fn remove_archived<O: RemoveArchivedObserver>(
 ) -> Result<RemoveArchivedReport, ArchiveError> {
     let _scope = scope!("remove-archived");
     let told = Tally::new(observer.observer());
-    let folder = Folder::new(archive);
+    let folder = Folder::until(archive, told.interrupt());
     let index = folder.open_index()?;
     let Some(root) = open(tree, observer)? else {
         return Ok(RemoveArchivedReport::default());

@@ -96,7 +96,8 @@ pub(crate) enum Command {
     /// Look for damage in an archive
     ///
     /// Reads every byte of the volumes once: the MD5 of every file, every header against the index, and
-    /// all that lies between. Ends with status 4 if anything is not as it was written.
+    /// all that lies between. Ends with status 4 if anything is not as it was written, else with 3 if a file was not
+    /// verified because of its holes.
     Check(CheckArgs),
     /// List what an archive holds
     List(ListArgs),
@@ -109,6 +110,9 @@ pub(crate) enum Command {
     /// archive: a target in it is refused, and where it lies in the target, a member that would get there is a failure.
     Extract(ExtractArgs),
     /// Rebuild index.db from the volumes
+    ///
+    /// What cannot be read is named, and all else is indexed. Ends with status 4 if anything is damaged, else with 3 if
+    /// the MD5 of a file was not taken because of its holes: the file then has that of the old index, or is left out.
     Reindex(ReindexArgs),
     Walk(WalkArgs),
     /// Copy a tree, or one file
@@ -270,9 +274,18 @@ pub(crate) struct CheckArgs {
     /// Take the MD5 of every whole volume, too
     #[arg(long, conflicts_with = "patterns")]
     pub(crate) volumes: bool,
+    #[command(flatten)]
+    pub(crate) holes: HoleArgs,
     /// Number of workers (default: as many as the storage asks for, up to 128)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct HoleArgs {
+    /// Take the MD5 of a sparse file only if its holes have no more bytes than this (default: 1TiB, half an hour of work)
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) max_hole: Option<String>,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -347,6 +360,8 @@ pub(crate) struct ExtractArgs {
 pub(crate) struct ReindexArgs {
     /// The archive's folder
     pub(crate) archive: PathBuf,
+    #[command(flatten)]
+    pub(crate) holes: HoleArgs,
     /// Number of workers (default: as many as the storage asks for, up to 128)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,

@@ -70,6 +70,25 @@ fn an_index_without_its_tables_is_refused() {
     ");
 }
 
+/// Rows without end would keep every reader for ever.
+#[test]
+fn an_index_whose_table_is_a_view_is_refused() {
+    let place = archived();
+    place.sql(
+        "arc/index.db",
+        "drop table files; create view files as with recursive n(i) as (select 1 union all select i + 1 from n) \
+         select i as id, 'f' || i as name, 1 as size, '2020-01-01 00:00:00' as mtime, null as md5, \
+         '000000.tar' as tar, 0 as offset from n",
+    );
+    assert_snapshot!(refused_by_all(&place), @r"
+    status 1
+    error: cannot read `arc/index.db`: it is not an archive's index: its `files` is a view
+    hint: `stook reindex` writes the index anew from the volumes
+    ");
+    place.stderr(&["reindex", "arc"]);
+    assert_eq!(place.run(&["check", "arc"]).status, Some(0));
+}
+
 #[test]
 fn an_index_of_a_newer_stook_is_refused_and_not_replaced() {
     let place = archived();

@@ -1,6 +1,10 @@
 //! SIGINT and SIGTERM: the run ends with status 130, and the same command goes on from there.
 
-use stook_testkit::{Random, tree};
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+use stook_testkit::slowfs::{Options, SlowFs, unavailable};
+use stook_testkit::{Random, file, tree};
 
 use crate::crash::{assert_equal_archives, slow_tree, undisturbed};
 use crate::place::{Place, Ran, Signal, wait_until};
@@ -109,4 +113,166 @@ fn an_interrupted_extraction_goes_on_from_there() {
     assert!(matches!(ran.status, Some(0 | 130)), "{}", ran.stderr);
     place.stderr(&extract);
     place.assert_same_tree("src", "out");
+}
+
+/// Sends a signal, and returns how the command ended. One that goes on is killed: it would do so for ever.
+fn ended_by(mut child: Child, signal_name: &str, what: &str) -> Ran {
+    Signal::ready(&child, signal_name).send();
+    let started = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if started.elapsed() > PATIENCE {
+            child.kill().unwrap();
+            panic!("{what} goes on after SIG{signal_name}");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    println!("{what}: {} ms", started.elapsed().as_millis());
+    Ran::of(child.wait_with_output().unwrap())
+}
+
+/// What it takes at most on a busy machine; what ignores the signal takes hours.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Long enough to be in the middle of it.
+fn a_while() {
+    std::thread::sleep(Duration::from_millis(1500));
+}
+
+#[test]
+fn the_holes_of_a_file_can_be_interrupted() {
+    let place = Place::with(&tree! { "small" => file(b"small") });
+    let sparse = std::fs::File::create(place.path("src/sparse")).unwrap();
+    if let Err(error) = sparse.set_len(8 << 40) {
+        println!("skipped: no file of 8 TiB here: {error}");
+        return;
+    }
+    std::os::unix::fs::FileExt::write_all_at(&sparse, b"end", (8 << 40) - 3).unwrap();
+    for signal_name in ["INT", "TERM"] {
+        let child = place.command(&["create", "src", "arc"]).spawn().unwrap();
+        a_while();
+        let ran = ended_by(child, signal_name, "create");
+        assert_eq!(ran.status, Some(130), "{}", ran.stderr);
+        assert_eq!(ran.stderr.lines().next(), Some("error: interrupted"));
+    }
+    place.stderr(&["create", "src", "all", "--exclude", "sparse"]);
+    for command in [
+        &["update", "src", "all"][..],
+        &["diff", "src", "all", "--checksum"],
+    ] {
+        let child = place.command(command).spawn().unwrap();
+        a_while();
+        let ran = ended_by(child, "INT", command[0]);
+        // A difference needs no content, so it may be there first.
+        let is_done = ran.status == Some(0) && command[0] == "diff";
+        assert!(is_done || ran.status == Some(130), "{}", ran.stderr);
+    }
+}
+
+/// A volume of 10 KiB whose one member is said to have 2^63 - 1 bytes, all of them a hole.
+fn write_endless(path: &std::path::Path) {
+    let python = "import sys, tarfile
+member = tarfile.TarInfo('GNUSparseFile.0/endless')
+member.size = 512
+member.pax_headers = {'GNU.sparse.major': '1', 'GNU.sparse.minor': '0', 'GNU.sparse.name': 'endless',
+    'GNU.sparse.realsize': str(2 ** 63 - 1)}
+import io
+with tarfile.open(sys.argv[1], 'w', format=tarfile.PAX_FORMAT) as tar:
+    tar.addfile(member, io.BytesIO(b'1\\n9223372036854775807\\n0\\n'.ljust(512, b'\\0')))
+    tar.addfile(tarfile.TarInfo('other'))
+";
+    let written = std::process::Command::new("python3")
+        .args(["-c", python])
+        .arg(path)
+        .status()
+        .unwrap();
+    assert!(written.success());
+}
+
+#[test]
+fn a_volume_that_claims_endless_holes_holds_nobody_up() {
+    let place = Place::new();
+    std::fs::create_dir(place.path("arc")).unwrap();
+    write_endless(&place.path("arc/000000.tar"));
+    let unlimited = ["reindex", "arc", "--max-hole", "9223372036854775807"];
+    let child = place.command(&unlimited).spawn().unwrap();
+    a_while();
+    let ran = ended_by(child, "INT", "reindex");
+    assert_eq!(ran.status, Some(130), "{}", ran.stderr);
+    assert_eq!(place.names("arc"), ["000000.tar"]);
+    let ran = place.run(&["reindex", "arc"]);
+    assert_eq!(ran.status, Some(3), "{}", ran.stderr);
+    let told = "error: cannot index `endless`: its sparse map claims 9223372036854775807 bytes of holes, \
+        more than the limit of 1099511627776; `--max-hole SIZE` raises it\n\
+        indexed 1 member, 0 B, in 1 volume; 1 failed\n";
+    assert!(ran.stderr.ends_with(told), "{}", ran.stderr);
+    // What an index may say of it.
+    place.sql(
+        "arc/index.db",
+        "insert into files values (9, 'endless', 9223372036854775807, '1970-01-01 00:00:00', \
+         'd41d8cd98f00b204e9800998ecf8427e', '000000.tar', 0)",
+    );
+    let ran = place.run(&["check", "arc"]);
+    assert_eq!(ran.status, Some(3), "{}", ran.stderr);
+    assert!(
+        ran.stderr
+            .starts_with("error: cannot verify `endless`: its sparse map claims"),
+        "{}",
+        ran.stderr
+    );
+    assert!(
+        ran.stderr.ends_with(": no damage; 1 not verified\n"),
+        "{}",
+        ran.stderr
+    );
+    let json = place.run(&["check", "arc", "--json"]);
+    assert!(json.text().contains("\"unverified\":1"), "{}", json.text());
+    for command in [
+        &["check", "arc", "--max-hole", "9223372036854775807"][..],
+        &["cat", "arc", "endless"],
+    ] {
+        let mut child = place.command(command);
+        let child = child.stdout(std::process::Stdio::null()).spawn().unwrap();
+        a_while();
+        let ran = ended_by(child, "TERM", command[0]);
+        // What only prints has nothing to clean up: the signal itself ends it.
+        let expected = if command[0] == "cat" { None } else { Some(130) };
+        assert_eq!(ran.status, expected, "{}", ran.stderr);
+    }
+}
+
+/// Where every call takes long, a directory must not be finished first.
+#[test]
+fn commands_on_slow_storage_can_be_interrupted() {
+    if let Some(why) = unavailable() {
+        println!("skipped: {why}");
+        return;
+    }
+    let mut tree = stook_testkit::Tree::new();
+    for number in 0..600 {
+        tree.insert(format!("d/f{number:04}"), file(b"content"));
+    }
+    let place = Place::with(&tree);
+    place.stderr(&["create", "src", "arc"]);
+    std::fs::create_dir(place.path("slow")).unwrap();
+    let options = Options::new(Duration::from_millis(200));
+    let slow = SlowFs::mount(&place.path("src"), &place.path("slow"), &options).unwrap();
+    for command in [
+        &["walk", "slow", "--summary"][..],
+        &["walk", "slow"],
+        &["create", "slow", "new"],
+        &["update", "slow", "arc", "--checksum"],
+        &["diff", "slow", "arc", "--checksum"],
+        &["copy", "slow", "copied"],
+        &["copy", "src", "slow/copied"],
+        &["extract", "arc", "--into", "slow/out"],
+        &["remove", "slow/d", "--archived-in", "arc"],
+        &["remove", "slow/d"],
+    ] {
+        let command = [command, &["--jobs", "1"]].concat();
+        let child = place.command(&command).spawn().unwrap();
+        a_while();
+        let ran = ended_by(child, "INT", &command.join(" "));
+        assert_eq!(ran.status, Some(130), "{command:?}: {}", ran.stderr);
+    }
+    drop(slow);
 }

@@ -9,6 +9,7 @@
 
 mod absences;
 mod fixtures;
+mod hostile;
 mod interrupted;
 mod opening;
 mod python;

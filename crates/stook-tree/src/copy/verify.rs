@@ -69,6 +69,7 @@ pub fn verify(
         errand: &errand,
         work: &Comparing {
             user: User::current(),
+            observer,
         },
         holder: &holder,
         leave_out,
@@ -85,11 +86,13 @@ pub fn verify(
     })
 }
 
-struct Comparing {
+struct Comparing<'a> {
     user: User,
+    /// Asked between two pieces of a file whether to go on.
+    observer: &'a dyn CopyObserver,
 }
 
-impl<'h> Work<'h> for Comparing {
+impl<'h> Work<'h> for Comparing<'_> {
     fn enter(
         &self,
         entrance: &Entrance<'_, 'h>,
@@ -122,7 +125,7 @@ impl<'h> Work<'h> for Comparing {
         }
         let outcome = match metadata.kind {
             FileKind::File => Outcome::Done {
-                bytes: compare(entry, copy, &metadata)?,
+                bytes: compare(entry, copy, &metadata, &|| self.observer.is_stopped())?,
                 is_told: false,
             },
             FileKind::Symlink if !have_same_target(entry, copy)? => {
@@ -178,7 +181,12 @@ fn different(why: impl Into<String>) -> Fault {
 }
 
 /// Compares the content of two files; returns their length.
-fn compare(entry: &Entry<'_, '_>, copy: &Directory, metadata: &Metadata) -> Result<u64, Fault> {
+fn compare(
+    entry: &Entry<'_, '_>,
+    copy: &Directory,
+    metadata: &Metadata,
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<u64, Fault> {
     let source = entry.source.open_file(entry.name, Follow::Refuse);
     let source = source.at(Side::Source, "open")?;
     let copied = copy.open_file(entry.new_name, Follow::Refuse);
@@ -198,6 +206,9 @@ fn compare(entry: &Entry<'_, '_>, copy: &Directory, metadata: &Metadata) -> Resu
             advance(1);
             if wanted < PIECE {
                 return Ok(position);
+            }
+            if is_stopped() {
+                return Err(Fault::Stopped);
             }
         }
     })

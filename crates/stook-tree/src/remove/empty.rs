@@ -293,6 +293,11 @@ impl<O: RemoveObserver> Remover<'_, O> {
         while let Some(step) = steps.next() {
             let mut gone = 0;
             for each in step {
+                // Where each call takes long, a step must not be finished first.
+                if self.observer.is_stopped() {
+                    place.node.keep();
+                    break;
+                }
                 let name = each.place.of(&names.bytes);
                 match self.remove_name(place, name, each.kind) {
                     Ok(Outcome::Gone) => gone += 1,

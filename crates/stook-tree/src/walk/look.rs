@@ -48,6 +48,10 @@ impl<V: Visitor> Walk<'_, V> {
     ) {
         let _scope = scope!("stat");
         for each in names {
+            // Where each look takes long, a directory must not be finished first.
+            if self.visitor.is_stopped() {
+                return;
+            }
             let name = each.place.of(bytes);
             match self.look_at(directory, path, name, each.kind) {
                 Ok(Look::Directory) if self.is_left_out(directory, name, each.inode) => continue,

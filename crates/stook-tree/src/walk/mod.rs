@@ -264,6 +264,10 @@ impl<V: Visitor> Walk<'_, V> {
     }
 
     fn hand_over(&self, mut listing: Listing) {
+        if self.visitor.is_stopped() {
+            // It may lack entries.
+            return;
+        }
         if self.options.sorted {
             listing.sort();
         }

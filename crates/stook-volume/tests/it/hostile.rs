@@ -8,7 +8,7 @@ use stook_volume::{
 use crate::volume::{file, what};
 
 /// Returns a header block; `fields` replace what stands at their offsets.
-fn block(typeflag: u8, name: &[u8], size: u64, fields: &[(usize, &[u8])]) -> Vec<u8> {
+pub(crate) fn block(typeflag: u8, name: &[u8], size: u64, fields: &[(usize, &[u8])]) -> Vec<u8> {
     let mut block = vec![0; 512];
     let size = format!("{size:011o}\0");
     let standard: [(usize, &[u8]); 7] = [
@@ -34,7 +34,7 @@ fn seal(block: &mut [u8]) {
     block[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
 }
 
-fn record(keyword: &str, value: &[u8]) -> Vec<u8> {
+pub(crate) fn record(keyword: &str, value: &[u8]) -> Vec<u8> {
     let rest = keyword.len() + value.len() + 3;
     let len = (rest..)
         .find(|len| rest + len.to_string().len() == *len)
@@ -43,14 +43,14 @@ fn record(keyword: &str, value: &[u8]) -> Vec<u8> {
 }
 
 /// Returns an extension header with its payload, padded.
-fn extension(typeflag: u8, payload: &[u8]) -> Vec<u8> {
+pub(crate) fn extension(typeflag: u8, payload: &[u8]) -> Vec<u8> {
     let mut bytes = block(typeflag, b"extension", payload.len() as u64, &[]);
     bytes.extend_from_slice(payload);
     bytes.resize(bytes.len().next_multiple_of(512), 0);
     bytes
 }
 
-fn pax(records: &[(&str, &[u8])]) -> Vec<u8> {
+pub(crate) fn pax(records: &[(&str, &[u8])]) -> Vec<u8> {
     let payload: Vec<u8> = records
         .iter()
         .flat_map(|(keyword, value)| record(keyword, value))
@@ -200,7 +200,7 @@ fn only_files_and_hard_links_have_content() {
 }
 
 #[test]
-fn global_records_count_for_the_member_behind_them() {
+fn global_records_count_for_no_member() {
     let global = extension(
         b'g',
         &[record("comment", b"abc"), record("uname", b"all")].concat(),
@@ -208,7 +208,10 @@ fn global_records_count_for_the_member_behind_them() {
     let bytes = [&global[..], &block(b'0', b"a", 0, &[])].concat();
     let found = member(&bytes);
     assert_eq!((found.offset, found.data_offset), (0, 1536));
-    assert_eq!(found.header.uname, b"all");
+    assert_eq!(
+        found.header.uname, b"",
+        "as at the offset of any later member"
+    );
     let own = [
         &global[..],
         &pax(&[("uname", b"own")]),

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::print_stdout, reason = "a test says why it is skipped")]
 
+mod agreement;
 mod fixtures;
 mod format_page;
 mod generate;

@@ -2,7 +2,7 @@
 
 use stook_sys::Timestamp;
 use stook_volume::{
-    Depth, Dialect, Event, Header, Kind, Scanner, VolumeError, encode, padding, stored_len,
+    Depth, Dialect, Event, Header, Kind, ReadAt, Scanner, VolumeError, encode, padding, stored_len,
     trailer_len,
 };
 
@@ -67,7 +67,12 @@ impl Volume {
 
 /// Returns one line per event: `NAME@OFFSET`, `damage@OFFSET+LEN WHAT`, `end@OFFSET`.
 pub(crate) fn lines(bytes: &[u8], depth: Depth) -> Vec<String> {
-    Scanner::new(bytes, 0)
+    lines_of(bytes, depth)
+}
+
+/// As [`lines`], of a volume anywhere.
+pub(crate) fn lines_of(source: &(impl ReadAt + ?Sized), depth: Depth) -> Vec<String> {
+    Scanner::new(source, 0)
         .with_depth(depth)
         .map(|event| line(&event.unwrap()))
         .collect()
