@@ -140,7 +140,7 @@ pub(crate) fn usage_error(error: &clap::Error) -> ExitCode {
         error.kind(),
         ClapKind::DisplayHelp | ClapKind::DisplayVersion
     ) {
-        return match error.print() {
+        return match output::require_stdout().and_then(|()| error.print()) {
             Ok(()) => Ending::Done.into(),
             Err(error) => report(&CliError::Output(error)).into(),
         };

@@ -45,6 +45,11 @@ mod resident;
 mod room;
 mod root;
 mod stamp;
+#[expect(
+    unsafe_code,
+    reason = "it looks before main, where only a constructor runs"
+)]
+mod standard;
 mod thread;
 mod time;
 mod transfer;
@@ -82,6 +87,7 @@ pub use resident::{
 };
 pub use room::{Room, free_room};
 pub use stamp::Stamp;
+pub use standard::is_stdout_unwritable;
 pub use thread::{ThreadId, current_thread, is_blocked};
 pub use time::Timestamp;
 pub use transfer::{Refusal, close_file, copy_range, refusal, set_len, share_content};

@@ -19,6 +19,7 @@ mod commands;
 mod copy;
 mod crash;
 mod crash_calls;
+mod exit_status;
 mod interrupt;
 mod json;
 mod layers;
