@@ -22,6 +22,8 @@ pub(crate) enum Ending {
     SomeFailed,
     /// Damage was found.
     Damage,
+    /// A comparison that was to tell so by its status found differences.
+    Differs,
     /// The user ended it.
     Interrupted,
 }
@@ -30,7 +32,7 @@ impl Ending {
     fn status(self) -> u8 {
         match self {
             Self::Done => 0,
-            Self::Failed => 1,
+            Self::Failed | Self::Differs => 1,
             Self::Usage => 2,
             Self::SomeFailed => 3,
             Self::Damage => 4,

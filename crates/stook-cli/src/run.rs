@@ -231,7 +231,13 @@ fn diff(args: &DiffArgs, common: &Common) -> Result<Ending, CliError> {
         failed_text(found.failed),
     );
     reporter.summary(&text);
-    Ok(some_failed(found.failed))
+    Ok(
+        if args.exit_code && found.failed == 0 && !found.differences.is_empty() {
+            Ending::Differs
+        } else {
+            some_failed(found.failed)
+        },
+    )
 }
 
 fn print_difference(difference: &Difference, is_json: bool, data: &mut Data) -> io::Result<()> {

@@ -23,12 +23,18 @@ pub(crate) use bench::{
 pub(crate) use profile::{CacheArg, ProfileArgs};
 pub(crate) use walk::{KindLetter, WalkArgs};
 
+/// How every command ends.
+pub(crate) const EXIT_STATUS: &str = "\
+Exit status:\n\
+0 done, 1 failed (or `diff --exit-code` found differences), 2 wrong usage, 3 finished but some files failed (each is \
+named) or stay where `remove --archived-in` should have removed them, 4 damage was found, 130 interrupted.";
+
 /// Keep trees of millions of small files as a few big ones
 ///
 /// stook archives a tree into plain tar volumes with an SQLite index, updates the archive in seconds,
 /// checks it, and brings files back. zstash reads what stook writes, and the other way round.
 #[derive(Debug, Parser)]
-#[command(name = "stook", version, styles = Styles::plain(), max_term_width = 100, disable_help_subcommand = true)]
+#[command(name = "stook", version, after_long_help = EXIT_STATUS, styles = Styles::plain(), max_term_width = 100, disable_help_subcommand = true)]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -223,6 +229,9 @@ pub(crate) struct DiffArgs {
     /// Do not compare directories that are not empty
     #[arg(long)]
     pub(crate) no_directories: bool,
+    /// End with status 1 if anything differs, and with 3 if anything could not be looked at
+    #[arg(long)]
+    pub(crate) exit_code: bool,
     /// Number of workers (default: as many as the storage asks for, up to 128)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,
@@ -380,7 +389,8 @@ pub(crate) struct RemoveArgs {
     /// A volume that has not passed one is checked now. Directories go in which nothing is left. What stays is printed
     /// with the reason: `new` is not in the archive, `changed` is another version, `changing` changed meanwhile,
     /// `unchecked` is in a volume that is damaged or missing, `special` is a fifo, a socket or a device, `archive` is
-    /// the archive itself. A file that takes the place of another one meanwhile stays.
+    /// the archive itself. A file that takes the place of another one meanwhile stays. If anything but the archive
+    /// stays that patterns do not exclude, or would stay, the status is 3.
     #[arg(long, value_name = "ARCHIVE", conflicts_with = "syscalls")]
     pub(crate) archived_in: Option<PathBuf>,
     /// Count and time the system calls, and print them as `strace -c` does

@@ -48,3 +48,14 @@ fn a_closed_stdout_is_an_error_of_commands_with_data() {
         assert_eq!(ran.status, Some(0), "{fine}: {}", ran.stderr);
     }
 }
+
+#[test]
+fn diff_tells_of_differences_by_its_status_if_asked() {
+    let place = Place::with(&sample_tree());
+    place.stderr(&["create", "src", "arc"]);
+    let status = || place.run(&["diff", "src", "arc", "--exit-code"]).status;
+    assert_eq!(status(), Some(0));
+    place.write("src/a", "changed");
+    assert_eq!(status(), Some(1));
+    assert_eq!(place.run(&["diff", "src", "arc"]).status, Some(0));
+}
