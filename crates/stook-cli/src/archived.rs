@@ -17,18 +17,16 @@ use crate::size::grouped;
 
 /// Removes what the archive holds from the one tree that was named.
 pub(crate) fn run(
-    trees: &[Tree],
+    groups: &[(Vec<Tree>, Filter)],
     archive: &Path,
-    filter: &Filter,
     options: &RemoveOptions,
     listener: &Listener<'_>,
 ) -> Result<Ending, CliError> {
-    let [tree] = trees else {
-        return Err(CliError::Option {
-            option: "--archived-in",
-            value: stook_sys::display_path(archive),
-            why: "it takes one tree, the one that was archived".to_owned(),
-        });
+    let [(trees, filter)] = groups else {
+        return Err(several_trees(archive));
+    };
+    let [tree] = trees.as_slice() else {
+        return Err(several_trees(archive));
     };
     let archived = Archived {
         listener,
@@ -62,6 +60,14 @@ pub(crate) fn run(
         Ending::Done | Ending::SomeFailed if damages > 0 => Ok(Ending::Damage),
         Ending::Done if archived.left.into_inner() > 0 => Ok(Ending::SomeFailed),
         ending => Ok(ending),
+    }
+}
+
+fn several_trees(archive: &Path) -> CliError {
+    CliError::Option {
+        option: "--archived-in",
+        value: stook_sys::display_path(archive),
+        why: "it takes one tree, the one that was archived".to_owned(),
     }
 }
 

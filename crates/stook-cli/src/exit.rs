@@ -6,8 +6,10 @@ use std::process::ExitCode;
 use clap::error::ErrorKind as ClapKind;
 use stook_archive::ArchiveError;
 use stook_bench::BenchError;
+use stook_sys::display_bytes;
 
 use crate::output;
+use crate::text::count;
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +60,11 @@ pub(crate) enum CliError {
         option: &'static str,
         value: String,
         why: String,
+    },
+    /// Patterns that match nothing, of a command that needs a match for each; directories that could not be read.
+    NoMatch {
+        patterns: Vec<Vec<u8>>,
+        unread: u64,
     },
     /// stdout could not be written.
     Output(std::io::Error),
@@ -110,6 +117,17 @@ pub(crate) fn report(error: &CliError) -> Ending {
             output::error(&error.to_string(), None);
             Ending::Failed
         }
+        CliError::NoMatch { patterns, unread } => {
+            let quoted = patterns
+                .iter()
+                .map(|text| format!("`{}`", display_bytes(text)));
+            let quoted: Vec<String> = quoted.collect();
+            output::error(
+                &format!("cannot find {}: no entry matches", quoted.join(", ")),
+                Some(&no_match_hint(*unread)),
+            );
+            Ending::Failed
+        }
         CliError::Archive(ArchiveError::Interrupted) => {
             output::error(
                 "interrupted",
@@ -134,6 +152,15 @@ pub(crate) fn report(error: &CliError) -> Ending {
             }
         }
     }
+}
+
+fn no_match_hint(unread: u64) -> String {
+    if unread > 0 {
+        let directories = count(unread, "directory", "directories");
+        return format!("nothing was removed; {directories} could not be read");
+    }
+    "nothing was removed; a pattern is compared with paths below the tree: `*/NAME` finds a name in any directory of it"
+        .to_owned()
 }
 
 /// Prints help, version, or in one line what is wrong with the command line.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use clap::{Arg, Command, CommandFactory};
 
-use crate::args::{Args, EXIT_STATUS};
+use crate::args::{Args, EXIT_STATUS, PATTERNS};
 use crate::exit::CliError;
 
 pub(crate) fn completions(
@@ -87,6 +87,8 @@ pub(crate) fn markdown() -> String {
         "Environment: `STOOK_MD5_KERNEL`, one of `avx512`, `avx2`, `portable` and `scalar`, sets the instructions that \
          MD5s are taken with; without it they are the fastest that the processor has.\n",
     );
+    let (heading, patterns) = PATTERNS.split_once(":\n").unwrap_or(("", PATTERNS));
+    text.push_str(&format!("\n## {heading}\n\n{patterns}\n"));
     for (name, command) in commands(&root, "stook") {
         push_command(&mut text, &name, command);
     }
@@ -108,6 +110,12 @@ fn push_command(text: &mut String, name: &str, command: &Command) {
     ));
     let own = |arg: &&Arg| !arg.is_global_set() && !arg.is_hide_set() && arg.get_id() != "help";
     push_options(text, command.get_arguments().filter(own));
+    if let Some((heading, _)) = section(command) {
+        text.push_str(&format!(
+            "\nSee [{heading}](#{}).\n",
+            heading.to_lowercase()
+        ));
+    }
 }
 
 fn push_options<'a>(text: &mut String, arguments: impl Iterator<Item = &'a Arg>) {

@@ -67,8 +67,8 @@ pub use error::{
 pub use file::{
     Segment, absolute, append_at, append_some_at, create_directory, create_new_file, data_segments,
     exists, look_at, memory_file, metadata, next_data_segment, open_file, open_read_write,
-    read_text, read_up_to_at, remove_file, rename, rename_to_new, require_regular, set_mode,
-    set_mtime, set_owner, sync_directory, write_all_at, write_file,
+    read_all, read_text, read_up_to_at, remove_file, rename, rename_to_new, require_regular,
+    set_mode, set_mtime, set_owner, sync_directory, write_all_at, write_file,
 };
 pub use lock::{LockError, WriterLock};
 pub use metadata::{FileId, FileKind, Metadata};

@@ -7,6 +7,7 @@
 
 mod bench;
 mod conflict;
+mod patterns;
 mod profile;
 mod walk;
 
@@ -20,6 +21,7 @@ pub(crate) use bench::{
     BenchArgs, BenchCacheArgs, BenchCommand, BenchFsArgs, BenchUpdateArgs, FilesetArgs, PhaseName,
     ReportArgs, SaveArgs, ToolName,
 };
+pub(crate) use patterns::{FilterArgs, PATTERNS};
 pub(crate) use profile::{CacheArg, ProfileArgs};
 pub(crate) use walk::{KindLetter, WalkArgs};
 
@@ -140,18 +142,8 @@ pub(crate) enum Command {
     Reference,
 }
 
-/// Which paths; patterns match the whole path, `*` also crosses `/`.
 #[derive(Debug, ClapArgs)]
-pub(crate) struct FilterArgs {
-    /// Only paths that match; may be repeated
-    #[arg(long, value_name = "PATTERN")]
-    pub(crate) include: Vec<OsString>,
-    /// Not paths that match, even if included; may be repeated
-    #[arg(long, value_name = "PATTERN")]
-    pub(crate) exclude: Vec<OsString>,
-}
-
-#[derive(Debug, ClapArgs)]
+#[command(after_long_help = PATTERNS)]
 pub(crate) struct WriteArgs {
     /// The tree to archive
     pub(crate) source: PathBuf,
@@ -204,6 +196,7 @@ pub(crate) enum Compat {
 }
 
 #[derive(Debug, ClapArgs)]
+#[command(after_long_help = PATTERNS)]
 pub(crate) struct UpdateArgs {
     #[command(flatten)]
     pub(crate) write: WriteArgs,
@@ -213,6 +206,7 @@ pub(crate) struct UpdateArgs {
 }
 
 #[derive(Debug, ClapArgs)]
+#[command(after_long_help = PATTERNS)]
 pub(crate) struct DiffArgs {
     /// The tree to compare
     pub(crate) source: PathBuf,
@@ -238,10 +232,11 @@ pub(crate) struct DiffArgs {
 }
 
 #[derive(Debug, ClapArgs)]
+#[command(after_long_help = PATTERNS)]
 pub(crate) struct CheckArgs {
     /// The archive's folder
     pub(crate) archive: PathBuf,
-    /// Check only members that match
+    /// Check only members that match, and those in directories that match
     #[arg(value_name = "PATTERN")]
     pub(crate) patterns: Vec<OsString>,
     /// Take the MD5 of every whole volume, too
@@ -253,10 +248,11 @@ pub(crate) struct CheckArgs {
 }
 
 #[derive(Debug, ClapArgs)]
+#[command(after_long_help = PATTERNS)]
 pub(crate) struct ListArgs {
     /// The archive's folder
     pub(crate) archive: PathBuf,
-    /// List only members that match
+    /// List only members that match, and those in directories that match
     #[arg(value_name = "PATTERN")]
     pub(crate) patterns: Vec<OsString>,
     /// Show size, time, MD5, volume and offset, too
@@ -293,10 +289,11 @@ pub(crate) struct CatArgs {
 }
 
 #[derive(Debug, ClapArgs)]
+#[command(after_long_help = PATTERNS)]
 pub(crate) struct ExtractArgs {
     /// The archive's folder
     pub(crate) archive: PathBuf,
-    /// Extract only members that match
+    /// Extract only members that match, and those in directories that match
     #[arg(value_name = "PATTERN")]
     pub(crate) patterns: Vec<OsString>,
     /// The folder to extract into; it is made
@@ -328,6 +325,7 @@ pub(crate) struct ReindexArgs {
 }
 
 #[derive(Debug, ClapArgs)]
+#[command(after_long_help = PATTERNS)]
 pub(crate) struct CopyArgs {
     /// The tree to copy
     pub(crate) tree: PathBuf,
@@ -360,6 +358,7 @@ pub(crate) struct CopyArgs {
 }
 
 #[derive(Debug, ClapArgs)]
+#[command(after_long_help = PATTERNS)]
 pub(crate) struct RemoveArgs {
     /// What to remove
     #[arg(required = true)]

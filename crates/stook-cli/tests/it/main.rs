@@ -24,6 +24,7 @@ mod interrupt;
 mod json;
 mod layers;
 mod no_space;
+mod patterns;
 mod place;
 mod profile;
 mod remove;
