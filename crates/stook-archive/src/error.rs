@@ -214,8 +214,8 @@ impl ArchiveError {
             Self::NotAnArchive { path } => format!("`stook create SOURCE {}` makes one", display_path(path)),
             Self::NotInState { missing, .. } => missing.hint(),
             Self::UnlikelyDeletions { archive, unlikely } => unlikely_hint(archive, unlikely),
-            Self::NoMatch { pattern, .. } if !pattern.contains(&b'*') => {
-                format!("a pattern must match the whole path; `{}/*` takes all below a directory", display_bytes(pattern))
+            Self::NoMatch { pattern, .. } if !pattern.is_empty() && !pattern.iter().any(|byte| b"*/".contains(byte)) => {
+                format!("a pattern is compared with whole paths; `*/{}` finds that name in any directory", display_bytes(pattern))
             }
             Self::NoSuchRun { archive, .. } => format!("`stook list --runs {}` shows the runs", display_path(archive)),
             Self::Sys(error) if error.is_no_space() => {

@@ -181,7 +181,12 @@ impl Visitor for Surveyor<'_> {
     fn failed(&self, error: TreeError) {
         self.observer
             .failed(&Failure::io(error.operation, &error.path, &error.source));
+        self.options.filter.note_unread(&error.path);
         self.lock().unseen.push(error.path);
+    }
+
+    fn left_out(&self, path: &[u8]) {
+        self.options.filter.note_unread(path);
     }
 
     fn is_stopped(&self) -> bool {

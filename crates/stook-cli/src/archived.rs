@@ -1,6 +1,7 @@
 //! `remove --archived-in`: what the archive holds goes, all else is listed.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::json;
 use stook_archive::{
@@ -16,20 +17,22 @@ use crate::size::grouped;
 
 /// Removes what the archive holds from the one tree that was named.
 pub(crate) fn run(
-    trees: &[Tree],
+    groups: &[(Vec<Tree>, Filter)],
     archive: &Path,
-    filter: &Filter,
     options: &RemoveOptions,
     listener: &Listener<'_>,
 ) -> Result<Ending, CliError> {
-    let [tree] = trees else {
-        return Err(CliError::Option {
-            option: "--archived-in",
-            value: stook_sys::display_path(archive),
-            why: "it takes one tree, the one that was archived".to_owned(),
-        });
+    let [(trees, filter)] = groups else {
+        return Err(several_trees(archive));
     };
-    let done = remove_archived(tree, archive, filter, options, &Archived(listener))?;
+    let [tree] = trees.as_slice() else {
+        return Err(several_trees(archive));
+    };
+    let archived = Archived {
+        listener,
+        left: AtomicU64::new(0),
+    };
+    let done = remove_archived(tree, archive, filter, options, &archived)?;
     let failed = listener.failures()?;
     let RemoveArchivedReport {
         removed,
@@ -55,41 +58,54 @@ pub(crate) fn run(
         .summary(&format!("{text}; {} {stay}", grouped(staying)));
     match listener.ending(failed, GO_ON) {
         Ending::Done | Ending::SomeFailed if damages > 0 => Ok(Ending::Damage),
+        Ending::Done if archived.left.into_inner() > 0 => Ok(Ending::SomeFailed),
         ending => Ok(ending),
     }
 }
 
-struct Archived<'a>(&'a Listener<'a>);
+fn several_trees(archive: &Path) -> CliError {
+    CliError::Option {
+        option: "--archived-in",
+        value: stook_sys::display_path(archive),
+        why: "it takes one tree, the one that was archived".to_owned(),
+    }
+}
+
+struct Archived<'a> {
+    listener: &'a Listener<'a>,
+    /// Entries that stay though they are part of the tree that was to be removed.
+    left: AtomicU64,
+}
 
 impl RemoveObserver for Archived<'_> {
     fn removed(&self, entries: u64) {
-        self.0.removed(entries);
+        self.listener.removed(entries);
     }
 
     fn would_remove(&self, path: &[u8]) {
-        if self.0.is_json {
-            self.0.would_remove(path);
+        if self.listener.is_json {
+            self.listener.would_remove(path);
         } else {
-            self.0.print_word("would-remove", "remove", path);
+            self.listener.print_word("would-remove", "remove", path);
         }
     }
 
     fn failed(&self, error: TreeError) {
-        self.0.failure(error);
+        self.listener.failure(error);
     }
 
     fn missing(&self, path: &[u8]) {
-        self.0.missing(path);
+        self.listener.missing(path);
     }
 
     fn is_stopped(&self) -> bool {
-        self.0.is_stopped()
+        self.listener.is_stopped()
     }
 }
 
 impl RemoveArchivedObserver for Archived<'_> {
     fn observer(&self) -> &dyn Observer {
-        self.0.reporter
+        self.listener.reporter
     }
 
     fn stays(&self, path: &[u8], why: Staying) {
@@ -101,6 +117,10 @@ impl RemoveArchivedObserver for Archived<'_> {
             Staying::Special => "special",
             Staying::Archive => "archive",
         };
-        self.0.print_word("stays", word, path);
+        // The archive was never to go.
+        if why != Staying::Archive {
+            self.left.fetch_add(1, Ordering::Relaxed);
+        }
+        self.listener.print_word("stays", word, path);
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::json;
 use stook_archive::Observer;
-use stook_sys::display_path;
+use stook_sys::{Links, display_path};
 use stook_tree::{Copied, CopyObserver, CopyOptions, TreeError, Verified, copy, verify};
 
 use crate::args::{Common, CopyArgs};
@@ -14,7 +14,7 @@ use crate::output::{self, Data};
 use crate::progress::Reporter;
 use crate::size::{grouped, show};
 use crate::text::{count, failed_text};
-use crate::{calls, options};
+use crate::{calls, options, patterns};
 
 const GO_ON: &str = "the same command with --update goes on";
 
@@ -26,7 +26,7 @@ pub(crate) fn run(
 ) -> Result<Ending, CliError> {
     let options = CopyOptions {
         jobs: options::jobs(args.jobs),
-        filter: options::filter(&args.filter),
+        filter: patterns::filter_for(&args.filter, &args.tree, Links::Refuse)?,
         one_file_system: args.one_file_system,
         is_update: args.update,
         is_dry_run: args.dry_run,
@@ -38,6 +38,9 @@ pub(crate) fn run(
     reporter.phase("copy", None, None);
     let copied = copy(&args.tree, &args.dest, &options, &listener)?;
     let is_cut_off = copied.is_full || reporter.is_interrupted();
+    if !is_cut_off {
+        patterns::warn_of_unmatched(&options.filter, reporter);
+    }
     let verified = if args.verify && !is_cut_off {
         reporter.phase("verify", None, None);
         Some(verify(&args.tree, &args.dest, &options, &listener)?)

@@ -6,8 +6,10 @@ use std::process::ExitCode;
 use clap::error::ErrorKind as ClapKind;
 use stook_archive::ArchiveError;
 use stook_bench::BenchError;
+use stook_sys::display_bytes;
 
 use crate::output;
+use crate::text::count;
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +24,8 @@ pub(crate) enum Ending {
     SomeFailed,
     /// Damage was found.
     Damage,
+    /// A comparison that was to tell so by its status found differences.
+    Differs,
     /// The user ended it.
     Interrupted,
 }
@@ -30,7 +34,7 @@ impl Ending {
     fn status(self) -> u8 {
         match self {
             Self::Done => 0,
-            Self::Failed => 1,
+            Self::Failed | Self::Differs => 1,
             Self::Usage => 2,
             Self::SomeFailed => 3,
             Self::Damage => 4,
@@ -61,6 +65,11 @@ pub(crate) enum CliError {
     FewDescriptors {
         found: usize,
         needed: usize,
+    },
+    /// Patterns that match nothing, of a command that needs a match for each; directories that could not be read.
+    NoMatch {
+        patterns: Vec<Vec<u8>>,
+        unread: u64,
     },
     /// stdout could not be written.
     Output(std::io::Error),
@@ -120,6 +129,17 @@ pub(crate) fn report(error: &CliError) -> Ending {
             output::error(&error.to_string(), None);
             Ending::Failed
         }
+        CliError::NoMatch { patterns, unread } => {
+            let quoted = patterns
+                .iter()
+                .map(|text| format!("`{}`", display_bytes(text)));
+            let quoted: Vec<String> = quoted.collect();
+            output::error(
+                &format!("cannot find {}: no entry matches", quoted.join(", ")),
+                Some(&no_match_hint(*unread)),
+            );
+            Ending::Failed
+        }
         CliError::Archive(ArchiveError::Interrupted) => {
             output::error(
                 "interrupted",
@@ -146,13 +166,22 @@ pub(crate) fn report(error: &CliError) -> Ending {
     }
 }
 
+fn no_match_hint(unread: u64) -> String {
+    if unread > 0 {
+        let directories = count(unread, "directory", "directories");
+        return format!("nothing was removed; {directories} could not be read");
+    }
+    "nothing was removed; a pattern is compared with paths below the tree: `*/NAME` finds a name in any directory of it"
+        .to_owned()
+}
+
 /// Prints help, version, or in one line what is wrong with the command line.
 pub(crate) fn usage_error(error: &clap::Error) -> ExitCode {
     if matches!(
         error.kind(),
         ClapKind::DisplayHelp | ClapKind::DisplayVersion
     ) {
-        return match error.print() {
+        return match output::require_stdout().and_then(|()| error.print()) {
             Ok(()) => Ending::Done.into(),
             Err(error) => report(&CliError::Output(error)).into(),
         };

@@ -16,6 +16,7 @@ mod moment;
 mod mutex;
 mod options;
 mod output;
+mod patterns;
 mod profile;
 mod progress;
 mod reference;

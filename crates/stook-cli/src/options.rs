@@ -10,24 +10,30 @@ use stook_archive::{
 };
 use stook_md5::{Kernel, UnknownKernel};
 use stook_sys::{FileKind, Links, Timestamp};
-use stook_tree::{Filter, Pattern, Selection};
+use stook_tree::{Pattern, Selection};
 
 use crate::args::{
-    AsOfArgs, CheckArgs, Compat, DeletionsArg, DiffArgs, ExtractArgs, FilterArgs, HoleArgs,
-    KindLetter, ListArgs, ReindexArgs, WalkArgs, WriteArgs,
+    AsOfArgs, CheckArgs, Compat, DeletionsArg, DiffArgs, ExtractArgs, HoleArgs, KindLetter,
+    ListArgs, ReindexArgs, WalkArgs, WriteArgs,
 };
 use crate::exit::CliError;
-use crate::{moment, size};
+use crate::{moment, patterns, size};
 
 pub(crate) fn write_options(args: &WriteArgs) -> Result<WriteOptions, CliError> {
     let is_zstash = matches!(args.compat, Some(Compat::Zstash));
     let defaults = WriteOptions::default();
     let checkpoint_size = args.checkpoint_size.as_deref();
     let checkpoint_bytes = size_option("--checkpoint-size", checkpoint_size, size::parse)?;
+    let links = links(args.follow_symlinks);
+    let filter = if is_zstash {
+        patterns::filter(&args.filter, Pattern::zstash)?
+    } else {
+        patterns::filter_for(&args.filter, &args.source, links)?
+    };
     Ok(WriteOptions {
-        filter: filter(&args.filter),
+        filter,
         volume_bytes: size_option("--volume-size", args.volume_size.as_deref(), size::parse)?,
-        links: links(args.follow_symlinks),
+        links,
         jobs: jobs(args.jobs),
         dialect: if is_zstash {
             Dialect::Zstash
@@ -61,19 +67,20 @@ fn deletions(typed: Option<DeletionsArg>, is_zstash: bool) -> Deletions {
     }
 }
 
-pub(crate) fn diff_options(args: &DiffArgs) -> DiffOptions {
-    DiffOptions {
-        filter: filter(&args.filter),
-        links: links(args.follow_symlinks),
+pub(crate) fn diff_options(args: &DiffArgs) -> Result<DiffOptions, CliError> {
+    let links = links(args.follow_symlinks);
+    Ok(DiffOptions {
+        filter: patterns::filter_for(&args.filter, &args.source, links)?,
+        links,
         compare_content: args.checksum,
         jobs: jobs(args.jobs),
         directories: !args.no_directories,
-    }
+    })
 }
 
 pub(crate) fn check_options(args: &CheckArgs) -> Result<CheckOptions, CliError> {
     Ok(CheckOptions {
-        patterns: patterns(&args.patterns),
+        patterns: compiled(&args.patterns),
         whole_volumes: args.volumes,
         max_hole_bytes: max_hole_bytes(&args.holes)?,
         jobs: jobs(args.jobs),
@@ -94,7 +101,7 @@ fn max_hole_bytes(args: &HoleArgs) -> Result<u64, CliError> {
 
 pub(crate) fn extract_options(args: &ExtractArgs) -> Result<ExtractOptions, CliError> {
     Ok(ExtractOptions {
-        patterns: patterns(&args.patterns),
+        patterns: compiled(&args.patterns),
         as_of: as_of(&args.archive, &args.as_of)?,
         jobs: jobs(args.jobs),
         no_overwrite: args.no_overwrite,
@@ -105,7 +112,7 @@ pub(crate) fn extract_options(args: &ExtractArgs) -> Result<ExtractOptions, CliE
 
 pub(crate) fn list_options(args: &ListArgs) -> Result<ListOptions, CliError> {
     Ok(ListOptions {
-        patterns: patterns(&args.patterns),
+        patterns: compiled(&args.patterns),
         as_of: as_of(&args.archive, &args.as_of)?,
         all_versions: args.all,
     })
@@ -114,7 +121,7 @@ pub(crate) fn list_options(args: &ListArgs) -> Result<ListOptions, CliError> {
 pub(crate) fn selection(args: &WalkArgs) -> Result<Selection, CliError> {
     let larger_than = args.larger_than.as_deref();
     Ok(Selection {
-        filter: filter(&args.filter),
+        filter: patterns::filter_for(&args.filter, &args.tree, Links::Refuse)?,
         kinds: args.kinds.iter().copied().map(kind).collect(),
         larger_than: size_option("--larger-than", larger_than, size::parse_or_none)?,
         newer_than: args.newer_than.as_deref().map(newer_than).transpose()?,
@@ -185,14 +192,7 @@ fn links(follow: bool) -> Links {
     if follow { Links::Follow } else { Links::Refuse }
 }
 
-pub(crate) fn filter(args: &FilterArgs) -> Filter {
-    Filter {
-        include: patterns(&args.include),
-        exclude: patterns(&args.exclude),
-    }
-}
-
-fn patterns(texts: &[OsString]) -> Vec<Pattern> {
+fn compiled(texts: &[OsString]) -> Vec<Pattern> {
     texts
         .iter()
         .map(|text| Pattern::new(text.as_bytes()))

@@ -34,15 +34,44 @@ pub(crate) fn error(text: &str, hint: Option<&str>) {
     }
 }
 
+/// Fails if stdout cannot be written: Rust's own takes that for written.
+pub(crate) fn require_stdout() -> io::Result<()> {
+    if stook_sys::is_stdout_unwritable() {
+        Err(io::Error::other("stdout is closed"))
+    } else {
+        Ok(())
+    }
+}
+
+/// stdout, of which it is known if it cannot be written.
+pub(crate) struct Stdout(StdoutLock<'static>);
+
+impl Stdout {
+    pub(crate) fn lock() -> Self {
+        Self(io::stdout().lock())
+    }
+}
+
+impl Write for Stdout {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        require_stdout()?;
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
 /// stdout for data, buffered.
 pub(crate) struct Data {
-    out: io::BufWriter<StdoutLock<'static>>,
+    out: io::BufWriter<Stdout>,
 }
 
 impl Data {
     pub(crate) fn new() -> Self {
         Self {
-            out: io::BufWriter::with_capacity(64 << 10, io::stdout().lock()),
+            out: io::BufWriter::with_capacity(64 << 10, Stdout::lock()),
         }
     }
 

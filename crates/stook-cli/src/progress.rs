@@ -230,6 +230,27 @@ impl Reporter {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Warns of a pattern that matches nothing.
+    pub(crate) fn unmatched(&self, pattern: &[u8]) {
+        if self.verbosity != Verbosity::Quiet {
+            let pattern = display_bytes(pattern);
+            output::message(&format!("warning: the pattern `{pattern}` matches nothing"));
+        }
+        self.unmatched_as_json(pattern);
+    }
+
+    /// Prints a pattern that matches nothing as JSON, if that was asked for.
+    pub(crate) fn unmatched_as_json(&self, pattern: &[u8]) {
+        if self.is_json {
+            let text = String::from_utf8_lossy(pattern);
+            self.print_json(&JsonEvent {
+                kind: "unmatched",
+                path: None,
+                fields: serde_json::json!({ "pattern": text }),
+            });
+        }
+    }
+
     /// Prints a failure as JSON, if that was asked for.
     pub(crate) fn failed_as_json(&self, failure: &Failure) {
         if self.is_json {

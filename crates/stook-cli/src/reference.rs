@@ -5,7 +5,7 @@ use std::path::Path;
 
 use clap::{Arg, Command, CommandFactory};
 
-use crate::args::Args;
+use crate::args::{Args, EXIT_STATUS, PATTERNS};
 use crate::exit::CliError;
 
 pub(crate) fn completions(
@@ -46,9 +46,28 @@ fn write_page(folder: &Path, name: String, command: Command) -> Result<(), CliEr
     let path = folder.join(format!("{name}.1"));
     // A page's name must live as long as the program: there are a dozen, each made once.
     let name: &'static str = name.leak();
+    let section = section(&command);
+    let mut command = command.name(name).display_name(name);
+    if let Some((_, body)) = &section {
+        command = command.after_long_help(body);
+    }
     let mut page = Vec::new();
-    clap_mangen::Man::new(command.name(name).display_name(name)).render(&mut page)?;
+    clap_mangen::Man::new(command).render(&mut page)?;
+    if let Some((heading, _)) = section {
+        // clap names it so, whatever it is about.
+        let text = String::from_utf8_lossy(&page);
+        page = text
+            .replace(".SH EXTRA", &format!(".SH {}", heading.to_uppercase()))
+            .into_bytes();
+    }
     Ok(stook_sys::write_file(&path, &page)?)
+}
+
+/// Returns the heading and the text of what stands behind the options of a command.
+fn section(command: &Command) -> Option<(String, String)> {
+    let text = command.get_after_long_help()?.to_string();
+    let (heading, body) = text.split_once(":\n")?;
+    Some((heading.to_owned(), body.to_owned()))
 }
 
 /// Returns `docs/commands.md`.
@@ -63,12 +82,13 @@ pub(crate) fn markdown() -> String {
         &mut text,
         root.get_arguments().filter(|arg| arg.is_global_set()),
     );
+    text.push_str(&format!("\n{}\n\n", EXIT_STATUS.replacen(":\n", ": ", 1)));
     text.push_str(
-        "\nExit status: 0 done, 1 failed, 2 wrong usage, 3 finished but some files failed (each is named), \
-         4 damage was found, 130 interrupted.\n\n\
-         Environment: `STOOK_MD5_KERNEL`, one of `avx512`, `avx2`, `portable` and `scalar`, sets the instructions that \
+        "Environment: `STOOK_MD5_KERNEL`, one of `avx512`, `avx2`, `portable` and `scalar`, sets the instructions that \
          MD5s are taken with; without it they are the fastest that the processor has.\n",
     );
+    let (heading, patterns) = PATTERNS.split_once(":\n").unwrap_or(("", PATTERNS));
+    text.push_str(&format!("\n## {heading}\n\n{patterns}\n"));
     for (name, command) in commands(&root, "stook") {
         push_command(&mut text, &name, command);
     }
@@ -90,6 +110,12 @@ fn push_command(text: &mut String, name: &str, command: &Command) {
     ));
     let own = |arg: &&Arg| !arg.is_global_set() && !arg.is_hide_set() && arg.get_id() != "help";
     push_options(text, command.get_arguments().filter(own));
+    if let Some((heading, _)) = section(command) {
+        text.push_str(&format!(
+            "\nSee [{heading}](#{}).\n",
+            heading.to_lowercase()
+        ));
+    }
 }
 
 fn push_options<'a>(text: &mut String, arguments: impl Iterator<Item = &'a Arg>) {

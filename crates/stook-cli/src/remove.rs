@@ -2,8 +2,10 @@
 
 use serde_json::json;
 use stook_archive::Observer;
-use stook_sys::display_bytes;
-use stook_tree::{Guard, Judge, RemoveObserver, RemoveOptions, Removed, TreeError, remove};
+use stook_sys::{display_bytes, display_path};
+use stook_tree::{
+    Filter, Guard, Judge, Pattern, RemoveObserver, RemoveOptions, Removed, TreeError, remove,
+};
 
 use crate::args::{Common, RemoveArgs};
 use crate::exit::{CliError, Ending};
@@ -12,7 +14,7 @@ use crate::output::Data;
 use crate::progress::Reporter;
 use crate::size::grouped;
 use crate::text::{count, failed_text};
-use crate::{archived, calls, options};
+use crate::{archived, calls, options, patterns};
 
 /// What to tell who has interrupted a removal.
 pub(crate) const GO_ON: &str = "what is gone is gone; the same command goes on";
@@ -41,16 +43,24 @@ pub(crate) fn run(
         .map(|tree| guard.admit(tree))
         .collect::<Result<Vec<_>, _>>()?;
     let listener = Listener::new(reporter, common.json);
-    let filter = options::filter(&args.filter);
+    let groups = patterns::select(typed_filter(args)?, trees, options.jobs, reporter)?;
+    if reporter.is_interrupted() {
+        return Ok(listener.ending(0, GO_ON));
+    }
     if let Some(archive) = &args.archived_in {
-        return archived::run(&trees, archive, &filter, &options, &listener);
+        return archived::run(&groups, archive, &options, &listener);
     }
     if args.syscalls {
         stook_sys::count_calls();
     }
     reporter.phase("remove", None, None);
-    let judge = (!filter.is_empty()).then_some(&filter as &dyn Judge);
-    let removed = remove(&trees, &options, judge, &listener);
+    let mut removed = Removed::default();
+    for (trees, filter) in &groups {
+        let judge = (!filter.is_empty()).then_some(filter as &dyn Judge);
+        let done = remove(trees, &options, judge, &listener);
+        removed.entries += done.entries;
+        removed.directories += done.directories;
+    }
     let failed = listener.failures()?;
     if common.json {
         print_summary(&removed, failed, args.dry_run)?;
@@ -60,6 +70,19 @@ pub(crate) fn run(
         calls::print(common.json)?;
     }
     Ok(listener.ending(failed, GO_ON))
+}
+
+/// Returns the filter as it was typed. An empty file of patterns is more likely a mistake than a wish to keep nothing.
+fn typed_filter(args: &RemoveArgs) -> Result<Filter, CliError> {
+    let filter = patterns::filter(&args.filter, Pattern::new)?;
+    match args.filter.exclude_from.first() {
+        Some(file) if filter.exclude.len() == args.filter.exclude.len() => Err(CliError::Option {
+            option: "--exclude-from",
+            value: display_path(file),
+            why: "there is no pattern in it".to_owned(),
+        }),
+        _ => Ok(filter),
+    }
 }
 
 fn print_summary(removed: &Removed, failed: u64, is_dry_run: bool) -> Result<(), CliError> {

@@ -19,7 +19,9 @@ use crate::output::{Data, JsonPath, hex};
 use crate::progress::{Reporter, md5_text};
 use crate::size::{grouped, show};
 use crate::text::{count, failed_text};
-use crate::{bench, copy, descriptors, profile, reference, remove, runs, timings, walk};
+use crate::{
+    bench, copy, descriptors, patterns, profile, reference, remove, runs, timings, walk,
+};
 
 pub(crate) fn run(args: Args) -> ExitCode {
     let Args { command, common } = args;
@@ -100,6 +102,7 @@ fn create(args: &WriteArgs, common: &Common) -> Result<Ending, CliError> {
     let (written, reporter) = observed(common, |reporter| {
         stook_archive::create(&args.source, &args.archive, &options, reporter)
     })?;
+    patterns::warn_of_unmatched(&options.filter, &reporter);
     print_written(&written, common, &reporter)
 }
 
@@ -110,6 +113,7 @@ fn update(args: &UpdateArgs, common: &Common) -> Result<Ending, CliError> {
     let (written, reporter) = observed(common, |reporter| {
         stook_archive::update(source, archive, &options, reporter)
     })?;
+    patterns::warn_of_unmatched(&options.filter, &reporter);
     print_written(&written, common, &reporter)
 }
 
@@ -207,10 +211,11 @@ fn print_plan(plan: &PlanSummary, is_json: bool, data: &mut Data) -> io::Result<
 }
 
 fn diff(args: &DiffArgs, common: &Common) -> Result<Ending, CliError> {
-    let options = options::diff_options(args);
+    let options = options::diff_options(args)?;
     let (found, reporter) = observed(common, |reporter| {
         stook_archive::diff(&args.source, &args.archive, &options, reporter)
     })?;
+    patterns::warn_of_unmatched(&options.filter, &reporter);
     ending_with(some_failed(found.failed), |data| {
         for difference in &found.differences {
             print_difference(difference, common.json, data)?;
@@ -233,7 +238,13 @@ fn diff(args: &DiffArgs, common: &Common) -> Result<Ending, CliError> {
         failed_text(found.failed),
     );
     reporter.summary(&text);
-    Ok(some_failed(found.failed))
+    Ok(
+        if args.exit_code && found.failed == 0 && !found.differences.is_empty() {
+            Ending::Differs
+        } else {
+            some_failed(found.failed)
+        },
+    )
 }
 
 fn print_difference(difference: &Difference, is_json: bool, data: &mut Data) -> io::Result<()> {

@@ -36,6 +36,18 @@ pub fn read_text(path: &Path) -> Result<String, SysError> {
     Ok(text)
 }
 
+/// Returns what can be read from a path, which may also be that of a pipe.
+///
+/// # Errors
+/// The operation "open" or "read" with the path.
+pub fn read_all(path: &Path) -> Result<Vec<u8>, SysError> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let mut file = File::from(fs::openat(CWD, path, flags, Mode::empty()).context("open", path)?);
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).context("read", path)?;
+    Ok(bytes)
+}
+
 /// Returns an empty file in memory, without a name, which goes when the last descriptor of it is closed.
 ///
 /// # Errors

@@ -45,6 +45,11 @@ mod resident;
 mod room;
 mod root;
 mod stamp;
+#[expect(
+    unsafe_code,
+    reason = "it looks before main, where only a constructor runs"
+)]
+mod standard;
 mod temporary;
 mod thread;
 mod time;
@@ -62,9 +67,9 @@ pub use error::{
 };
 pub use file::{
     Segment, absolute, append_at, append_some_at, create_directory, create_new_file, exists,
-    look_at, memory_file, metadata, next_data_segment, open_file, open_read_write, read_text,
-    read_up_to_at, remove_file, rename, rename_to_new, require_regular, set_mode, set_mtime,
-    set_owner, sync_directory, write_all_at, write_file,
+    look_at, memory_file, metadata, next_data_segment, open_file, open_read_write, read_all,
+    read_text, read_up_to_at, remove_file, rename, rename_to_new, require_regular, set_mode,
+    set_mtime, set_owner, sync_directory, write_all_at, write_file,
 };
 pub use lock::{LockError, WriterLock};
 pub use metadata::{FileId, FileKind, Metadata};
@@ -83,6 +88,7 @@ pub use resident::{
 };
 pub use room::{Room, free_room};
 pub use stamp::Stamp;
+pub use standard::is_stdout_unwritable;
 pub use temporary::{TemporaryNames, is_temporary_name};
 pub use thread::{ThreadId, current_thread, is_blocked};
 pub use time::Timestamp;

@@ -14,6 +14,7 @@ mod names;
 mod path;
 mod pattern;
 mod remove;
+mod search;
 mod selection;
 mod summary;
 mod walk;
@@ -26,6 +27,7 @@ pub use pattern::Pattern;
 pub use remove::{
     Candidate, Guard, Judge, RemoveObserver, RemoveOptions, Removed, Tree, Verdict, remove,
 };
+pub use search::{SearchOptions, SearchRoot, Searched, SearchedTree, search};
 pub use selection::Selection;
 pub use summary::{Counts, Group, Ranking, SizeClass, SizeFigures, Summary, Tally};
 pub use walk::{Detail, Entry, Listing, Visitor, WalkOptions, walk};

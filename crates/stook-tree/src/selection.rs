@@ -32,8 +32,13 @@ impl Selection {
 
     /// Returns true if an entry of a directory is not selected, whatever its facts are.
     pub fn rules_out(&self, directory: &[u8], name: &[u8], kind: FileKind) -> bool {
-        !self.admits_kind(kind)
-            || !self.filter.is_empty() && !self.filter.selects(&join(directory, name))
+        let is_admitted = self.admits_kind(kind);
+        if !is_admitted && self.filter.have_all_matched() {
+            return true;
+        }
+        // What is not of the right kind is an entry all the same: a pattern that matches it matches something.
+        let is_selected = self.filter.is_empty() || self.filter.selects(&join(directory, name));
+        !is_admitted || !is_selected
     }
 
     /// Returns true if an entry that is not ruled out is selected.
@@ -44,7 +49,7 @@ impl Selection {
 
     /// Returns true if the entry with this path is selected.
     pub fn selects(&self, path: &[u8], metadata: &Metadata) -> bool {
-        self.admits_kind(metadata.kind) && self.admits(metadata) && self.filter.selects(path)
+        self.filter.selects(path) && self.admits_kind(metadata.kind) && self.admits(metadata)
     }
 }
 

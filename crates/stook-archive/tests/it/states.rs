@@ -119,18 +119,15 @@ fn include_and_exclude_choose_by_whole_paths() {
             &[][..],
             &["top.nc", "run/a.nc", "run/tmp/c.nc", "run/tmp/deep/d.nc"][..],
         ),
+        (&["run/*"], &["run/tmp/"], &["run/a.nc", "run/b.log"]),
         (
-            &["run/*"],
-            &["run/tmp/"],
-            &["run/a.nc", "run/b.log", "run/tmp"],
+            &["run"],
+            &["run/tmp/deep"],
+            &["run", "run/a.nc", "run/b.log", "run/tmp", "run/tmp/c.nc"],
         ),
-        (&["run"], &[], &["run"]),
+        (&["run/tmp/deep/d.nc"], &[], &["run/tmp/deep/d.nc"]),
         (&["*.nc"], &["*/?.nc"], &["top.nc"]),
-        (
-            &[],
-            &["*[!c]"],
-            &["top.nc", "run/a.nc", "run/tmp/c.nc", "run/tmp/deep/d.nc"],
-        ),
+        (&[], &["*/*[!c]"], &["top.nc", "run", "run/a.nc"]),
         (&["nothing"], &[], &[]),
     ] {
         let scene = Scene::new(&simulation());
@@ -150,7 +147,8 @@ fn names_that_the_filter_leaves_out_never_count_as_deleted() {
     fs::remove_dir_all(scene.path("run/tmp")).unwrap();
     fs::remove_file(scene.path("top.nc")).unwrap();
     for (include, exclude) in [
-        (&[][..], &["run/tmp", "run/tmp/", "top.nc"][..]),
+        (&[][..], &["run/tmp", "top.nc"][..]),
+        (&[], &["run", "top.nc"]),
         (&["run/a.nc", "run/b.log"], &[]),
         (&["nothing"], &[]),
         (&[], &["*"]),

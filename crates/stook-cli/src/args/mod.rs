@@ -7,6 +7,7 @@
 
 mod bench;
 mod conflict;
+mod patterns;
 mod profile;
 mod walk;
 
@@ -20,15 +21,22 @@ pub(crate) use bench::{
     BenchArgs, BenchCacheArgs, BenchCommand, BenchFsArgs, BenchUpdateArgs, FilesetArgs, PhaseName,
     ReportArgs, SaveArgs, ToolName,
 };
+pub(crate) use patterns::{FilterArgs, PATTERNS};
 pub(crate) use profile::{CacheArg, ProfileArgs};
 pub(crate) use walk::{KindLetter, WalkArgs};
+
+/// How every command ends.
+pub(crate) const EXIT_STATUS: &str = "\
+Exit status:\n\
+0 done, 1 failed (or `diff --exit-code` found differences), 2 wrong usage, 3 finished but some files failed (each is \
+named) or stay where `remove --archived-in` should have removed them, 4 damage was found, 130 interrupted.";
 
 /// Keep trees of millions of small files as a few big ones
 ///
 /// stook archives a tree into plain tar volumes with an SQLite index, updates the archive in seconds,
 /// checks it, and brings files back. zstash reads what stook writes, and the other way round.
 #[derive(Debug, Parser)]
-#[command(name = "stook", version, styles = Styles::plain(), max_term_width = 100, disable_help_subcommand = true)]
+#[command(name = "stook", version, after_long_help = EXIT_STATUS, styles = Styles::plain(), max_term_width = 100, disable_help_subcommand = true)]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -150,18 +158,8 @@ pub(crate) enum Command {
     Reference,
 }
 
-/// Which paths; patterns match the whole path, `*` also crosses `/`.
 #[derive(Debug, ClapArgs)]
-pub(crate) struct FilterArgs {
-    /// Only paths that match; may be repeated
-    #[arg(long, value_name = "PATTERN")]
-    pub(crate) include: Vec<OsString>,
-    /// Not paths that match, even if included; may be repeated
-    #[arg(long, value_name = "PATTERN")]
-    pub(crate) exclude: Vec<OsString>,
-}
-
-#[derive(Debug, ClapArgs)]
+#[command(after_long_help = PATTERNS)]
 pub(crate) struct WriteArgs {
     /// The tree to archive
     pub(crate) source: PathBuf,
@@ -234,6 +232,7 @@ pub(crate) enum DeletionsArg {
 }
 
 #[derive(Debug, ClapArgs)]
+#[command(after_long_help = PATTERNS)]
 pub(crate) struct UpdateArgs {
     #[command(flatten)]
     pub(crate) write: WriteArgs,
@@ -243,6 +242,7 @@ pub(crate) struct UpdateArgs {
 }
 
 #[derive(Debug, ClapArgs)]
+#[command(after_long_help = PATTERNS)]
 pub(crate) struct DiffArgs {
     /// The tree to compare
     pub(crate) source: PathBuf,
@@ -259,16 +259,20 @@ pub(crate) struct DiffArgs {
     /// Do not compare directories that are not empty
     #[arg(long)]
     pub(crate) no_directories: bool,
+    /// End with status 1 if anything differs, and with 3 if anything could not be looked at
+    #[arg(long)]
+    pub(crate) exit_code: bool,
     /// Number of workers (default: as many as the storage asks for, up to 128)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,
 }
 
 #[derive(Debug, ClapArgs)]
+#[command(after_long_help = PATTERNS)]
 pub(crate) struct CheckArgs {
     /// The archive's folder
     pub(crate) archive: PathBuf,
-    /// Check only members that match
+    /// Check only members that match, and those in directories that match
     #[arg(value_name = "PATTERN")]
     pub(crate) patterns: Vec<OsString>,
     /// Take the MD5 of every whole volume, too
@@ -289,10 +293,11 @@ pub(crate) struct HoleArgs {
 }
 
 #[derive(Debug, ClapArgs)]
+#[command(after_long_help = PATTERNS)]
 pub(crate) struct ListArgs {
     /// The archive's folder
     pub(crate) archive: PathBuf,
-    /// List only members that match
+    /// List only members that match, and those in directories that match
     #[arg(value_name = "PATTERN")]
     pub(crate) patterns: Vec<OsString>,
     /// Show size, time, MD5, volume and offset, too
@@ -331,10 +336,11 @@ pub(crate) struct CatArgs {
 }
 
 #[derive(Debug, ClapArgs)]
+#[command(after_long_help = PATTERNS)]
 pub(crate) struct ExtractArgs {
     /// The archive's folder
     pub(crate) archive: PathBuf,
-    /// Extract only members that match
+    /// Extract only members that match, and those in directories that match
     #[arg(value_name = "PATTERN")]
     pub(crate) patterns: Vec<OsString>,
     /// The folder to extract into; it is made
@@ -368,6 +374,7 @@ pub(crate) struct ReindexArgs {
 }
 
 #[derive(Debug, ClapArgs)]
+#[command(after_long_help = PATTERNS)]
 pub(crate) struct CopyArgs {
     /// The tree to copy
     pub(crate) tree: PathBuf,
@@ -401,6 +408,7 @@ pub(crate) struct CopyArgs {
 }
 
 #[derive(Debug, ClapArgs)]
+#[command(after_long_help = PATTERNS)]
 pub(crate) struct RemoveArgs {
     /// What to remove
     #[arg(required = true)]
@@ -433,7 +441,8 @@ pub(crate) struct RemoveArgs {
     /// A volume that has not passed one is checked now. Directories go in which nothing is left. What stays is printed
     /// with the reason: `new` is not in the archive, `changed` is another version, `changing` changed meanwhile,
     /// `unchecked` is in a volume that is damaged or missing, `special` is a fifo, a socket or a device, `archive` is
-    /// the archive itself, or another one. A file that takes the place of another one meanwhile stays.
+    /// the archive itself, or another one. A file that takes the place of another one meanwhile stays. If anything but the
+    /// archive stays that patterns do not exclude, or would stay, the status is 3.
     #[arg(long, value_name = "ARCHIVE", conflicts_with = "syscalls")]
     pub(crate) archived_in: Option<PathBuf>,
     /// Count and time the system calls, and print them as `strace -c` does

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, ValueEnum};
 
-use super::FilterArgs;
+use super::{FilterArgs, PATTERNS};
 
 /// Print every entry of a tree, or figures about all of them
 ///
@@ -27,6 +27,7 @@ use super::FilterArgs;
 /// named itself, and nothing below it; unless parts right below it, each with a twentieth of all files or
 /// more, hold four fifths of it: then these are named, or parts of them.
 #[derive(Debug, ClapArgs)]
+#[command(after_long_help = PATTERNS)]
 pub(crate) struct WalkArgs {
     /// The tree to walk
     pub(crate) tree: PathBuf,

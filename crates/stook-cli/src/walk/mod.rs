@@ -21,7 +21,7 @@ use crate::args::WalkArgs;
 use crate::exit::{CliError, Ending};
 use crate::mutex::lock;
 use crate::progress::Reporter;
-use crate::{options, output};
+use crate::{options, output, patterns};
 
 /// Prints the tree, or its summary.
 pub(crate) fn run(args: &WalkArgs, is_json: bool, reporter: &Reporter) -> Result<Ending, CliError> {
@@ -31,11 +31,15 @@ pub(crate) fn run(args: &WalkArgs, is_json: bool, reporter: &Reporter) -> Result
         reporter,
         failed: AtomicU64::new(0),
     };
-    if args.summary {
+    let ending = if args.summary {
         summary::run(&walker, args, is_json)
     } else {
         print::run(&walker, args, is_json)
+    }?;
+    if ending != Ending::Interrupted {
+        patterns::warn_of_unmatched(&walker.selection.filter, reporter);
     }
+    Ok(ending)
 }
 
 /// What takes the listings.
@@ -126,6 +130,7 @@ impl<S: Sink> Visitor for Visit<'_, S> {
 
     fn failed(&self, error: TreeError) {
         self.walker.failed.fetch_add(1, Ordering::Relaxed);
+        self.walker.selection.filter.note_unread(&error.path);
         self.walker.reporter.failed(&Failure {
             operation: error.operation,
             path: self.walker.full_path(&error.path),

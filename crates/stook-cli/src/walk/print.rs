@@ -19,7 +19,7 @@ use crate::args::WalkArgs;
 use crate::exit::{CliError, Ending};
 use crate::format::{Format, time_text};
 use crate::mutex::lock;
-use crate::output::JsonPath;
+use crate::output::{JsonPath, Stdout};
 
 /// A buffer is written once it holds this much.
 const PIECE: usize = 128 << 10;
@@ -157,7 +157,7 @@ impl Printer {
 
 fn write(buffer: &mut Vec<u8>) -> io::Result<()> {
     let _scope = scope!("write");
-    let written = io::stdout().lock().write_all(buffer);
+    let written = Stdout::lock().write_all(buffer);
     buffer.clear();
     written
 }

@@ -239,7 +239,7 @@ fn a_pattern_that_matches_nothing_is_an_error() {
     assert_snapshot!(refused(&place, &["list", "arc", "nothing"]), @r"
     status 1
     error: cannot find `nothing` in `arc`: no member matches
-    hint: a pattern must match the whole path; `nothing/*` takes all below a directory
+    hint: a pattern is compared with whole paths; `*/nothing` finds that name in any directory
     ");
     assert_snapshot!(refused(&place, &["list", "arc", "*.nc"]), @r"
     status 1

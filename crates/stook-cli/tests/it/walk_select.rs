@@ -20,7 +20,9 @@ root, spec = os.fsencode(sys.argv[1]), json.loads(sys.argv[2])
 LETTERS = {stat.S_IFREG: "f", stat.S_IFDIR: "d", stat.S_IFLNK: "l", stat.S_IFIFO: "p", stat.S_IFSOCK: "s",
            stat.S_IFCHR: "c", stat.S_IFBLK: "b"}
 def matches(path, patterns):
-    return any(fnmatch.fnmatchcase(os.fsdecode(path), pattern) for pattern in patterns)
+    names = os.fsdecode(path).split("/")
+    covered = ["/".join(names[:end]) for end in range(1, len(names) + 1)]
+    return any(fnmatch.fnmatchcase(each, pattern) for pattern in patterns for each in covered)
 def selects(path, facts):
     letter, below = LETTERS[stat.S_IFMT(facts.st_mode)], path[len(root) + 1:]
     return ((not spec["types"] or letter in spec["types"])

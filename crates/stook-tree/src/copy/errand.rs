@@ -155,6 +155,7 @@ impl<'a> Errand<'a> {
         if operation != ATTRIBUTES && is_no_space(&source) {
             self.is_full.store(true, Ordering::Relaxed);
         }
+        self.note_unread(node, name);
         self.observer.failed(TreeError {
             path: self.path(side, node, name),
             operation,
@@ -162,7 +163,16 @@ impl<'a> Errand<'a> {
         });
     }
 
+    /// What could not be looked into may hold what a pattern is about.
+    fn note_unread(&self, node: &Node<'_>, name: &[u8]) {
+        if self.has_patterns {
+            let path = node.way_below_root(name);
+            self.options.filter.note_unread(&path);
+        }
+    }
+
     pub(super) fn skip(&self, node: &Node<'_>, name: &[u8], why: &str) {
+        self.note_unread(node, name);
         let path = self.path(Side::Source, node, name);
         self.observer.skipped(&path, why);
     }

@@ -59,6 +59,10 @@ impl<'h> Round<'_, 'h> {
 
     /// Deals with a single file; the facts are those of the directories that hold it and its copy.
     pub(super) fn over_single(&self, pair: Pair, facts: Facts, single: &Single) {
+        let errand = self.errand;
+        if errand.has_patterns && !errand.options.filter.selects(&single.name) {
+            return;
+        }
         let node = Arc::new(Node::root(pair, facts));
         if let Some(pair) = node.held() {
             let entry = Entry {

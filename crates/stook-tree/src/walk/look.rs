@@ -54,7 +54,10 @@ impl<V: Visitor> Walk<'_, V> {
             }
             let name = each.place.of(bytes);
             match self.look_at(directory, path, name, each.kind) {
-                Ok(Look::Directory) if self.is_left_out(directory, name, each.inode) => continue,
+                Ok(Look::Directory) if self.is_left_out(directory, name, each.inode) => {
+                    self.visitor.left_out(&join(path, name));
+                    continue;
+                }
                 Ok(Look::Directory) => found.subdirectories.push(*each),
                 Ok(Look::Skipped) => {}
                 Ok(Look::Entry {

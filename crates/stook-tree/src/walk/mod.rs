@@ -83,6 +83,8 @@ pub trait Visitor: Sync {
     fn skips(&self, _directory: &[u8], _name: &[u8], _kind: FileKind) -> bool {
         false
     }
+    /// Takes the path of a directory that is left out by its identity.
+    fn left_out(&self, _path: &[u8]) {}
     /// Takes one listed directory.
     fn directory(&self, listing: Listing);
     /// Takes a failure; the walk goes on.
@@ -152,7 +154,7 @@ impl<V: Visitor> Walk<'_, V> {
             Err(source) => return self.fail(path, "look at", source),
         };
         if self.options.leave_out == Some(metadata.identity()) {
-            return;
+            return self.visitor.left_out(&path);
         }
         let ancestors = match self.with_ancestor(ancestors, &metadata) {
             Ok(ancestors) => ancestors,
@@ -196,7 +198,9 @@ impl<V: Visitor> Walk<'_, V> {
             }
         });
         match metadata {
-            Ok(metadata) if self.options.leave_out == Some(metadata.identity()) => {}
+            Ok(metadata) if self.options.leave_out == Some(metadata.identity()) => {
+                self.visitor.left_out(&task.path);
+            }
             Ok(metadata) => self.visitor.directory(Listing::unread(task.path, metadata)),
             Err(source) => self.fail(task.path, "look at", source),
         }

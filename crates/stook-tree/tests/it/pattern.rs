@@ -104,7 +104,7 @@ fn compare(cases: &[Case]) -> Option<(usize, usize)> {
     let (mut pairs, mut matching) = (0, 0);
     for (case, answers) in cases.iter().zip(&answers) {
         assert_eq!(case.names.len(), answers.len());
-        let pattern = Pattern::new(&case.pattern);
+        let pattern = Pattern::zstash(&case.pattern);
         for (name, &expected) in case.names.iter().zip(answers) {
             assert_eq!(
                 pattern.matches(name),
@@ -262,7 +262,7 @@ fn many_stars_cost_no_more_than_length_times_elements() {
 
 #[test]
 fn excluding_what_is_in_subdirectories_keeps_the_files_of_the_root() {
-    for pattern in ["*/*", "/", "/*", "?*/*"] {
+    for pattern in ["*/*", "/", "?*/*"] {
         let filter = Filter {
             exclude: vec![Pattern::new(pattern.as_bytes())],
             ..Filter::default()
@@ -280,6 +280,25 @@ fn piece() -> impl Strategy<Value = Vec<u8>> {
 
 fn joined(len: std::ops::Range<usize>) -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(piece(), len).prop_map(|pieces| pieces.concat())
+}
+
+/// A path of an entry: names with single slashes in between.
+fn paths() -> impl Strategy<Value = Vec<u8>> {
+    let name = joined(1..4).prop_filter("a name has no slash", |name| {
+        !name.contains(&b'/') && ![&b"."[..], b".."].contains(&&name[..])
+    });
+    prop::collection::vec(name, 1..5).prop_map(|names| names.join(&b'/'))
+}
+
+/// Returns true if neither `./` nor slashes are taken off the pattern's ends.
+fn is_plain(text: &[u8]) -> bool {
+    let is_spelled_otherwise = text.is_empty()
+        || text == b"."
+        || text.starts_with(b"./")
+        || text.starts_with(b"/")
+        || text.ends_with(b"/")
+        || text.ends_with(b"/.");
+    !is_spelled_otherwise
 }
 
 proptest! {
@@ -310,6 +329,34 @@ proptest! {
             prop_assert!(pattern.matches_all_below(deeper.as_bytes()));
             prop_assert!(!pattern.matches_all_below(b""));
         }
+    }
+
+    /// The definition: the glob, or the very text, matches the path or one above it.
+    #[test]
+    fn a_pattern_matches_what_it_matches_or_what_is_above(
+        pattern in joined(1..6),
+        path in paths(),
+        is_prefix: bool,
+        ending in prop::sample::select(ENDINGS),
+    ) {
+        // Half of the patterns are made from the path, so that many match.
+        let text = if is_prefix { [&path[..path.len() / 2], ending].concat() } else { pattern };
+        prop_assume!(is_plain(&text));
+        let (found, glob) = (Pattern::new(&text), Pattern::zstash(&text));
+        let is_match = |path: &[u8]| path == text || glob.matches(path);
+        let ends = (0..path.len()).filter(|&at| path[at] == b'/').chain([path.len()]);
+        let expected = ends.clone().any(|end| is_match(&path[..end]));
+        prop_assert_eq!(found.matches(&path), expected, "{} {}", text.escape_ascii(), path.escape_ascii());
+        for end in ends {
+            let directory = &path[..end];
+            if directory.len() < path.len() && found.matches(&path) && !found.matches(directory) {
+                prop_assert!(found.may_match_below(directory), "{} {}", text.escape_ascii(), path.escape_ascii());
+            }
+            if found.matches_all_below(directory) {
+                prop_assert!(found.matches(&path) || directory.len() == path.len());
+            }
+        }
+        prop_assert!(!found.matches(&path) || found.matches(b"") || found.may_match_below(b""));
     }
 
     #[test]

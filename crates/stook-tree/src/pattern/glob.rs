@@ -1,14 +1,17 @@
-//! Python's `fnmatch.fnmatchcase` on whole paths.
+//! Python's `fnmatch.fnmatchcase` on whole paths, or on a path and those above it.
 //!
 //! `*` and `?` cross `/`, both ends are anchored, `[!x]` negates, there are no escapes. Globs of other
 //! kinds (`globset`, `wildmatch`) differ in at least one of these, and zstash's users have patterns
 //! that rely on them. Bytes that are not UTF-8 count as one character each, as Python sees them.
 
-/// A compiled pattern.
+/// A compiled glob.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pattern {
-    text: Vec<u8>,
+pub(super) struct Glob {
     tokens: Vec<Token>,
+    /// The bytes in front of the first wildcard, with which every path that matches begins.
+    start: Vec<u8>,
+    /// True if there is no wildcard: then `start` is all of it.
+    is_plain: bool,
     /// What every path that matches ends with: most paths do not, and need no more of a look.
     ending: Vec<u8>,
 }
@@ -24,39 +27,66 @@ enum Token {
     },
 }
 
-impl Pattern {
-    /// Compiles a pattern; every text is one. A trailing `/` stands for `/*`, as with zstash.
-    pub fn new(text: &[u8]) -> Self {
-        let mut characters: Vec<u32> = characters(text).collect();
-        if characters.last() == Some(&u32::from('/')) {
-            characters.push(u32::from('*'));
-        }
+/// Where a match may end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// At the end of the path only.
+    Path,
+    /// In front of a slash, too: at the end of a path above.
+    Name,
+}
+
+impl Glob {
+    /// Compiles a glob; every text is one.
+    pub(super) fn new(text: &[u8]) -> Self {
+        let characters: Vec<u32> = characters(text).collect();
         let tokens = compile(&characters);
+        let wildcard = text.iter().position(|byte| b"*?[".contains(byte));
         Self {
-            text: text.to_vec(),
+            start: text[..wildcard.unwrap_or(text.len())].to_vec(),
+            is_plain: wildcard.is_none(),
             ending: ending(&tokens),
             tokens,
         }
     }
 
-    /// Returns the text that the pattern was made from.
-    pub fn text(&self) -> &[u8] {
-        &self.text
+    /// Returns true if there are sets of characters: such a glob does not match its own text.
+    pub(super) fn has_sets(&self) -> bool {
+        let is_set = |token: &Token| matches!(token, Token::Set { .. });
+        self.tokens.iter().any(is_set)
     }
 
     /// Returns true if the whole path matches.
     ///
     /// # Cost
-    /// At most the length of the path times the number of pattern elements; no allocation.
-    pub fn matches(&self, path: &[u8]) -> bool {
+    /// At most the length of the path times the number of elements; no allocation.
+    pub(super) fn matches(&self, path: &[u8]) -> bool {
         if !path.ends_with(&self.ending) {
             return false;
         }
-        if self.tokens.first() == Some(&Token::AnyText)
-            && self.tokens.len() == 1 + self.ending.len()
-        {
-            return true;
+        self.is_any_with_ending() || self.fits(path, End::Path)
+    }
+
+    /// Returns true if the path matches, or one above it.
+    ///
+    /// # Cost
+    /// That of one look at the path, however many there are above it.
+    pub(super) fn covers(&self, path: &[u8]) -> bool {
+        let Some(rest) = path.strip_prefix(self.start.as_slice()) else {
+            return false;
+        };
+        if self.is_plain {
+            return matches!(rest.first(), None | Some(b'/'));
         }
+        has_name_ending(path, &self.ending)
+            && (self.is_any_with_ending() || self.fits(path, End::Name))
+    }
+
+    fn is_any_with_ending(&self) -> bool {
+        self.tokens.first() == Some(&Token::AnyText) && self.tokens.len() == 1 + self.ending.len()
+    }
+
+    fn fits(&self, path: &[u8], end: End) -> bool {
         let mut path = Characters { rest: path };
         let mut token = 0;
         // Where to go on if what follows the last `*` does not fit: that `*` takes one more.
@@ -71,8 +101,10 @@ impl Pattern {
                 continue;
             }
             let before = path.clone();
+            if token == self.tokens.len() && end.is_at(before.rest) {
+                return true;
+            }
             let fits = match (self.tokens.get(token), path.next()) {
-                (None, None) => return true,
                 (Some(element), Some(character)) => element.fits(character),
                 _ => false,
             };
@@ -92,9 +124,9 @@ impl Pattern {
         }
     }
 
-    /// Returns true if the pattern certainly matches every path below the directory; the root is
+    /// Returns true if the glob certainly matches every path below the directory; the root is
     /// the empty path.
-    pub fn matches_all_below(&self, directory: &[u8]) -> bool {
+    pub(super) fn matches_all_below(&self, directory: &[u8]) -> bool {
         // A final `*` that matches with nothing left matches with anything left.
         if self.tokens.last() != Some(&Token::AnyText) {
             return false;
@@ -103,6 +135,33 @@ impl Pattern {
         let slash: &[u8] = if directory.is_empty() { b"" } else { b"/" };
         self.matches(&[directory, slash].concat())
     }
+
+    /// Returns false if certainly no path below the directory matches.
+    pub(super) fn may_match_below(&self, directory: &[u8]) -> bool {
+        let start = self.start.as_slice();
+        if directory.is_empty() {
+            return !self.is_plain || !start.is_empty();
+        }
+        match start.strip_prefix(directory) {
+            Some([] | [b'/']) => !self.is_plain,
+            Some(rest) => rest.first() == Some(&b'/'),
+            None => !self.is_plain && directory.starts_with(start),
+        }
+    }
+}
+
+impl End {
+    fn is_at(self, rest: &[u8]) -> bool {
+        rest.is_empty() || (self == Self::Name && rest[0] == b'/')
+    }
+}
+
+/// Returns true if the path, or one above it, ends so.
+fn has_name_ending(path: &[u8], ending: &[u8]) -> bool {
+    path.ends_with(ending)
+        || path
+            .windows(ending.len() + 1)
+            .any(|window| window[ending.len()] == b'/' && window.starts_with(ending))
 }
 
 impl Token {
@@ -286,8 +345,8 @@ fn set_items(inner: &[u32]) -> Vec<Item> {
 mod tests {
     use super::*;
 
-    fn matches(pattern: &str, path: &str) -> bool {
-        Pattern::new(pattern.as_bytes()).matches(path.as_bytes())
+    fn matches(glob: &str, path: &str) -> bool {
+        Glob::new(glob.as_bytes()).matches(path.as_bytes())
     }
 
     #[test]
@@ -295,8 +354,8 @@ mod tests {
         assert!(matches("*", ""));
         assert!(matches("a/*.nc", "a/b/c.nc"));
         assert!(!matches("run", "run/x"));
-        assert!(matches("run/", "run/x/y"));
-        assert!(!matches("run/", "run"));
+        assert!(matches("run/*", "run/x/y"));
+        assert!(!matches("run/*", "run"));
         assert!(matches("*a*a*b", "aaaaab"));
         assert!(!matches("*a*a*b", "aaaaac"));
         assert!(matches("?", "é"));
@@ -306,11 +365,11 @@ mod tests {
     #[test]
     fn sets_follow_python() {
         assert!(matches(
-            "archive/rest/???[!05]-*/",
+            "archive/rest/???[!05]-*/*",
             "archive/rest/0001-01/x"
         ));
         assert!(!matches(
-            "archive/rest/???[!05]-*/",
+            "archive/rest/???[!05]-*/*",
             "archive/rest/0005-01/x"
         ));
         assert!(matches("[]a]", "]"));
@@ -325,24 +384,65 @@ mod tests {
 
     #[test]
     fn bytes_that_are_not_utf8_are_single_characters() {
-        assert!(Pattern::new(b"a?b").matches(b"a\xFFb"));
-        assert!(Pattern::new(b"a\xFFb").matches(b"a\xFFb"));
-        assert!(!Pattern::new(b"a\xFFb").matches(b"a\xFEb"));
-        assert!(Pattern::new(b"a???").matches(b"a\xE6\x97\xFF"));
+        assert!(Glob::new(b"a?b").matches(b"a\xFFb"));
+        assert!(Glob::new(b"a\xFFb").matches(b"a\xFFb"));
+        assert!(!Glob::new(b"a\xFFb").matches(b"a\xFEb"));
+        assert!(Glob::new(b"a???").matches(b"a\xE6\x97\xFF"));
     }
 
     #[test]
-    fn whole_directories_are_recognised() {
-        let all_below = |pattern: &str, directory: &str| {
-            Pattern::new(pattern.as_bytes()).matches_all_below(directory.as_bytes())
+    fn a_path_is_covered_by_a_match_above_it() {
+        let covers = |glob: &str, path: &str| Glob::new(glob.as_bytes()).covers(path.as_bytes());
+        for (glob, path) in [
+            ("a", "a"),
+            ("a", "a/b/c"),
+            ("a/b", "a/b/c"),
+            ("*.o", "x.o/y.c"),
+            ("?", "a/b"),
+            ("*b", "ab/c"),
+            ("a*c", "ab/c/d"),
+            ("[a]", "a/b"),
+            ("*", "a"),
+        ] {
+            assert!(covers(glob, path), "{glob} {path}");
+        }
+        for (glob, path) in [
+            ("a", "ab"),
+            ("b", "a/b"),
+            ("a/b", "a"),
+            ("*.o", "x.ob/y"),
+            ("?", "ab/c"),
+        ] {
+            assert!(!covers(glob, path), "{glob} {path}");
+        }
+    }
+
+    #[test]
+    fn only_the_text_in_front_of_a_wildcard_tells_where_matches_may_be() {
+        let may = |glob: &str, directory: &str| {
+            Glob::new(glob.as_bytes()).may_match_below(directory.as_bytes())
         };
-        assert!(all_below("build/*", "build"));
-        assert!(all_below("build/", "build/x"));
-        assert!(all_below("*", "a"));
-        assert!(!all_below("build/*.o", "build"));
-        assert!(!all_below("build", "build"));
-        assert!(all_below("*", ""));
-        assert!(!all_below("*/*", ""));
-        assert!(!all_below("/", ""));
+        for (glob, directory) in [
+            ("a/b", "a"),
+            ("a/b", ""),
+            ("a/*", "a"),
+            ("a*", "a"),
+            ("a*", "ab/c"),
+            ("*.o", "a"),
+            ("[a]", "b"),
+        ] {
+            assert!(may(glob, directory), "{glob} {directory}");
+        }
+        for (glob, directory) in [
+            ("a/b", "b"),
+            ("a/b", "a/b"),
+            ("a", "a"),
+            ("ab", "a"),
+            ("a/*", "b"),
+            ("a/b*", "a/c"),
+            ("", ""),
+        ] {
+            assert!(!may(glob, directory), "{glob} {directory}");
+        }
     }
 }

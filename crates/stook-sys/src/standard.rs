@@ -1,0 +1,27 @@
+//! Whether the program was started with a stdout that can be written.
+//!
+//! Rust opens `/dev/null` before `main` for each standard descriptor that is closed, so that no file gets its number,
+//! and takes what cannot be written for written. Neither leaves a trace; so this looks earlier, when the C runtime
+//! calls constructors.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+static IS_UNWRITABLE: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn look() {
+    // SAFETY: F_GETFL takes no argument and only asks; a number that is no descriptor is an error.
+    let flags = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFL) };
+    let is_unwritable = flags == -1 || flags & libc::O_ACCMODE == libc::O_RDONLY;
+    IS_UNWRITABLE.store(is_unwritable, Ordering::Relaxed);
+}
+
+// SAFETY: the section holds addresses of functions that are called once each before `main`; `look` ignores the
+// arguments that they get, does not unwind, and needs nothing of the runtime of Rust.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static LOOK: extern "C" fn() = look;
+
+/// Returns true if stdout was closed, or open for reading only, when the program began.
+pub fn is_stdout_unwritable() -> bool {
+    IS_UNWRITABLE.load(Ordering::Relaxed)
+}
