@@ -19,9 +19,7 @@ use crate::output::{Data, JsonPath, hex};
 use crate::progress::{Reporter, md5_text};
 use crate::size::{grouped, show};
 use crate::text::{count, failed_text};
-use crate::{
-    bench, copy, descriptors, patterns, profile, reference, remove, runs, timings, walk,
-};
+use crate::{bench, copy, descriptors, patterns, profile, reference, remove, runs, timings, walk};
 
 pub(crate) fn run(args: Args) -> ExitCode {
     let Args { command, common } = args;

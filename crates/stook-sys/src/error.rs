@@ -108,14 +108,6 @@ pub fn is_unsupported(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::NOTSUP.raw_os_error())
 }
 
-/// Returns true if a hard link cannot be made for a reason that a copy of the file does not have: the file has too many
-/// names, the two names are on different file systems, or the file system or the system does not permit such links.
-pub fn is_link_refused(error: &io::Error) -> bool {
-    [Errno::MLINK, Errno::XDEV, Errno::PERM, Errno::NOTSUP]
-        .map(|errno| Some(errno.raw_os_error()))
-        .contains(&error.raw_os_error())
-}
-
 /// Returns the reason alone, in lower case and without the error's number.
 pub fn cause(error: &io::Error) -> String {
     let text = error.to_string();
