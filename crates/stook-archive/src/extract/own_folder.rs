@@ -6,7 +6,9 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use stook_sys::{Context, Directory, FileId, FileKind, Links, NameBuffer, SysError};
+use stook_sys::{
+    Context, Directory, FileId, FileKind, Links, NameBuffer, SysError, is_no_directory,
+};
 use stook_tree::join;
 
 use crate::ArchiveError;
@@ -74,6 +76,9 @@ fn nearest_directory(into: &Path) -> Result<(Directory, bool), SysError> {
         };
         match Directory::open_handle(path) {
             Err(error) if error.is_not_found() => is_target = false,
+            Err(error) if is_no_directory(&error.source) => {
+                return Err(error.source).context("create", into);
+            }
             other => return Ok((other?, is_target)),
         }
     }
