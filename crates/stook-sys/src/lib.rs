@@ -44,6 +44,7 @@ mod process_clock;
 mod resident;
 mod room;
 mod root;
+mod run_delay;
 mod stamp;
 mod thread;
 mod time;
@@ -53,7 +54,7 @@ mod usage;
 mod xattr;
 
 pub use calls::{CallCount, count_calls, counted_calls};
-pub use child::{Child, Ended, Signal};
+pub use child::{Child, Ended, Signal, wait_readable};
 pub use directory::{Directory, FoundName, Links, NameBuffer};
 pub use error::{
     Context, SysError, cause, display_bytes, display_path, is_mount_point, is_no_directory,
@@ -81,6 +82,7 @@ pub use resident::{
     Asking, Storage, drop_pages, is_name_cached, page_bytes, resident_pages, storage,
 };
 pub use room::{Room, free_room};
+pub use run_delay::thread_run_delay;
 pub use stamp::Stamp;
 pub use thread::{ThreadId, current_thread, is_blocked};
 pub use time::Timestamp;
