@@ -52,7 +52,7 @@ impl Recording<'_> {
     /// # Errors
     /// [`BenchError::Command`] if perf could not record. A command that fails, or an end that the user wants, is no error.
     pub(super) fn make(&self, observer: &dyn Observer) -> Result<(Ran, Recorded), BenchError> {
-        let mut threads = Threads::default();
+        let mut threads = Threads::new(self.unwind);
         let (job, ran, end) = match self.subject {
             Subject::Command(_) => {
                 let job = Job::new(self.command(None));

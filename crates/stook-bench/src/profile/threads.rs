@@ -11,6 +11,7 @@
 
 use std::collections::HashMap;
 
+use super::options::Unwind;
 use super::places::{Place, Places};
 use super::script::{Frame, Record, What};
 use super::stacks::{Stacks, seconds};
@@ -124,6 +125,17 @@ pub(super) struct Threads {
 }
 
 impl Threads {
+    /// Follows threads whose stacks are found in this way.
+    pub(super) fn new(unwind: Unwind) -> Self {
+        Self {
+            sums: Sums {
+                places: Places::new(unwind),
+                ..Sums::default()
+            },
+            ..Self::default()
+        }
+    }
+
     /// Counts time from this moment on; records from before still say what threads do at it.
     pub(super) fn begin_at(&mut self, begin: u64) {
         self.begin = begin;
