@@ -139,7 +139,10 @@ fn unproved(state: &str, samples: &[&Sample]) -> Option<Unproved> {
     }
     let is_asked = |sample: &Sample| {
         let shares = ["pages_share", "names_share"].map(|name| sample.proof.get(name));
-        shares.into_iter().flatten().any(|share| share.is_number())
+        shares
+            .into_iter()
+            .flatten()
+            .any(serde_json::Value::is_number)
     };
     let of_sample = |sample: &&Sample| match sample.proof.get("method")?.as_str()? {
         "fadvise" => Some(Unproved::DataOnly),

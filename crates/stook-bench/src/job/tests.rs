@@ -34,7 +34,11 @@ fn waiting_for_a_processor_is_not_blocked() {
     let is_over = AtomicBool::new(false);
     let shares = std::thread::scope(|scope| {
         for _ in 0..2 * processors {
-            scope.spawn(|| while !is_over.load(Ordering::Relaxed) {});
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
         }
         let spin = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
         let shares = shares(spin).0;

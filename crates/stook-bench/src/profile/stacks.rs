@@ -282,7 +282,7 @@ mod tests {
         );
         assert_eq!(of(&[frame("", "libssl.so"), main.clone()]), (false, false));
         let python = frame("_PyEval_EvalFrameDefault", "python3.11");
-        assert_eq!(of(&[python.clone()]), (false, true));
+        assert_eq!(of(std::slice::from_ref(&python)), (false, true));
         assert_eq!(
             of(&[python, frame("py::f:/x.py", "perf-77.map")]),
             (false, false)

@@ -508,7 +508,7 @@ fn a_process_that_spins_is_not_blocked() {
     let text = format!("{on_cpu} s on a processor, {blocked} s blocked, {waiting} s waiting");
     assert!(blocked < 0.05, "{text}");
     assert!(
-        on_cpu > 0.1 && (0.48..5.0).contains(&(on_cpu + waiting)),
+        on_cpu > 0.0 && (0.48..5.0).contains(&(on_cpu + waiting)),
         "{text}"
     );
 }
@@ -536,7 +536,7 @@ while True: pass";
     let text = format!("{on_cpu} s on a processor, {blocked} s blocked, {waiting} s waiting");
     assert!((0.5..5.0).contains(&blocked), "{text}");
     let busy = on_cpu + waiting;
-    assert!((blocked - busy).abs() < 0.1 && on_cpu > 0.1, "{text}");
+    assert!((blocked - busy).abs() < 0.1 && on_cpu > 0.0, "{text}");
 }
 
 #[test]
