@@ -22,6 +22,7 @@ pub mod profile;
 mod random;
 mod record;
 pub mod report;
+mod shares;
 mod statistics;
 mod table;
 #[cfg(test)]
@@ -36,8 +37,9 @@ pub use job::{Job, Output, Ran};
 pub use latency::Latencies;
 pub use machine::Machine;
 pub use record::{Header, Kind, Results, Sample, read_results};
+pub use shares::{Shares, Waited};
 pub use statistics::{
-    Ratio, Spread, blocked, cpu_share, median, median_interval, ratio_of_medians, through_origin,
+    Ratio, Spread, cpu_share, median, median_interval, ratio_of_medians, through_origin,
 };
 pub use table::Table;
 

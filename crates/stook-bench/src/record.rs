@@ -21,6 +21,9 @@ const FORMAT: u32 = 1;
 /// How the proof of a sample tells what the bench itself held when it started the command, in bytes.
 pub(crate) const HELD_BYTES: &str = "held_bytes";
 
+/// How the proof of a sample tells for which share of the run some program of the machine waited for a processor.
+pub(crate) const WAITED_SHARE: &str = "waited_share";
+
 /// Which bench made the results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -91,6 +94,9 @@ pub struct Sample {
     /// CPU time of the process that served it meanwhile, such as that of a mount.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub served_seconds: Option<f64>,
+    /// How long the command waited for a processor although it was ready; None where the kernel does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_delay_seconds: Option<f64>,
     /// The most memory that the command or one of its children held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_bytes: Option<u64>,

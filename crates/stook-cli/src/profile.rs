@@ -144,7 +144,12 @@ fn text(found: &Profile) -> String {
             ];
             (figures.to_vec(), place_text(&place.call, &place.caller))
         });
-        let titles = ["seconds", "share", "times", "blocked in"];
+        let is_caller_known = places.iter().any(|place| !place.caller.is_empty());
+        let name = match is_caller_known {
+            true => "blocked in",
+            false => "blocked in (`--dwarf` tells by whose call)",
+        };
+        let titles = ["seconds", "share", "times", name];
         parts.push(table(&titles, &rows.collect::<Vec<_>>()));
     }
     if let Some(calls) = &found.system_calls {

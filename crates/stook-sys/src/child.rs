@@ -1,12 +1,13 @@
 //! A process that this one started: its end, and what it took.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, kill_process_group, pidfd_open};
 
+use crate::run_delay::{SchedStat, sched_stat};
 use crate::usage::duration;
 use crate::{Context, SysError};
 
@@ -32,7 +33,12 @@ pub struct Ended {
     pub peak_bytes: u64,
     /// Bytes that were read from devices for them; not what a server or another process read for them.
     pub read_bytes: u64,
+    /// How long it waited for a processor; None if more than one thread took part, or where the kernel does not count it.
+    pub run_delay: Option<Duration>,
 }
+
+/// The kernel tells user and system time in microseconds, each rounded down.
+const ROUNDED: Duration = Duration::from_micros(2);
 
 impl Child {
     /// Returns the child with this number, which nobody has waited for.
@@ -70,7 +76,22 @@ impl Child {
     }
 }
 
+/// Waits until a descriptor can be read, but not longer than this; returns whether it can.
+///
+/// # Errors
+/// Those of `poll(2)`; an interruption is none.
+pub fn wait_readable(descriptor: &impl AsFd, longest: Duration) -> io::Result<bool> {
+    let longest = Timespec::try_from(longest).ok();
+    let mut descriptors = [PollFd::new(descriptor, PollFlags::IN)];
+    match poll(&mut descriptors, longest.as_ref()) {
+        Err(rustix::io::Errno::INTR) => Ok(false),
+        polled => Ok(polled? > 0),
+    }
+}
+
 fn reap(pid: Pid) -> io::Result<Ended> {
+    // The first thread of the process, which has ended, but is there until it is reaped.
+    let first_thread = sched_stat(&format!("/proc/{}/schedstat", pid.as_raw_nonzero()));
     let mut raw_status = 0;
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::uninit();
     // SAFETY: both places are ours, and large enough for what the call writes.
@@ -87,10 +108,14 @@ fn reap(pid: Pid) -> io::Result<Ended> {
     }
     // SAFETY: the call succeeded, so it has filled the structure.
     let usage = unsafe { usage.assume_init() };
+    let (user, system) = (duration(usage.ru_utime), duration(usage.ru_stime));
+    // If all CPU time is that of its first thread, there was no other thread, and no child: each takes more to begin.
+    let is_alone = |stat: &SchedStat| stat.ran.abs_diff(user + system) <= ROUNDED;
     Ok(Ended {
         raw_status,
-        user: duration(usage.ru_utime),
-        system: duration(usage.ru_stime),
+        user,
+        system,
+        run_delay: first_thread.filter(is_alone).map(|stat| stat.waited),
         // Linux counts in units of 1,024 bytes.
         peak_bytes: u64::try_from(usage.ru_maxrss).unwrap_or(0) * 1024,
         // In units of 512 bytes.
@@ -119,6 +144,32 @@ mod tests {
         let ended = started("exit 7").wait(LONG).unwrap().unwrap();
         assert_eq!(ExitStatus::from_raw(ended.raw_status).code(), Some(7));
         assert!(ended.peak_bytes > 100 << 10 && ended.user + ended.system < LONG);
+    }
+
+    #[test]
+    fn the_run_delay_is_told_of_a_child_that_is_alone_and_of_no_other() {
+        if crate::thread_run_delay().is_none() {
+            println!("skipped: the kernel does not count how long threads wait for a processor");
+            return;
+        }
+        let delay = |line: &str| started(line).wait(LONG).unwrap().unwrap().run_delay;
+        let spin = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done";
+        assert!(delay("exit 0").is_some());
+        assert_eq!(delay("sleep 0.01; true"), None);
+        assert_eq!(delay(&format!("({spin}) & {spin}; wait")), None);
+        // More of them than processors: each waits, and not longer than it takes.
+        let processors = std::thread::available_parallelism().unwrap().get();
+        let begun = std::time::Instant::now();
+        let children: Vec<Child> = (0..=processors).map(|_| started(spin)).collect();
+        let ended = children
+            .iter()
+            .map(|child| child.wait(LONG).unwrap().unwrap());
+        let delays: Vec<Duration> = ended.map(|ended| ended.run_delay.unwrap()).collect();
+        let most = delays.iter().max().unwrap();
+        assert!(
+            *most > Duration::from_millis(10) && *most < begun.elapsed(),
+            "{delays:?}"
+        );
     }
 
     #[test]

@@ -44,6 +44,7 @@ mod process_clock;
 mod resident;
 mod room;
 mod root;
+mod run_delay;
 mod stamp;
 #[expect(
     unsafe_code,
@@ -59,7 +60,7 @@ mod usage;
 mod xattr;
 
 pub use calls::{CallCount, count_calls, counted_calls};
-pub use child::{Child, Ended, Signal};
+pub use child::{Child, Ended, Signal, wait_readable};
 pub use directory::{Directory, FoundName, Links, NODE_MODE, NameBuffer};
 pub use error::{
     Context, SysError, busy, cause, display_bytes, display_path, is_link_refused, is_mount_point,
@@ -87,6 +88,7 @@ pub use resident::{
     Asking, Storage, drop_pages, is_name_cached, page_bytes, resident_pages, storage,
 };
 pub use room::{Room, free_room};
+pub use run_delay::thread_run_delay;
 pub use stamp::Stamp;
 pub use standard::is_stdout_unwritable;
 pub use temporary::{TemporaryNames, is_temporary_name};

@@ -33,7 +33,16 @@ pub(crate) fn nanoseconds(from: u64, to: u64) -> u64 {
 /// Returns the nanoseconds the calling thread has spent on a processor.
 #[cold]
 pub(crate) fn thread_cpu() -> u64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
+    cpu(ClockId::ThreadCPUTime)
+}
+
+/// Returns the nanoseconds that all threads of the process, dead and running, have spent on a processor.
+pub(crate) fn process_cpu() -> u64 {
+    cpu(ClockId::ProcessCPUTime)
+}
+
+fn cpu(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
     let (seconds, rest) = (time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs());
     seconds.saturating_mul(1_000_000_000).saturating_add(rest)
 }

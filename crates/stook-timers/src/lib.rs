@@ -25,7 +25,7 @@ mod trace;
 
 pub use gauge::gauge;
 pub use node::{Callsite, MAX_DEPTH, MAX_NODES};
-pub use report::{Gauge, Record, Report};
+pub use report::{Gauge, ProcessCpu, Record, Report};
 pub use scope::{Attached, Scope, Spawner, spawner};
 pub use trace::{Call, Trace};
 

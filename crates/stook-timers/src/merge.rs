@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::clock;
 use crate::node::{Node, Numbers};
 use crate::registry::Records;
-use crate::report::{Record, Report};
+use crate::report::{ProcessCpu, Record, Report};
 
 /// Adds up all threads' records.
 pub(crate) fn merge(records: &Records<'_>) -> Report {
@@ -17,14 +17,24 @@ pub(crate) fn merge(records: &Records<'_>) -> Report {
     for tree in records.trees {
         add_children(&mut roots, tree.root, now);
     }
-    if !records.has_cpu {
+    if records.process_cpu.is_none() {
         remove_cpu(&mut roots);
     }
+    let in_scopes = records
+        .trees
+        .iter()
+        .map(|tree| outermost_cpu(tree.root, now));
+    let in_scopes = Duration::from_nanos(in_scopes.sum());
+    let process_cpu = records.process_cpu.map(|total| ProcessCpu {
+        total: Duration::from_nanos(total),
+        in_scopes,
+    });
     prune_and_sort(&mut roots);
     Report {
         roots,
         dropped: records.dropped,
         threads: records.threads,
+        process_cpu,
         ..Report::default()
     }
 }
@@ -52,6 +62,15 @@ fn add_children(records: &mut Vec<Record>, node: &Node, now: u64) -> u64 {
         }
     }
     timed
+}
+
+/// Returns the CPU time of a thread's outermost scopes, each of which encloses that of the scopes inside it.
+fn outermost_cpu(node: &Node, now: u64) -> u64 {
+    let cpu = |child: &Node| match child.is_timed() {
+        true => child.numbers(now).cpu,
+        false => outermost_cpu(child, now),
+    };
+    node.children().map(cpu).sum()
 }
 
 fn add(record: &mut Record, numbers: &Numbers, total: u64, inner: u64) {

@@ -33,6 +33,7 @@ static REGISTRY: Mutex<Registry> = Mutex::new(Registry {
     all: Vec::new(),
     vacant: Vec::new(),
     threads: 0,
+    cpu_before: 0,
 });
 
 #[derive(Debug)]
@@ -40,6 +41,8 @@ struct Registry {
     all: Vec<&'static Tree>,
     vacant: Vec<&'static Tree>,
     threads: usize,
+    /// CPU time of the process when records were last forgotten; 0 before, so that the start of the process counts.
+    cpu_before: u64,
 }
 
 /// The records of one thread at a time.
@@ -58,7 +61,8 @@ pub(crate) struct Tree {
 pub(crate) struct Records<'a> {
     pub(crate) trees: &'a [&'static Tree],
     pub(crate) dropped: u64,
-    pub(crate) has_cpu: bool,
+    /// CPU time of the process since records were last forgotten, if CPU time is measured.
+    pub(crate) process_cpu: Option<u64>,
     pub(crate) threads: usize,
 }
 
@@ -131,6 +135,7 @@ impl Registry {
         STATE.fetch_add(ONE_RESET, Ordering::Relaxed);
         HOMELESS.store(0, Ordering::Relaxed);
         self.threads = 0;
+        self.cpu_before = clock::process_cpu();
     }
 
     /// Takes a vacant tree that has room for another thread's paths, or makes one.
@@ -167,8 +172,12 @@ pub(crate) fn switch_on(details: u32) -> bool {
     let mut registry = lock();
     let has_changed = STATE.load(Ordering::Relaxed) & DETAILS != details;
     if has_changed {
+        let (has_records, cpu_before) = (registry.threads > 0, registry.cpu_before);
         STATE.fetch_and(!DETAILS, Ordering::Relaxed);
         registry.forget();
+        if !has_records {
+            registry.cpu_before = cpu_before;
+        }
     }
     STATE.fetch_or(details | ON, Ordering::Relaxed);
     has_changed
@@ -192,7 +201,8 @@ pub(crate) fn with_records<T>(read: impl FnOnce(&Records<'_>) -> T) -> T {
     read(&Records {
         trees: &trees,
         dropped: dropped + HOMELESS.load(Ordering::Relaxed),
-        has_cpu: state & CPU != 0,
+        process_cpu: (state & CPU != 0)
+            .then(|| clock::process_cpu().saturating_sub(registry.cpu_before)),
         threads: registry.threads,
     })
 }

@@ -25,6 +25,27 @@ pub struct Report {
     /// Samples of gauges that there was no room for.
     #[serde(default)]
     pub dropped_samples: u64,
+    /// CPU time of the process, of which scopes explain a part; `None` if CPU time was not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process_cpu: Option<ProcessCpu>,
+}
+
+/// CPU time of the process since the last [`reset`](crate::reset), or since its start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessCpu {
+    /// Of all threads, inside and outside of scopes.
+    #[serde(rename = "total_ns", with = "nanoseconds")]
+    pub total: Duration,
+    /// Of the finished calls of the outermost scopes of each thread.
+    #[serde(rename = "in_scopes_ns", with = "nanoseconds")]
+    pub in_scopes: Duration,
+}
+
+impl ProcessCpu {
+    /// Returns the CPU time that no finished call of a scope explains.
+    pub fn outside(&self) -> Duration {
+        self.total.saturating_sub(self.in_scopes)
+    }
 }
 
 /// A number over time, at one call path.

@@ -11,7 +11,9 @@
 //! The sum is that of the outermost scopes, and shares are of it; helpers running at once can exceed 100%.
 //! `12+1` calls means one more still running, whose time so far is in total and self. If CPU time was
 //! measured, three columns follow `self`: CPU time, the time blocked, and its share of CPU time and itself, all of
-//! finished calls only; reading the CPU clock makes each call look blocked for some 0.5 us. ASCII only, no colour.
+//! finished calls only; reading the CPU clock makes each call look blocked for some 0.5 us. A line before the sum
+//! then has the CPU time that no scope explains, and the CPU time of the sum is that of the process: of all its threads,
+//! so it can exceed the wall time beside it, and what is left of that says nothing. ASCII only, no colour.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -50,7 +52,8 @@ pub(crate) fn render(report: &Report) -> String {
     text
 }
 
-/// All lines of the table: the header, one for each record, and the sum if there is anything to add up.
+/// All lines of the table: the header, one for each record, CPU time outside of them, and the sum, if there is anything to
+/// add up.
 fn rows(report: &Report) -> Vec<Row> {
     let sum = sum(&report.roots);
     let titles = header(sum.cpu.is_some());
@@ -59,18 +62,33 @@ fn rows(report: &Report) -> Vec<Row> {
         push_rows(&mut rows, root, 0, &sum);
     }
     if !report.roots.is_empty() {
-        rows.push(sum_row(&sum));
+        let outside = report.process_cpu.map(|cpu| cpu.outside());
+        rows.extend(outside.map(|cpu| last_row("outside scopes", Some(cpu), rows[0].len())));
+        rows.push(sum_row(&sum, report));
     }
     rows
 }
 
 /// The sum has neither an own time nor a shortest or longest call.
-fn sum_row(sum: &Record) -> Row {
-    let mut row = row(sum, 0, sum);
-    for (cell, title) in row.iter_mut().zip(header(sum.cpu.is_some())) {
-        if ["self", "min", "mean", "max"].contains(&title) {
-            "-".clone_into(cell);
+fn sum_row(sum: &Record, report: &Report) -> Row {
+    let calls = row(sum, 0, sum);
+    let cpu = report.process_cpu.map(|cpu| cpu.total);
+    let mut row = last_row(&sum.name, cpu, calls.len());
+    let titles = header(sum.cpu.is_some());
+    for ((cell, title), value) in row.iter_mut().zip(titles).zip(calls) {
+        if ["calls", "total", "share"].contains(&title) {
+            *cell = value;
         }
+    }
+    row
+}
+
+/// A line that has CPU time alone.
+fn last_row(name: &str, cpu: Option<Duration>, columns: usize) -> Row {
+    let mut row = vec!["-".to_owned(); columns];
+    name.clone_into(&mut row[0]);
+    if let Some(cpu) = cpu {
+        row[CPU_COLUMN] = readable(cpu);
     }
     row
 }

@@ -1,7 +1,7 @@
 //! What makes the samples of a state doubtful, in words: too short, too far apart, a slow first one, a busy machine, the
 //! wrong reads.
 
-use super::tables::{Group, percent};
+use super::tables::{Group, Unproved, percent};
 use crate::page_state::COLD_AT_MOST;
 use crate::statistics::{Spread, median};
 
@@ -11,7 +11,7 @@ const TOO_SHORT_SECONDS: f64 = 0.005;
 const WIDE: f64 = 0.2;
 /// How much longer the first run takes than the median of the others.
 const SLOW_FIRST: f64 = 1.25;
-/// The share of a run in which somebody waited for a processor: twice what BLOCKED may be wrong by, to be of any use.
+/// The share of a run in which something waited for a processor, from which on its wall time is no longer its own.
 const BUSY: f64 = 0.1;
 /// Fewer runs say little about their spread.
 const FEW: usize = 5;
@@ -58,17 +58,31 @@ fn of_state(group: &Group<'_>) -> Vec<String> {
             real[0] / others
         ));
     }
+    doubts.extend(unproved(group));
     doubts.extend(busy(group));
     doubts.extend(came_back(group));
     doubts.extend(wrong_reads(group));
     doubts
 }
 
-/// Whether BLOCKED may be waiting for a processor.
+/// Why the state may be another one.
+fn unproved(group: &Group<'_>) -> Option<String> {
+    let why = match group.unproved? {
+        Unproved::DataOnly => {
+            "only the data of known files was dropped; names and inodes stayed in memory, and of files of other users nothing is known"
+        }
+        Unproved::NothingAsked => {
+            "nothing that the command reads could be asked for, so nothing proves that it was not in memory"
+        }
+    };
+    Some(format!("{}?: {why}", group.state))
+}
+
+/// Whether a part of the wall time is that of other programs.
 fn busy(group: &Group<'_>) -> Option<String> {
     let share = median(&group.proved("waited_share")).filter(|share| *share > BUSY)?;
     Some(format!(
-        "{}: during {} of a run, programs waited for a processor; BLOCKED holds what this one waited",
+        "{}: during {} of a run, programs waited for a processor; its wall time holds what this one waited",
         group.state,
         percent(share)
     ))
@@ -178,7 +192,7 @@ mod tests {
         assert_eq!(
             busy,
             [
-                "hot: during 100.0 % of a run, programs waited for a processor; BLOCKED holds what this one waited"
+                "hot: during 100.0 % of a run, programs waited for a processor; its wall time holds what this one waited"
             ]
         );
         let unread = only("cold", &[1.0; 5], &[("read_bytes", 0), ("pages", 9)]);

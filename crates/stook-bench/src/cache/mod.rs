@@ -12,7 +12,6 @@
 mod doubts;
 mod learn;
 mod outcome;
-mod pressure;
 mod served;
 mod subject;
 mod tables;
@@ -176,14 +175,15 @@ impl Round<'_> {
         let mut proof = subject.make(state, &when, observer)?;
         let watched = self.watched.filter(|_| !subject.is_local());
         let before = watched.map(served::Watched::before).transpose()?;
-        let pressure = pressure::Pressure::begin();
         let ran = subject.job().succeed(&format!("in {when}"), observer)?;
-        let waited = pressure.share();
         let served = before.map(served::Before::served).transpose()?;
         proof.insert("read_bytes".to_owned(), ran.read_bytes.into());
-        proof.extend(waited.map(|share| ("waited_share".to_owned(), share.into())));
         let mut sample = ran.sample(self.number);
         sample.served_seconds = served.map(|served| served.as_secs_f64());
+        if watched.is_some() {
+            // What served it may have waited, too.
+            sample.run_delay_seconds = None;
+        }
         sample
             .labels
             .insert("state".to_owned(), subject.label(state));

@@ -4,7 +4,8 @@
 
 use super::doubts::doubts;
 use crate::record::Sample;
-use crate::statistics::{Spread, blocked, cpu_share, ratio_of_medians, through_origin};
+use crate::shares::Shares;
+use crate::statistics::{Spread, ratio_of_medians, through_origin};
 use crate::table::Table;
 
 /// In this order states are shown, if there are samples of them.
@@ -74,6 +75,17 @@ impl CacheTables {
 pub(super) struct Group<'a> {
     pub(super) state: &'static str,
     pub(super) samples: Vec<&'a Sample>,
+    /// Why it is not proved that memory was without what the state is to be without.
+    pub(super) unproved: Option<Unproved>,
+}
+
+/// Why a state is not proved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unproved {
+    /// The data of known files was dropped, one after the other; names and inodes stay, and what belongs to others.
+    DataOnly,
+    /// Nothing that the command reads could be asked for.
+    NothingAsked,
 }
 
 impl<'a> Group<'a> {
@@ -82,7 +94,17 @@ impl<'a> Group<'a> {
             .iter()
             .filter(|sample| sample.label("state") == state)
             .collect();
-        (!samples.is_empty()).then_some(Self { state, samples })
+        (!samples.is_empty()).then(|| Self {
+            state,
+            unproved: unproved(state, &samples),
+            samples,
+        })
+    }
+
+    /// The name in tables: with a question mark if the state is not proved.
+    fn name(&self) -> String {
+        let mark = if self.unproved.is_some() { "?" } else { "" };
+        format!("{}{mark}", self.state)
     }
 
     pub(super) fn each(&self, figure: impl Fn(&Sample) -> f64) -> Vec<f64> {
@@ -109,6 +131,26 @@ impl<'a> Group<'a> {
     }
 }
 
+/// Whether memory was without names and data, as far as samples say; those that say nothing of it are taken for what they
+/// are called.
+fn unproved(state: &str, samples: &[&Sample]) -> Option<Unproved> {
+    if state.ends_with("hot") {
+        return None;
+    }
+    let is_asked = |sample: &Sample| {
+        let shares = ["pages_share", "names_share"].map(|name| sample.proof.get(name));
+        shares
+            .into_iter()
+            .flatten()
+            .any(serde_json::Value::is_number)
+    };
+    let of_sample = |sample: &&Sample| match sample.proof.get("method")?.as_str()? {
+        "fadvise" => Some(Unproved::DataOnly),
+        _ => (!is_asked(sample)).then_some(Unproved::NothingAsked),
+    };
+    samples.iter().find_map(of_sample)
+}
+
 fn times(states: &[Group<'_>]) -> Table {
     let has_served = states
         .iter()
@@ -123,11 +165,7 @@ fn times(states: &[Group<'_>]) -> Table {
         let Some(real) = Spread::of(&group.real()) else {
             continue;
         };
-        let mut row = vec![
-            group.state.to_owned(),
-            real.count.to_string(),
-            seconds(real.mean),
-        ];
+        let mut row = vec![group.name(), real.count.to_string(), seconds(real.mean)];
         row.push(group.mean(|sample| Some(sample.user_seconds)));
         row.push(group.mean(|sample| Some(sample.system_seconds)));
         if has_served {
@@ -146,10 +184,11 @@ fn times(states: &[Group<'_>]) -> Table {
 }
 
 fn shares(states: &[Group<'_>]) -> Table {
-    let mut table = Table::new(["state", "CPU", "BLOCKED"]);
+    let mut table = Table::new(["state", "CPU", "WAITED FOR CPU", "BLOCKED"]);
     for group in states {
-        if let Some(cpu) = cpu_share(&group.each(Sample::cpu_seconds), &group.real()) {
-            table.row([group.state.to_owned(), percent(cpu), percent(blocked(cpu))]);
+        if let Some(shares) = Shares::of(&group.samples) {
+            let [waited, blocked] = [shares.waited_text(percent), shares.blocked_text(percent)];
+            table.row([group.name(), percent(shares.cpu), waited, blocked]);
         }
     }
     table
@@ -166,7 +205,7 @@ fn ratios(states: &[Group<'_>]) -> Table {
             let slope = through_origin(&a.each(figure), &b.each(figure));
             slope.map_or("-".to_owned(), ratio)
         };
-        let mut row = vec![format!("{} / {}", a.state, b.state)];
+        let mut row = vec![format!("{} / {}", a.name(), b.name())];
         row.push(slope(|sample| sample.real_seconds));
         row.push(slope(|sample| sample.user_seconds));
         row.push(slope(|sample| sample.system_seconds));
@@ -206,7 +245,7 @@ fn proofs(states: &[Group<'_>]) -> Table {
             method
         };
         table.row([
-            group.state.to_owned(),
+            group.name(),
             made_with.to_owned(),
             range(&group.proved("pages_share")),
             range(&group.proved("names_share")),
@@ -252,6 +291,7 @@ mod tests {
             user_seconds,
             system_seconds,
             served_seconds: served,
+            run_delay_seconds: Some(0.2 * real_seconds),
             ..Sample::default()
         }
     }
@@ -287,7 +327,10 @@ mod tests {
         );
         assert_eq!(
             cells(&tables.shares),
-            [["cold", "10.0 %", "90.0 %"], ["hot", "75.0 %", "25.0 %"]]
+            [
+                ["cold", "10.0 %", "20.0 %", "70.0 %"],
+                ["hot", "75.0 %", "20.0 %", "5.0 %"]
+            ]
         );
         let times = cells(&tables.times);
         assert_eq!(
@@ -309,8 +352,59 @@ mod tests {
     fn what_serves_the_command_is_not_blocked() {
         let samples = [1, 2].map(|round| sample("cold", round, [1.0, 0.1, 0.1], Some(0.5)));
         let tables = CacheTables::of(&samples);
-        assert_eq!(cells(&tables.shares), [["cold", "70.0 %", "30.0 %"]]);
+        assert_eq!(
+            cells(&tables.shares),
+            [["cold", "70.0 %", "20.0 %", "10.0 %"]]
+        );
         assert!(tables.times.text().contains("served s") && tables.times.text().contains("0.5000"));
+    }
+
+    #[test]
+    fn a_cold_state_that_is_not_proved_is_marked_wherever_it_is_named() {
+        let names_with = |proof: &[(&str, serde_json::Value)]| {
+            let sample = |state| Sample {
+                proof: proof
+                    .iter()
+                    .map(|(name, value)| ((*name).to_owned(), value.clone()))
+                    .collect(),
+                ..sample(state, 1, [1.0, 0.1, 0.1], None)
+            };
+            let tables = CacheTables::of(&["cold", "hot"].map(sample));
+            let all = [
+                &tables.times,
+                &tables.shares,
+                &tables.ratios,
+                &tables.proofs,
+            ];
+            let names = all.map(|table| cells(table)[0][0].clone());
+            let doubts = tables
+                .doubts
+                .iter()
+                .filter(|doubt| doubt.starts_with("cold?"));
+            (names, doubts.cloned().collect::<Vec<String>>())
+        };
+        let proved = [
+            ("method", "drop_caches".into()),
+            ("pages_share", 0.0.into()),
+        ];
+        let (names, doubts) = names_with(&proved);
+        assert_eq!(
+            (names, doubts.len()),
+            (["cold", "cold", "cold / hot", "cold"].map(str::to_owned), 0)
+        );
+        let nothing = [
+            ("method", "drop_caches".into()),
+            ("pages_share", serde_json::Value::Null),
+        ];
+        let data_only = [("method", "fadvise".into()), ("pages_share", 0.0.into())];
+        for (proof, why) in [
+            (&nothing, "could be asked"),
+            (&data_only, "names and inodes stayed"),
+        ] {
+            let (names, doubts) = names_with(proof);
+            assert_eq!(names, ["cold?", "cold?", "cold? / hot", "cold?"]);
+            assert!(doubts.len() == 1 && doubts[0].contains(why), "{doubts:?}");
+        }
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use crate::latency::Latencies;
 use crate::record::Sample;
-use crate::statistics::{Spread, blocked, cpu_share};
+use crate::shares::Shares;
+use crate::statistics::Spread;
 
 /// Stands in the proof of a sample before which the caches were dropped.
 pub(super) const DROPPED: &str = "caches_dropped";
@@ -93,19 +94,9 @@ impl Cell<'_> {
             .map(|handled| handled as f64 / seconds)
     }
 
-    /// Returns the share of CPU time in wall time; more than 1 where several threads ran.
-    pub(super) fn cpu(&self) -> f64 {
-        let cpu: Vec<f64> = self
-            .samples
-            .iter()
-            .map(|sample| sample.cpu_seconds())
-            .collect();
-        cpu_share(&cpu, &self.seconds()).unwrap_or(0.0)
-    }
-
-    /// Returns the share of the time in which nothing ran.
-    pub(super) fn blocked(&self) -> f64 {
-        blocked(self.cpu())
+    /// Returns where the wall time went; None if none passed.
+    pub(super) fn shares(&self) -> Option<Shares> {
+        Shares::of(&self.samples)
     }
 
     /// Returns true if the caches were dropped before each run.

@@ -11,7 +11,8 @@ use crate::table::Table;
 const LEGEND: &str = "\
 system: cp, tar, find, xargs with cat, rm. stook: the same work by stook, but `copy` is of its archive, `read` is of that,
 in place, with the MD5 of every file, and `tar` makes one and waits until it is on the disk. single: one thread, one
-operation after the other, each of them timed. `delete` is of one of the two trees.
+operation after the other, each of them timed. `delete` is of one of the two trees. CPU is the share of the time on a
+processor, WAITED that of waiting for one, and in BLOCKED neither was the case.
 ";
 
 /// Returns the tables and the advice.
@@ -104,7 +105,7 @@ fn about(header: &Header, target: &str) -> String {
 /// Rows are phases and tools.
 fn details(figures: &Figures<'_>, target: &str) -> Table {
     let titles = [
-        "phase", "tool", "seconds", "least", "most", "files/s", "MB/s", "CPU", "BLOCKED",
+        "phase", "tool", "seconds", "least", "most", "files/s", "MB/s", "CPU", "WAITED", "BLOCKED",
     ];
     let mut table = Table::new(titles);
     for phase in &figures.phases {
@@ -118,18 +119,24 @@ fn details(figures: &Figures<'_>, target: &str) -> Table {
     table
 }
 
-fn row(cell: &Cell<'_>) -> [String; 7] {
+fn row(cell: &Cell<'_>) -> [String; 8] {
     let spread = cell.spread();
     let rate = |rate: Option<f64>| rate.map_or_else(String::new, grouped);
+    let shares = cell.shares();
     [
         seconds(spread.median),
         seconds(spread.min),
         seconds(spread.max),
         rate(cell.files_per_second()),
         rate(cell.bytes_per_second().map(|bytes| bytes / 1e6)),
-        format!("{:.0} %", cell.cpu() * 100.0),
-        format!("{:.0} %", cell.blocked() * 100.0),
+        shares.map_or_else(String::new, |shares| percent(shares.cpu)),
+        shares.map_or_else(String::new, |shares| shares.waited_text(percent)),
+        shares.map_or_else(String::new, |shares| shares.blocked_text(percent)),
     ]
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
 }
 
 /// Rows are phases and operations; the times of all rounds together.

@@ -1,10 +1,13 @@
 //! Runs one command and tells what it took.
 //!
 //! Wall time runs from just before the command is started until the kernel has told of its end. CPU time and memory are
-//! those that the kernel counted for the command and for all of its children that it waited for. The command has a process
+//! those that the kernel counted for the command and for all of its children that it waited for. How long it waited for a
+//! processor is known of a command with one thread, and bounded by what the whole machine waited for any other. The command has a process
 //! group of its own, so that Ctrl-C ends the bench, which then ends the group; stdin is empty, stdout goes nowhere unless
 //! it is kept, and the end of stderr is kept for the message if it fails. Both go to memory, not through pipes: no thread
 //! of ours runs while the command is timed, and nothing waits for children that keep a pipe open.
+
+mod pressure;
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -13,11 +16,12 @@ use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use stook_sys::{Child, Ended, Signal, display_bytes, read_up_to_at};
+use stook_sys::{Child, Ended, Signal, display_bytes, read_up_to_at, thread_run_delay};
 
 use crate::Observer;
 use crate::error::BenchError;
-use crate::record::{HELD_BYTES, Sample};
+use crate::record::{HELD_BYTES, Sample, WAITED_SHARE};
+use pressure::Pressure;
 
 /// How often the bench looks whether the user wants an end. The end of the command itself is seen at once.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -68,6 +72,10 @@ pub struct Ran {
     pub held_bytes: Option<u64>,
     /// Bytes that were read from devices for it; not what a server or another process read for it.
     pub read_bytes: u64,
+    /// How long it waited for a processor, or the bench to see its end; None of a command with several threads or children.
+    pub run_delay: Option<Duration>,
+    /// The share of the run in which some program of the machine waited for a processor.
+    pub waited_share: Option<f64>,
     /// How it ended.
     pub status: ExitStatus,
     /// What it wrote on stdout, if that is kept.
@@ -109,16 +117,21 @@ impl Job {
     /// of the command's group has been ended. A command that fails is no error here, see [`Job::succeed`].
     pub fn run(&self, observer: &dyn Observer) -> Result<Ran, BenchError> {
         let running = self.start()?;
-        let ended = loop {
+        let (ended, own_delay) = loop {
+            let before = thread_run_delay();
             if let Some(ended) = running.child.wait(LOOK_EVERY)? {
-                break ended;
+                let own = thread_run_delay().zip(before);
+                break (ended, own.map(|(now, before)| now.saturating_sub(before)));
             }
             if observer.is_stopped() {
                 end(&running.child)?;
                 return Err(BenchError::Interrupted);
             }
         };
-        running.finish(ended)
+        let mut ran = running.finish(ended)?;
+        // Until the bench had a processor to see the end, nothing was blocked.
+        ran.run_delay = ran.run_delay.zip(own_delay).map(|(delay, own)| delay + own);
+        Ok(ran)
     }
 
     /// As [`Job::run`], for a command that records something until it is interrupted, and then writes what it has: after
@@ -132,22 +145,17 @@ impl Job {
         observer: &dyn Observer,
     ) -> Result<Ran, BenchError> {
         let running = self.start()?;
-        loop {
-            let left = longest.map(|longest| longest.saturating_sub(running.started.elapsed()));
-            if let Some(ended) = running
-                .child
-                .wait(LOOK_EVERY.min(left.unwrap_or(LOOK_EVERY)))?
-            {
-                return running.finish(ended);
-            }
-            if left == Some(Duration::ZERO) || observer.is_stopped() {
-                let ended = interrupt(&running.child)?;
-                return running.finish(ended);
-            }
+        match running.wait(longest, observer)? {
+            Some(ended) => running.finish(ended),
+            None => running.interrupt(),
         }
     }
 
-    fn start(&self) -> Result<Running, BenchError> {
+    /// Starts the command.
+    ///
+    /// # Errors
+    /// [`BenchError::Start`] if there is no such program.
+    pub(crate) fn start(&self) -> Result<Running, BenchError> {
         let stderr = stook_sys::memory_file()?;
         let stdout = (self.output == Output::Kept)
             .then(stook_sys::memory_file)
@@ -157,11 +165,13 @@ impl Job {
         // what was freed again.
         stook_sys::reset_peak_memory();
         let held_bytes = stook_sys::peak_memory();
+        let pressure = Pressure::begin();
         let started = Instant::now();
         let child = command.spawn().map_err(|source| self.not_started(source))?;
         Ok(Running {
             child: Child::watch(child.id())?,
             started,
+            pressure,
             held_bytes,
             stderr,
             stdout,
@@ -223,16 +233,45 @@ impl Job {
 }
 
 /// A command that has been started.
-struct Running {
+#[derive(Debug)]
+pub(crate) struct Running {
     child: Child,
     started: Instant,
+    pressure: Pressure,
     held_bytes: Option<u64>,
     stderr: File,
     stdout: Option<File>,
 }
 
 impl Running {
-    fn finish(self, ended: Ended) -> Result<Ran, BenchError> {
+    /// Waits for so long, or until the user wants an end; returns the end of the command if it came first. After that
+    /// there is no other one to wait for.
+    pub(crate) fn wait(
+        &self,
+        longest: Option<Duration>,
+        observer: &dyn Observer,
+    ) -> Result<Option<Ended>, BenchError> {
+        let begun = Instant::now();
+        loop {
+            let left = longest.map(|longest| longest.saturating_sub(begun.elapsed()));
+            let look = LOOK_EVERY.min(left.unwrap_or(LOOK_EVERY));
+            if let Some(ended) = self.child.wait(look)? {
+                return Ok(Some(ended));
+            }
+            if left == Some(Duration::ZERO) || observer.is_stopped() {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Interrupts the command's group, which lets a recorder write what it has.
+    pub(crate) fn interrupt(self) -> Result<Ran, BenchError> {
+        let ended = interrupt(&self.child)?;
+        self.finish(ended)
+    }
+
+    /// Returns how the run went that ended so.
+    pub(crate) fn finish(self, ended: Ended) -> Result<Ran, BenchError> {
         let real = self.started.elapsed();
         Ok(Ran {
             real,
@@ -241,6 +280,8 @@ impl Running {
             peak_bytes: ended.peak_bytes,
             held_bytes: self.held_bytes,
             read_bytes: ended.read_bytes,
+            run_delay: ended.run_delay,
+            waited_share: self.pressure.share(),
             status: ExitStatus::from_raw(ended.raw_status),
             stdout: self
                 .stdout
@@ -253,16 +294,19 @@ impl Running {
 impl Ran {
     /// Returns the figures of the run as a sample without labels.
     pub fn sample(&self, round: u32) -> Sample {
-        let held = self
-            .held_bytes
-            .map(|held| (HELD_BYTES.to_owned(), held.into()));
+        let held = self.held_bytes.map(|held| (HELD_BYTES, held.into()));
+        let waited = self.waited_share.map(|share| (WAITED_SHARE, share.into()));
+        let proof = held.into_iter().chain(waited);
         Sample {
             round,
             real_seconds: self.real.as_secs_f64(),
             user_seconds: self.user.as_secs_f64(),
             system_seconds: self.system.as_secs_f64(),
             peak_bytes: Some(self.peak_bytes),
-            proof: held.into_iter().collect(),
+            run_delay_seconds: self.run_delay.map(|delay| delay.as_secs_f64()),
+            proof: proof
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect(),
             ..Sample::default()
         }
     }

@@ -1,24 +1,69 @@
 use super::*;
-use crate::statistics::{blocked, cpu_share, median};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::shares::{Shares, Waited};
+use crate::statistics::median;
 use crate::testing::Quiet;
 
 fn run(line: &str) -> Ran {
     Job::shell(line).run(&Quiet::default()).unwrap()
 }
 
-/// CPU share and median wall time of five runs.
-fn shares(line: &str) -> (f64, f64) {
+/// Shares of the time and median wall time of five runs.
+fn shares(line: &str) -> (Shares, f64) {
     let samples: Vec<Sample> = (1..=5).map(|round| run(line).sample(round)).collect();
-    let cpu: Vec<f64> = samples.iter().map(Sample::cpu_seconds).collect();
     let real: Vec<f64> = samples.iter().map(|sample| sample.real_seconds).collect();
-    (cpu_share(&cpu, &real).unwrap(), median(&real).unwrap())
+    let shares = Shares::of(&samples.iter().collect::<Vec<_>>());
+    (shares.unwrap(), median(&real).unwrap())
 }
 
 #[test]
 fn sleeping_is_blocked() {
-    let (cpu, real) = shares("sleep 0.2");
-    assert!(blocked(cpu) > 0.95, "CPU {cpu}");
+    let (shares, real) = shares("exec sleep 0.2");
     assert!(real >= 0.2, "{real} s");
+    if shares.waited.is_none() {
+        println!("skipped: the kernel does not count who waits for a processor");
+        return;
+    }
+    assert!(shares.blocked().unwrap() > 0.8, "{shares:?}");
+}
+
+#[test]
+fn waiting_for_a_processor_is_not_blocked() {
+    let processors = std::thread::available_parallelism().unwrap().get();
+    let is_over = AtomicBool::new(false);
+    let shares = std::thread::scope(|scope| {
+        for _ in 0..2 * processors {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        let spin = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
+        let shares = shares(spin).0;
+        is_over.store(true, Ordering::Relaxed);
+        shares
+    });
+    let Some(Waited::Exactly(waited)) = shares.waited else {
+        println!("skipped: the kernel does not count how long threads wait for a processor");
+        return;
+    };
+    assert!(
+        waited > 0.2 && shares.blocked().unwrap() < 0.1,
+        "{shares:?}"
+    );
+}
+
+#[test]
+fn of_several_processes_only_a_bound_is_known() {
+    let ran = run("sleep 0.05; true");
+    assert_eq!(ran.run_delay, None);
+    let (shares, _) = shares("sleep 0.05; true");
+    assert!(
+        !matches!(shares.waited, Some(Waited::Exactly(_))),
+        "{shares:?}"
+    );
 }
 
 #[test]

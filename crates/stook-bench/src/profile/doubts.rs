@@ -1,6 +1,7 @@
 //! What makes a profile doubtful, in words that say what to do about it.
 
 use super::options::Unwind;
+use super::stacks::Stacks;
 use super::threads::Recorded;
 
 /// With fewer samples the shares are hardly more than guesses.
@@ -28,6 +29,8 @@ impl Doubts {
             self.lost(recorded),
             self.sampled(recorded),
             self.cut(recorded),
+            unnamed(recorded),
+            interpreted(recorded),
         ];
         doubts.into_iter().flatten().collect()
     }
@@ -86,6 +89,31 @@ impl Doubts {
     }
 }
 
+fn share(recorded: &Recorded, seconds: fn(&Stacks) -> f64) -> f64 {
+    let (on_cpu, off_cpu) = (&recorded.on_cpu, &recorded.off_cpu);
+    (seconds(on_cpu) + seconds(off_cpu)) / (on_cpu.seconds() + off_cpu.seconds())
+}
+
+fn unnamed(recorded: &Recorded) -> Option<String> {
+    let share = share(recorded, Stacks::unnamed_seconds);
+    (share > MANY_CUT).then(|| {
+        format!(
+            "{:.0} % of the time is in code that was compiled at run time, which has no names for perf: its compiler can write them to `/tmp/perf-PID.map`, such as `node --perf-basic-prof`, `java -XX:+DumpPerfMapAtExit`, `DOTNET_PerfMapEnabled=1`",
+            share * 100.0
+        )
+    })
+}
+
+fn interpreted(recorded: &Recorded) -> Option<String> {
+    let share = share(recorded, Stacks::interpreted_seconds);
+    (share > MANY_CUT).then(|| {
+        format!(
+            "{:.0} % of the time is in Python, whose functions are no frames for perf: `python3 -X perf` (3.12 or later) shows them, and `--lines` the lines of one",
+            share * 100.0
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::script::Frame;
@@ -141,6 +169,24 @@ mod tests {
             &recorded(100, 0.1, "memmove"),
             "100 % of the time is in stacks that are cut short",
         );
+        let of_module = |module: &str| {
+            let mut recorded = recorded(0, 0.1, "_start");
+            let frame = |function: &str, module: &str| Frame {
+                function: function.to_owned(),
+                module: module.to_owned(),
+                is_kernel: false,
+            };
+            for _ in 0..100 {
+                let frames = [frame("", module), frame("_start", "program")];
+                recorded.on_cpu.add("x", &frames, 1_000_000);
+            }
+            recorded
+        };
+        told(
+            &of_module("perf-7.map"),
+            "100 % of the time is in code that was compiled at run time",
+        );
+        told(&of_module("python3.11"), "100 % of the time is in Python");
         let mut lossy = recorded(100, 0.4, "_start");
         lossy.lost = 25;
         told(&lossy, "perf lost 25 of 125 records (20.00 %)");

@@ -9,6 +9,7 @@
 //! So the command is run once or twice. All figures are sums over the threads of the command and its children. How
 //! stacks are read: `script`; how switches become time: `threads`.
 
+mod attach;
 mod doubts;
 mod lines;
 mod options;

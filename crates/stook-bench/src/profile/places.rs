@@ -2,9 +2,14 @@
 //!
 //! The innermost function of a blocked thread is always the scheduler's, and that of the program always the C library's:
 //! neither tells anything. So a place is the entry into the kernel, and the function that called the C library.
+//!
+//! Frame pointers do not tell which one that is: most C libraries are built without them, so that at best the first frame
+//! above is that of the caller's caller, and at worst of nothing that was ever called. Then only a function that entered the
+//! kernel itself is named.
 
 use std::collections::HashMap;
 
+use super::options::Unwind;
 use super::script::Frame;
 use super::stacks::seconds;
 
@@ -39,14 +44,30 @@ pub struct Place {
     pub seconds: f64,
 }
 
-/// Time by place: how often, and nanoseconds.
+/// Time by place.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Places(HashMap<(String, String), (u64, u64)>);
+pub(super) struct Places {
+    /// How often, and nanoseconds.
+    times: HashMap<(String, String), (u64, u64)>,
+    unwind: Unwind,
+}
 
 impl Places {
+    /// Returns none, of stacks that were found in this way.
+    pub(super) fn new(unwind: Unwind) -> Self {
+        Self {
+            times: HashMap::new(),
+            unwind,
+        }
+    }
+
     /// Adds nanoseconds to the place of a stack, the innermost frame first.
     pub(super) fn add(&mut self, frames: &[Frame], nanoseconds: u64) {
-        let place = self.0.entry((call(frames), caller(frames))).or_default();
+        let caller = match self.unwind {
+            Unwind::Dwarf => caller(frames),
+            Unwind::FramePointers => own_call(frames),
+        };
+        let place = self.times.entry((call(frames), caller)).or_default();
         place.0 += 1;
         place.1 += nanoseconds;
     }
@@ -59,7 +80,7 @@ impl Places {
             times,
             seconds: seconds(nanoseconds),
         };
-        let mut places: Vec<Place> = self.0.into_iter().map(place).collect();
+        let mut places: Vec<Place> = self.times.into_iter().map(place).collect();
         places.sort_by(|a, b| {
             let names = (&a.call, &a.caller).cmp(&(&b.call, &b.caller));
             b.seconds.total_cmp(&a.seconds).then(names)
@@ -84,8 +105,18 @@ fn call(frames: &[Frame]) -> String {
     entry.or_else(first).unwrap_or_default().to_owned()
 }
 
+/// The function that entered the kernel, if that is one of the program: its address is exact, whatever stands above it.
+fn own_call(frames: &[Frame]) -> String {
+    let innermost = frames.iter().find(|frame| !frame.is_kernel);
+    let own = innermost.filter(|frame| !is_passing(frame));
+    own.map(|frame| frame.function.clone()).unwrap_or_default()
+}
+
+fn is_passing(frame: &Frame) -> bool {
+    LIBRARIES.iter().any(|name| frame.module.starts_with(name))
+}
+
 fn caller(frames: &[Frame]) -> String {
-    let is_passing = |frame: &&Frame| LIBRARIES.iter().any(|name| frame.module.starts_with(name));
     let mut user = frames
         .iter()
         .filter(|frame| !frame.is_kernel && !frame.function.is_empty());
@@ -110,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_place_is_a_system_call_and_who_made_it() {
-        let mut places = Places::default();
+        let mut places = Places::new(Unwind::Dwarf);
         let read = frames(&[
             ("__schedule", ""),
             ("ksys_read", ""),
@@ -143,5 +174,24 @@ mod tests {
             (call.to_owned(), caller.to_owned(), times, seconds)
         });
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn frame_pointers_name_no_caller_of_the_library() {
+        let caller_of = |names: &[(&str, &str)]| {
+            let mut places = Places::new(Unwind::FramePointers);
+            places.add(&frames(names), 1);
+            places.sorted()[0].caller.clone()
+        };
+        let entry = [("__x64_sys_read", ""), ("do_syscall_64", "")];
+        let by = |rest: &[(&str, &str)]| caller_of(&[&entry[..], rest].concat());
+        // `fetch` called `read`, and has lost its frame.
+        assert_eq!(by(&[("read", "libc.so.6"), ("main", "program")]), "");
+        assert_eq!(by(&[("", "program"), ("main", "program")]), "");
+        assert_eq!(
+            by(&[("Syscall6", "program"), ("main", "program")]),
+            "Syscall6"
+        );
+        assert_eq!(by(&[]), "");
     }
 }

@@ -12,10 +12,10 @@ use std::time::Duration;
 
 use stook_sys::Context;
 
-use super::Subject;
-use super::Unwind;
-use super::script::{self, Frame};
+use super::attach::{self, Attached, Control};
+use super::script;
 use super::threads::{Recorded, Threads};
+use super::{Subject, Unwind};
 use crate::Observer;
 use crate::error::BenchError;
 use crate::job::{Job, Ran, ending, last_lines};
@@ -52,45 +52,96 @@ impl Recording<'_> {
     /// # Errors
     /// [`BenchError::Command`] if perf could not record. A command that fails, or an end that the user wants, is no error.
     pub(super) fn make(&self, observer: &dyn Observer) -> Result<(Ran, Recorded), BenchError> {
-        let job = Job::new(self.command());
-        let mut threads = Threads::default();
-        let begun = stook_sys::monotonic_nanoseconds();
-        let mut end = None;
-        if let Subject::Process { pid, .. } = self.subject {
-            find_threads(*pid, begun, &mut threads);
-        }
-        let ran = job.record(self.subject.longest(), observer)?;
-        if let Subject::Process { longest, .. } = self.subject {
-            let longest = longest.unwrap_or(Duration::MAX).min(ran.real);
-            end = Some(begun + u64::try_from(longest.as_nanos()).unwrap_or(0));
-        }
+        let mut threads = Threads::new(self.unwind);
+        let (job, ran, end) = match self.subject {
+            Subject::Command(_) => {
+                let job = Job::new(self.command(None));
+                let ran = job.record(None, observer)?;
+                (job, ran, None)
+            }
+            Subject::Process { pid, longest } => {
+                self.watch(*pid, *longest, &mut threads, observer)?
+            }
+        };
         let has_file = stook_sys::exists(self.file)?.is_some_and(|file| file.size > 0);
         let read = match has_file {
             true => read(self.file, &mut threads),
             false => Ok(()),
         };
-        let recorded = threads.finish(end);
-        if recorded.records == 0 && observer.is_stopped() {
+        let recorded = threads.finish(end.as_ref().map(|end| end.at));
+        let has_slept = end.as_ref().is_some_and(|end| end.has_slept);
+        if recorded.records == 0 && observer.is_stopped() && !has_slept {
             return Err(BenchError::Interrupted);
         }
         // If nothing was recorded, the recorder knows why.
-        self.require_recorded(&job, &ran, recorded.records)?;
+        self.require_recorded(&job, &ran, recorded.records, end.as_ref())?;
         read?;
         Ok((ran, recorded))
     }
 
-    /// A command that was run leaves records; of a process that does not run there may be none, but perf must not fail.
-    fn require_recorded(&self, job: &Job, ran: &Ran, records: u64) -> Result<(), BenchError> {
-        match self.subject {
-            Subject::Command(_) if ran.status.success() || records > 0 => Ok(()),
-            Subject::Process { .. } if matches!(ran.status.code(), None | Some(0)) => Ok(()),
-            subject => Err(subject
+    /// Watches a process from the moment at which perf records it.
+    fn watch(
+        &self,
+        pid: u32,
+        longest: Option<Duration>,
+        threads: &mut Threads,
+        observer: &dyn Observer,
+    ) -> Result<(Job, Ran, Option<End>), BenchError> {
+        let mut control = Control::new()?;
+        let job = Job::new(self.command(Some(&control)));
+        let running = job.start()?;
+        let begun = match control.begin(&running, observer)? {
+            Attached::Since(begun) => begun,
+            Attached::Ended(ended) => return Ok((job, running.finish(ended)?, None)),
+            Attached::Stopped => return Ok((job, running.interrupt()?, None)),
+        };
+        threads.begin_at(begun);
+        let sleepers = attach::find_threads(pid, threads);
+        let spent = stook_sys::monotonic_nanoseconds().saturating_sub(begun);
+        let left = longest.map(|longest| longest.saturating_sub(Duration::from_nanos(spent)));
+        let ended = running.wait(left, observer)?;
+        let end = End {
+            at: stook_sys::monotonic_nanoseconds(),
+            has_slept: sleepers.have_slept(),
+        };
+        let ran = match ended {
+            Some(ended) => running.finish(ended)?,
+            None => running.interrupt()?,
+        };
+        Ok((job, ran, Some(end)))
+    }
+
+    /// A recording without a record tells nothing, unless it is of a process that slept through it.
+    fn require_recorded(
+        &self,
+        job: &Job,
+        ran: &Ran,
+        records: u64,
+        end: Option<&End>,
+    ) -> Result<(), BenchError> {
+        match (self.subject, end) {
+            (Subject::Command(_), _) if ran.status.success() || records > 0 => Ok(()),
+            (Subject::Process { pid, .. }, Some(end))
+                if matches!(ran.status.code(), None | Some(0)) =>
+            {
+                match records > 0 || end.has_slept {
+                    true => Ok(()),
+                    false => Err(nothing_recorded(*pid)),
+                }
+            }
+            (Subject::Process { pid, .. }, None) if ran.status.success() => {
+                Err(BenchError::Refused {
+                    what: format!("process {pid} ended before perf recorded it"),
+                    hint: None,
+                })
+            }
+            (subject, _) => Err(subject
                 .not_watched("perf", &ran.stderr)
                 .unwrap_or_else(|| job.failed("before it recorded anything", ran))),
         }
     }
 
-    fn command(&self) -> Vec<OsString> {
+    fn command(&self, control: Option<&Control>) -> Vec<OsString> {
         let mut words: Vec<OsString> = [
             "perf",
             "record",
@@ -114,6 +165,7 @@ impl Recording<'_> {
                 words.extend(["-e".into(), self.event(event, bytes).into()]);
             }
         }
+        words.extend(control.into_iter().flat_map(Control::options));
         words.extend(["-o".into(), self.file.into()]);
         match self.subject {
             Subject::Command(command) => {
@@ -138,6 +190,22 @@ impl Recording<'_> {
             }
             None => format!("{event}/{how}/"),
         }
+    }
+}
+
+/// How the recording of a process ended.
+#[derive(Debug)]
+struct End {
+    /// When, in nanoseconds.
+    at: u64,
+    /// Whether no thread ran since the beginning.
+    has_slept: bool,
+}
+
+fn nothing_recorded(pid: u32) -> BenchError {
+    BenchError::Refused {
+        what: format!("perf recorded nothing of process {pid}, which ran meanwhile"),
+        hint: Some("give it more time with `--for`, and sample it with `--on-cpu`".to_owned()),
     }
 }
 
@@ -186,55 +254,12 @@ fn read(file: &Path, threads: &mut Threads) -> Result<(), BenchError> {
     })
 }
 
-/// Finds the threads of a process, each with the stack in the kernel that it is blocked in, as far as this may be known.
-fn find_threads(pid: u32, now: u64, threads: &mut Threads) {
-    let folder = format!("/proc/{pid}/task");
-    let Ok(directory) = stook_sys::Directory::open(Path::new(&folder)) else {
-        return;
-    };
-    let mut found = Vec::new();
-    let mut buffer = stook_sys::NameBuffer::default();
-    let mut keep = |name: stook_sys::FoundName<'_>| found.push(name.name.to_vec());
-    if directory.names(&mut buffer, &mut keep).is_err() {
-        return;
-    }
-    let numbers = found
-        .iter()
-        .filter_map(|name| std::str::from_utf8(name).ok()?.parse::<u32>().ok());
-    for thread in numbers {
-        let fact = |name: &str| {
-            let path = format!("{folder}/{thread}/{name}");
-            stook_sys::read_text(Path::new(&path)).unwrap_or_default()
-        };
-        threads.found(
-            thread,
-            fact("comm").trim(),
-            kernel_frames(&fact("stack")),
-            now,
-        );
-    }
-}
-
-/// Frames out of lines such as `[<0>] do_nanosleep+0x5e/0x150`.
-fn kernel_frames(stack: &str) -> Vec<Frame> {
-    let functions = stack
-        .lines()
-        .filter_map(|line| line.split_once("] ")?.1.split('+').next());
-    functions
-        .map(|function| Frame {
-            function: function.to_owned(),
-            module: String::new(),
-            is_kernel: true,
-        })
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn words(recording: &Recording<'_>) -> String {
-        let words = recording.command();
+        let words = recording.command(None);
         let words: Vec<&str> = words.iter().map(|word| word.to_str().unwrap()).collect();
         words.join(" ")
     }
@@ -266,12 +291,5 @@ mod tests {
         assert!(text.contains(
             "-e cpu-clock/freq=997,call-graph=dwarf,stack-size=32768/u -e sched:sched_switch/call-graph=dwarf,stack-size=16384/ "
         ), "{text}");
-    }
-
-    #[test]
-    fn stacks_of_the_kernel_are_read() {
-        let frames = kernel_frames("[<0>] do_nanosleep+0x5e/0x150\n[<0>] do_syscall_64+0x71/0x1\n");
-        let functions: Vec<&str> = frames.iter().map(|frame| frame.function.as_str()).collect();
-        assert_eq!(functions, ["do_nanosleep", "do_syscall_64"]);
     }
 }

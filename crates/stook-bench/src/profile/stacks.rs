@@ -31,6 +31,10 @@ pub struct Stacks {
     total: u64,
     /// Time of stacks that have lost their outer frames.
     cut: u64,
+    /// Time of stacks with code that was made at run time, without a name.
+    unnamed: u64,
+    /// Time of stacks in which Python interprets functions that have no frames.
+    interpreted: u64,
 }
 
 /// One function of a profile.
@@ -47,6 +51,12 @@ pub struct Function {
 impl Stacks {
     /// Adds nanoseconds to the stack of a thread with this name; the innermost frame comes first.
     pub(super) fn add(&mut self, thread: &str, frames: &[Frame], nanoseconds: u64) {
+        if frames.iter().any(Frame::is_made_at_run_time) {
+            self.unnamed += nanoseconds;
+        }
+        if is_interpreted(frames) {
+            self.interpreted += nanoseconds;
+        }
         // Where unwinding lost its way, the last addresses are none.
         let known = frames.iter().rposition(Frame::is_known);
         let frames = &frames[..known.map_or(0, |last| last + 1)];
@@ -77,6 +87,16 @@ impl Stacks {
     /// Returns the seconds in stacks that do not reach out to where a thread begins.
     pub fn cut_seconds(&self) -> f64 {
         seconds(self.cut)
+    }
+
+    /// Returns the seconds in stacks with code that was made at run time and has no name.
+    pub(super) fn unnamed_seconds(&self) -> f64 {
+        seconds(self.unnamed)
+    }
+
+    /// Returns the seconds in stacks in which Python interprets functions that have no frames.
+    pub(super) fn interpreted_seconds(&self) -> f64 {
+        seconds(self.interpreted)
     }
 
     /// Returns the folded stacks with their microseconds, one a line, in the order of their text.
@@ -130,6 +150,17 @@ impl Frame {
         self.is_kernel || !self.function.is_empty() || !self.module.is_empty()
     }
 
+    /// Whether it is without a name, in memory that no file stands behind. perf takes such memory for that of a compiler
+    /// which writes the names into `/tmp/perf-PID.map`.
+    fn is_made_at_run_time(&self) -> bool {
+        let module = self.module.as_str();
+        let is_map = module.starts_with("perf-") && module.ends_with(".map");
+        let is_anonymous = ["anon", "[anon", "memfd:", "[JIT]"];
+        !self.is_kernel
+            && self.function.is_empty()
+            && (is_map || is_anonymous.iter().any(|name| module.starts_with(name)))
+    }
+
     fn is_outermost(&self) -> bool {
         OUTERMOST.iter().any(|name| self.function.starts_with(name))
     }
@@ -145,6 +176,18 @@ impl Frame {
         let mark = if self.is_kernel { KERNEL_MARK } else { "" };
         plain(&name) + mark
     }
+}
+
+/// Whether it is a stack of Python without its functions, which `-X perf` shows as `py::name`.
+fn is_interpreted(frames: &[Frame]) -> bool {
+    let is_python = |frame: &Frame| {
+        let module = frame.module.as_str();
+        module.starts_with("python3") || module.starts_with("libpython3")
+    };
+    frames.iter().any(is_python)
+        && !frames
+            .iter()
+            .any(|frame| frame.function.starts_with("py::"))
 }
 
 /// A name without what parts frames and lines, or may not stand in a picture.
@@ -210,6 +253,40 @@ mod tests {
         stacks.add("a", &frames(&["kfault"]), 3000);
         assert_eq!(stacks.folded(), "a;fault_[k] 3\na;memmove 1\n");
         assert!((stacks.cut_seconds() - 1e-6).abs() < 1e-12);
+    }
+
+    #[test]
+    fn code_made_at_run_time_and_interpreted_code_are_known() {
+        let frame = |function: &str, module: &str| Frame {
+            function: function.to_owned(),
+            module: module.to_owned(),
+            is_kernel: false,
+        };
+        let main = frame("main", "node");
+        let of = |frames: &[Frame]| {
+            let mut stacks = Stacks::default();
+            stacks.add("t", frames, 1_000_000_000);
+            let seconds = (stacks.unnamed_seconds(), stacks.interpreted_seconds());
+            (seconds.0 > 0.5, seconds.1 > 0.5)
+        };
+        for module in ["perf-77.map", "anon", "[anon:v8]", "memfd:doublemapper"] {
+            assert_eq!(
+                of(&[frame("", module), main.clone()]),
+                (true, false),
+                "{module}"
+            );
+        }
+        assert_eq!(
+            of(&[frame("LazyCompile:f", "perf-77.map"), main.clone()]),
+            (false, false)
+        );
+        assert_eq!(of(&[frame("", "libssl.so"), main.clone()]), (false, false));
+        let python = frame("_PyEval_EvalFrameDefault", "python3.11");
+        assert_eq!(of(std::slice::from_ref(&python)), (false, true));
+        assert_eq!(
+            of(&[python, frame("py::f:/x.py", "perf-77.map")]),
+            (false, false)
+        );
     }
 
     #[test]

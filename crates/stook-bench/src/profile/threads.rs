@@ -11,6 +11,7 @@
 
 use std::collections::HashMap;
 
+use super::options::Unwind;
 use super::places::{Place, Places};
 use super::script::{Frame, Record, What};
 use super::stacks::{Stacks, seconds};
@@ -51,9 +52,39 @@ enum State {
     Running,
     Blocked,
     Waiting,
-    /// What it does is not known yet: it was there before the recording. If the next that is heard of it is that it gets
-    /// a processor, it was blocked up to then.
-    Found,
+    /// It was there before the recording, and nothing was recorded of it yet.
+    Found(Found),
+}
+
+/// What the kernel said of a thread at the beginning of a recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Found {
+    /// Whether it ran, or was ready to.
+    pub(super) is_runnable: bool,
+    /// When it was asked, in nanoseconds: what was recorded before is older.
+    pub(super) at: u64,
+}
+
+impl Found {
+    /// What the thread did from the beginning on, if this is the first record of it.
+    fn before(self, record: &Record<'_>) -> State {
+        let was_ready = self.is_runnable && self.at <= record.time;
+        match record.what {
+            What::Runs if was_ready => State::Waiting,
+            What::Runs => State::Blocked,
+            What::Ends if !was_ready => State::Blocked,
+            // It leaves a processor, or does something: it was on one.
+            _ => State::Running,
+        }
+    }
+
+    /// What it did if there is no record of it.
+    fn always(self) -> State {
+        match self.is_runnable {
+            true => State::Running,
+            false => State::Blocked,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -85,6 +116,8 @@ pub(super) struct Threads {
     on_cpu: Stacks,
     sums: Sums,
     records: u64,
+    /// From when on time counts.
+    begin: u64,
     /// The time of the last record.
     last: u64,
     lost: u64,
@@ -92,16 +125,37 @@ pub(super) struct Threads {
 }
 
 impl Threads {
+    /// Follows threads whose stacks are found in this way.
+    pub(super) fn new(unwind: Unwind) -> Self {
+        Self {
+            sums: Sums {
+                places: Places::new(unwind),
+                ..Sums::default()
+            },
+            ..Self::default()
+        }
+    }
+
+    /// Counts time from this moment on; records from before still say what threads do at it.
+    pub(super) fn begin_at(&mut self, begin: u64) {
+        self.begin = begin;
+    }
+
     /// Adds a thread that was there before the recording began; if it was blocked, then in this stack.
-    pub(super) fn found(&mut self, thread: u32, name: &str, frames: Vec<Frame>, since: u64) {
+    pub(super) fn found(&mut self, thread: u32, name: &str, frames: Vec<Frame>, found: Found) {
         let found = Thread {
             name: name.to_owned(),
-            state: State::Found,
-            since,
+            state: State::Found(found),
+            since: self.begin,
             frames,
         };
-        self.count += 1;
-        self.threads.insert(thread, found);
+        self.insert(thread, found);
+    }
+
+    fn insert(&mut self, number: u32, thread: Thread) {
+        if self.threads.insert(number, thread).is_none() {
+            self.count += 1;
+        }
     }
 
     /// Takes the next record.
@@ -121,19 +175,18 @@ impl Threads {
     }
 
     fn heard(&mut self, record: &Record<'_>) {
-        self.records += 1;
+        self.records += u64::from(record.time >= self.begin);
         self.last = self.last.max(record.time);
         if !self.threads.contains_key(&record.thread) {
             self.begin(record.thread, record, State::Running);
         }
         if let Some(thread) = self.threads.get_mut(&record.thread) {
-            let is_woken = matches!(record.what, What::Runs | What::Ends);
-            if thread.state == State::Found {
-                thread.state = if is_woken {
-                    State::Blocked
-                } else {
-                    State::Running
-                };
+            if let State::Found(found) = thread.state {
+                thread.state = found.before(record);
+                // The stack is of another time, or it is none that the thread was blocked in.
+                if found.at > record.time || thread.state != State::Blocked {
+                    thread.frames.clear();
+                }
             }
             if thread.name != record.name && !record.name.is_empty() {
                 record.name.clone_into(&mut thread.name);
@@ -145,11 +198,10 @@ impl Threads {
         let begun = Thread {
             name: record.name.to_owned(),
             state,
-            since: record.time,
+            since: record.time.max(self.begin),
             frames: Vec::new(),
         };
-        self.count += 1;
-        self.threads.insert(thread, begun);
+        self.insert(thread, begun);
     }
 
     fn follow(&mut self, record: &Record<'_>) {
@@ -161,7 +213,9 @@ impl Threads {
                     thread.frames = frames.to_vec();
                 }
             }
-            What::Sample { period, frames, .. } => self.on_cpu.add(record.name, frames, *period),
+            What::Sample { period, frames, .. } if record.time >= self.begin => {
+                self.on_cpu.add(record.name, frames, *period);
+            }
             What::Blocks => self.change(record, State::Blocked),
             What::Preempted => self.change(record, State::Waiting),
             What::Runs => self.change(record, State::Running),
@@ -180,7 +234,7 @@ impl Threads {
                 thread.frames.clear();
             }
             thread.state = state;
-            thread.since = record.time;
+            thread.since = record.time.max(self.begin);
         }
     }
 
@@ -211,14 +265,19 @@ impl Sums {
     /// Adds what a thread did up to now.
     fn add(&mut self, thread: &Thread, now: u64) {
         let took = now.saturating_sub(thread.since);
-        match thread.state {
+        let state = match thread.state {
+            State::Found(found) => found.always(),
+            state => state,
+        };
+        match state {
             State::Running => self.on_cpu += took,
             State::Waiting => self.waiting += took,
-            State::Blocked | State::Found => {
+            State::Blocked => {
                 self.blocked += took;
                 self.off_cpu.add(&thread.name, &thread.frames, took);
                 self.places.add(&thread.frames, took);
             }
+            State::Found(_) => {}
         }
     }
 }
@@ -289,28 +348,75 @@ mod tests {
         assert_eq!(recorded(&lines, None).off_cpu.seconds(), 0.0);
     }
 
-    #[test]
-    fn a_thread_that_was_blocked_all_the_time_is_there() {
-        let mut threads = Threads::default();
-        let frame = Frame {
-            function: "do_wait".to_owned(),
-            module: String::new(),
-            is_kernel: true,
-        };
-        for (thread, name) in [(7, "idle"), (8, "busy"), (9, "woken")] {
-            threads.found(thread, name, vec![frame.clone()], 1_000);
+    /// A recording from 1 us to 2,001 us, of threads that were looked at after a microsecond more.
+    fn watched(threads: &[(u32, bool)], lines: &str) -> Recorded {
+        let mut all = Threads::default();
+        all.begin_at(1_000);
+        for &(thread, is_runnable) in threads {
+            let frame = Frame {
+                function: "do_wait".to_owned(),
+                module: String::new(),
+                is_kernel: true,
+            };
+            let found = Found {
+                is_runnable,
+                at: 2_000,
+            };
+            all.found(thread, &format!("t{thread}"), vec![frame], found);
         }
-        let text = "busy 7/8 0.000500000: PERF_RECORD_SWITCH OUT\nwoken 7/9 0.001501000: PERF_RECORD_SWITCH IN\n";
-        script::read(text.as_bytes(), &mut |record| threads.hear(record)).unwrap();
-        let recorded = threads.finish(Some(2_001_000));
+        script::read(lines.as_bytes(), &mut |record| all.hear(record)).unwrap();
+        all.finish(Some(2_001_000))
+    }
+
+    fn microseconds(recorded: &Recorded) -> [i64; 3] {
+        let times = recorded.times;
+        #[expect(clippy::cast_possible_truncation, reason = "they are small")]
+        [times.on_cpu, times.blocked, times.waiting_for_cpu].map(|time| (time * 1e6).round() as i64)
+    }
+
+    #[test]
+    fn a_thread_without_a_record_does_what_it_did_at_the_beginning() {
+        let recorded = watched(&[(7, false), (8, true)], "");
+        assert_eq!(microseconds(&recorded), [2000, 2000, 0]);
+        assert_eq!(recorded.off_cpu.folded(), "t7;do_wait_[k] 2000\n");
+        assert_eq!((recorded.times.threads, recorded.records), (2, 0));
+    }
+
+    #[test]
+    fn the_first_record_of_a_thread_says_what_it_did_before() {
+        let lines = [
+            "t1 7/1 0.000501000: PERF_RECORD_SWITCH OUT",
+            "t2 7/2 0.000501000: PERF_RECORD_SWITCH IN",
+            "t3 7/3 0.000501000: PERF_RECORD_SWITCH IN",
+            "t4 7/4 0.000501000: PERF_RECORD_SWITCH OUT preempt",
+            "t5 7/5 0.000501000: PERF_RECORD_EXIT(7:5):(7:5)",
+        ];
+        let each = [true, true, false, true, true].into_iter().zip(1..);
+        let found = each.zip(lines).map(|((is_runnable, thread), line)| {
+            microseconds(&watched(&[(thread, is_runnable)], &format!("{line}\n")))
+        });
+        let expected = [
+            [500, 1500, 0],
+            [1500, 0, 500],
+            [1500, 500, 0],
+            [500, 0, 1500],
+            [500, 0, 0],
+        ];
+        assert_eq!(found.collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn a_state_that_was_asked_for_later_says_nothing_of_the_time_before() {
+        // It was asleep until it got a processor, and ran when it was asked.
+        let lines = "t1 7/1 0.000001500: PERF_RECORD_SWITCH IN\n";
+        let mut recorded = watched(&[(1, true)], lines);
+        assert_eq!(recorded.off_cpu.folded(), "t1 1\n");
+        // What was recorded before the beginning says what it did then, and has no time.
+        let lines = "t1 7/1 0.000000100: PERF_RECORD_SWITCH OUT\n";
+        recorded = watched(&[(1, true)], lines);
         assert_eq!(
-            recorded.off_cpu.folded(),
-            "busy;do_wait_[k] 1501\nidle;do_wait_[k] 2000\nwoken;do_wait_[k] 1500\n"
-        );
-        assert!(
-            (recorded.times.on_cpu - 0.000_999).abs() < 1e-9,
-            "{:?}",
-            recorded.times
+            (microseconds(&recorded), recorded.records),
+            ([0, 2000, 0], 0)
         );
     }
 

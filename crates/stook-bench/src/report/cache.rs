@@ -2,6 +2,7 @@
 
 use crate::figure::{Chart, Stack, Stacks, Unit, three_digits};
 use crate::record::{Results, Sample};
+use crate::shares::Waited;
 use crate::statistics::{Ratio, cpu_share, ratio_of_medians, through_origin};
 
 use super::case::{Case, cases};
@@ -15,12 +16,14 @@ const STATES: [&str; 3] = ["cold", "warm", "hot"];
 const SHOWN: usize = 160;
 /// The ratios that the tables have, as the CernVM-FS tables do.
 const RATIOS: [(&str, &str); 3] = [("cold", "hot"), ("cold", "warm"), ("warm", "hot")];
+/// What CPU time leaves of the real time.
+const OFF_CPU: &str = "off the CPU: BLOCKED, or waiting for one";
 /// The parts of the real time, with their class.
 const PARTS: [(&str, &str); 4] = [
     ("user", "user"),
     ("system", "system"),
     ("served (CPU of the mount)", "served"),
-    ("BLOCKED", "blocked"),
+    (OFF_CPU, "blocked"),
 ];
 
 /// Returns what is to be said about a run of `stook bench cache`.
@@ -38,7 +41,7 @@ pub(super) fn part(results: &Results) -> Part {
         stacks(&cases, Scaled::Seconds),
         stacks(&cases, Scaled::Shares),
     );
-    let caption = "The median real time, with its share of CPU time; what is left is BLOCKED. Every dot is the real time of a run; the box spans the quartiles.";
+    let caption = "The median real time, with its share of CPU time; what is left is BLOCKED, or waiting for a processor. Every dot is the real time of a run; the box spans the quartiles.";
     part.figure(
         "states",
         "Real time cold, warm and hot",
@@ -153,17 +156,21 @@ fn findings(cases: &[Case<'_>]) -> Vec<String> {
         ));
     }
     let blocked = cases.iter().filter_map(|case| {
-        let share = case.blocked()?;
+        let shares = case.shares()?;
+        let least = match shares.waited? {
+            Waited::Exactly(_) => "",
+            Waited::AtMost(_) => "at least ",
+        };
         Some(format!(
-            "{} of the {} time",
-            Unit::Share.show(share),
+            "{least}{} of the {} time",
+            Unit::Share.show(shares.blocked()?),
             case.labels[0]
         ))
     });
     let blocked: Vec<String> = blocked.collect();
     if !blocked.is_empty() {
         found.push(format!(
-            "BLOCKED is {}: neither the command nor what serves it computes.",
+            "BLOCKED is {}: neither the command nor what serves it computes, or waits for a processor.",
             listed(&blocked)
         ));
     }
@@ -214,12 +221,12 @@ fn stack(case: &Case<'_>, parts: &[(String, &'static str)], scaled: Scaled) -> S
     let share = |value: fn(&Sample) -> f64| {
         cpu_share(&case.of(|sample| Some(value(sample))), &real).unwrap_or(0.0)
     };
-    let blocked = case.blocked().unwrap_or(0.0);
+    let off_cpu = (1.0 - share(Sample::cpu_seconds)).max(0.0);
     let share_of = |class: &str| match class {
         "user" => share(|sample| sample.user_seconds),
         "system" => share(|sample| sample.system_seconds),
         "served" => share(|sample| sample.served_seconds.unwrap_or(0.0)),
-        _ => blocked,
+        _ => off_cpu,
     };
     let (unit, samples, note) = match scaled {
         Scaled::Seconds => (
@@ -230,7 +237,7 @@ fn stack(case: &Case<'_>, parts: &[(String, &'static str)], scaled: Scaled) -> S
         Scaled::Shares => (
             1.0,
             Vec::new(),
-            format!("BLOCKED {}", Unit::Share.show(blocked)),
+            format!("off the CPU {}", Unit::Share.show(off_cpu)),
         ),
     };
     Stack {

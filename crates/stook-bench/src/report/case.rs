@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use crate::figure::clean;
 use crate::latency::Latencies;
 use crate::record::Sample;
-use crate::statistics::{Spread, blocked, cpu_share};
+use crate::shares::Shares;
+use crate::statistics::Spread;
 
 /// The samples of one command under the same conditions.
 pub(super) struct Case<'a> {
@@ -130,17 +131,9 @@ impl Case<'_> {
         self.spread().map_or(0.0, |spread| spread.median)
     }
 
-    /// Returns the share of the CPU in wall time; None if no time passed.
-    pub(super) fn cpu_share(&self) -> Option<f64> {
-        cpu_share(
-            &self.of(|sample| Some(sample.cpu_seconds())),
-            &self.seconds(),
-        )
-    }
-
-    /// Returns the share of wall time that was spent blocked; None if no time passed.
-    pub(super) fn blocked(&self) -> Option<f64> {
-        self.cpu_share().map(blocked)
+    /// Returns where the wall time went; None if no time passed.
+    pub(super) fn shares(&self) -> Option<Shares> {
+        Shares::of(&self.samples)
     }
 
     /// Returns what a measure is in each sample that has it.
@@ -212,12 +205,14 @@ mod tests {
             ["hot", "cold", "hot (local)", "(no name)"]
         );
         let hot = find(&cases, &["hot"]).unwrap();
-        assert_eq!((hot.seconds(), hot.blocked()), (vec![2.0, 4.0], Some(0.75)));
+        assert_eq!(hot.seconds(), [2.0, 4.0]);
+        let shares = hot.shares().unwrap();
+        assert_eq!((shares.cpu, shares.blocked()), (0.25, None));
         assert_eq!(hot.measure(Measure::FileRate), [50.0, 25.0]);
         // No time passed: there is no rate and no share.
         let none = find(&cases, &["(no name)"]).unwrap();
         assert_eq!(
-            (none.measure(Measure::FileRate), none.blocked()),
+            (none.measure(Measure::FileRate), none.shares()),
             (vec![], None)
         );
     }

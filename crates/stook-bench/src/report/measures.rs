@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::figure::{Unit, three_digits};
 use crate::latency::Latencies;
 use crate::record::HELD_BYTES;
+use crate::shares::{Shares, Waited};
 use crate::statistics::{Spread, median};
 
 use super::case::{Case, Measure, as_float};
@@ -50,8 +51,15 @@ pub(super) fn measure_columns(sheet: &mut Sheet, cases: &[Case<'_>]) {
         "served, s",
         middle(|case| case.of(|sample| sample.served_seconds)),
     );
-    sheet.shown("CPU", cases.iter().map(|case| percent(case.cpu_share())));
-    sheet.shown("BLOCKED", cases.iter().map(|case| percent(case.blocked())));
+    let shares: Vec<Option<Shares>> = cases.iter().map(Case::shares).collect();
+    sheet.shown(
+        "CPU",
+        shares
+            .iter()
+            .map(|shares| percent(shares.map(|shares| shares.cpu))),
+    );
+    sheet.shown("waited for CPU", shares.iter().copied().map(waited));
+    sheet.shown("BLOCKED", shares.iter().copied().map(blocked));
     sheet.figures("files/s", middle(|case| case.measure(Measure::FileRate)));
     sheet.figures(
         "MB/s",
@@ -60,6 +68,21 @@ pub(super) fn measure_columns(sheet: &mut Sheet, cases: &[Case<'_>]) {
     if cases.iter().any(|case| peak(case).1.is_some()) {
         sheet.shown("peak, MiB", cases.iter().map(peak));
     }
+}
+
+/// Returns the share of the time waiting for a processor as a cell.
+fn waited(shares: Option<Shares>) -> (String, Option<f64>) {
+    let share = shares.and_then(|shares| shares.waited);
+    let share = share.map(|(Waited::Exactly(share) | Waited::AtMost(share))| share);
+    let text = |shares: Shares| shares.waited_text(|share| percent(Some(share)).0);
+    (shares.map_or_else(|| "-".to_owned(), text), share)
+}
+
+/// Returns the share of the time blocked as a cell.
+fn blocked(shares: Option<Shares>) -> (String, Option<f64>) {
+    let text = |shares: Shares| shares.blocked_text(|share| percent(Some(share)).0);
+    let share = shares.and_then(|shares| shares.blocked());
+    (shares.map_or_else(|| "-".to_owned(), text), share)
 }
 
 /// Returns the median of the peaks as a cell; `<` if it may be that of the bench itself.

@@ -203,7 +203,7 @@ fn raw(number: usize, results: &Results) -> Markup {
 
 fn foot() -> Markup {
     html! {
-        footer { p { "Medians of wall time. BLOCKED is the share of wall time in which neither the command nor what serves it was on a processor. "
+        footer { p { "Medians of wall time. BLOCKED is the share of wall time in which neither the command nor what serves it was on a processor or waited for one. "
             "Intervals of 95 % are made by resampling; with few rounds they are rough." } }
     }
 }

@@ -24,6 +24,7 @@ fn sample(labels: &[(&str, &str)], seconds: f64) -> Sample {
         labels: labels.collect(),
         real_seconds: seconds,
         user_seconds: seconds / 10.0,
+        run_delay_seconds: Some(0.0),
         ..Sample::default()
     }
 }

@@ -110,13 +110,6 @@ pub fn cpu_share(cpu_seconds: &[f64], seconds: &[f64]) -> Option<f64> {
     through_origin(cpu_seconds, seconds)
 }
 
-/// Returns the share of the time at least that nothing ran: what [`cpu_share`] leaves of 1, and never less than 0.
-///
-/// With one thread it is exact. With more, some ran at once, and more time was spent blocked than this says.
-pub fn blocked(cpu_share: f64) -> f64 {
-    (1.0 - cpu_share).max(0.0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -158,12 +151,5 @@ mod tests {
         ));
         assert_eq!(through_origin(&[], &[]), None);
         assert_eq!(through_origin(&[1.0], &[0.0]), None);
-    }
-
-    #[test]
-    fn blocked_is_what_the_processor_leaves() {
-        let share = cpu_share(&[0.1, 0.3], &[1.0, 1.0]).unwrap();
-        assert!(close(share, 0.2) && close(blocked(share), 0.8));
-        assert_eq!(blocked(1.7), 0.0);
     }
 }

@@ -97,6 +97,29 @@ fn targets_are_measured_with_all_tools_and_left_as_they_were() {
             .unwrap()
             .contains("tar")
     );
+    let is_title = |line: &str| {
+        let last = line.split_whitespace().rev().take(3);
+        last.eq(["BLOCKED", "WAITED", "CPU"])
+    };
+    assert!(text.lines().any(is_title), "{text}");
+}
+
+#[test]
+fn how_long_a_tool_waited_for_a_processor_is_known_of_one_thread() {
+    let place = place(&["a"]);
+    let lines = place.json(&bench(&["a"], &["--json", "--phases", "untar"]));
+    let delay = |tool: &str| {
+        let of_tool = |sample: &&&Value| sample["labels"]["tool"] == tool;
+        let all = samples(&lines);
+        let sample = all.iter().find(of_tool).unwrap();
+        sample["run_delay_seconds"].as_f64()
+    };
+    if delay("single").is_none() {
+        println!("skipped: the kernel does not count how long a thread waits for a processor");
+        return;
+    }
+    assert!(delay("system").is_some(), "tar has one thread: {lines:?}");
+    assert_eq!(delay("stook"), None, "it has several: {lines:?}");
 }
 
 #[test]

@@ -476,31 +476,120 @@ fn a_process_of_another_user_is_refused_with_what_it_takes() {
     assert!(!place.path("out").exists());
 }
 
+/// Starts a program, lets it begin, and watches it; returns seconds on a processor, blocked, and waiting for a processor.
+fn watched(command: &[&str], longest: &str) -> Option<[f64; 3]> {
+    if is_skipped() {
+        return None;
+    }
+    let place = Place::new();
+    let mut child = Command::new(command[0])
+        .args(&command[1..])
+        .spawn()
+        .unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    let pid = child.id().to_string();
+    let views = ["profile", "--on-cpu", "--off-cpu", "--json", "--out", "out"];
+    let process = ["--pid", &pid, "--for", longest];
+    let ran = place.run(&[&views[..], &process].concat());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(ran.status, Some(0), "{}", ran.stderr);
+    let lines = json_lines(ran.text());
+    let times = of_type(&lines, "times")[0];
+    Some(["on_cpu", "blocked", "waiting_for_cpu"].map(|name| times[name].as_f64().unwrap()))
+}
+
 #[test]
-fn a_process_that_runs_already_is_watched() {
+fn a_process_that_spins_is_not_blocked() {
+    let spin = ["sh", "-c", "while :; do :; done"];
+    let Some([on_cpu, blocked, waiting]) = watched(&spin, "500ms") else {
+        return;
+    };
+    let text = format!("{on_cpu} s on a processor, {blocked} s blocked, {waiting} s waiting");
+    assert!(blocked < 0.05, "{text}");
+    assert!(
+        on_cpu > 0.0 && (0.48..5.0).contains(&(on_cpu + waiting)),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_process_that_sleeps_is_blocked() {
+    let Some([on_cpu, blocked, waiting]) = watched(&["sleep", "60"], "500ms") else {
+        return;
+    };
+    let text = format!("{on_cpu} s on a processor, {blocked} s blocked, {waiting} s waiting");
+    assert!(
+        (0.5..5.0).contains(&blocked) && on_cpu + waiting < 0.01,
+        "{text}"
+    );
+}
+
+#[test]
+fn threads_that_spin_and_threads_that_sleep_are_told_apart() {
+    let both = "import threading, time
+threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+while True: pass";
+    let Some([on_cpu, blocked, waiting]) = watched(&["python3", "-c", both], "500ms") else {
+        return;
+    };
+    let text = format!("{on_cpu} s on a processor, {blocked} s blocked, {waiting} s waiting");
+    assert!((0.5..5.0).contains(&blocked), "{text}");
+    let busy = on_cpu + waiting;
+    assert!((blocked - busy).abs() < 0.1 && on_cpu > 0.0, "{text}");
+}
+
+#[test]
+fn a_process_that_ends_meanwhile_ends_the_recording() {
+    let begun = std::time::Instant::now();
+    let Some([on_cpu, blocked, _]) = watched(&["sleep", "5"], "60s") else {
+        return;
+    };
+    assert!(begun.elapsed().as_secs() < 40);
+    assert!((0.1..5.0).contains(&blocked) && on_cpu < 0.1, "{blocked}");
+}
+
+#[test]
+fn a_process_already_running_shows_what_it_is_blocked_in() {
     if is_skipped() {
         return;
     }
     let place = Place::new();
     let mut sleeper = Command::new("sleep").arg("60").spawn().unwrap();
     let pid = sleeper.id().to_string();
-    let lines = place.json(&[
-        "profile",
-        "--off-cpu",
-        "--json",
-        "--out",
-        "out",
-        "--pid",
-        &pid,
-        "--for",
-        "500ms",
-    ]);
+    let process = ["--pid", &pid, "--for", "500ms"];
+    let lines = place.json(
+        &[
+            &["profile", "--off-cpu", "--json", "--out", "out"],
+            &process[..],
+        ]
+        .concat(),
+    );
     sleeper.kill().unwrap();
     sleeper.wait().unwrap();
     let blocked = of_type(&lines, "times")[0]["blocked"].as_f64().unwrap();
     assert!((0.5..5.0).contains(&blocked), "{lines:?}");
     let folded = std::fs::read_to_string(place.path("out/off-cpu.folded")).unwrap();
     assert!(folded.starts_with("sleep"), "{folded}");
+}
+
+#[test]
+fn a_process_that_perf_may_not_watch_is_an_error() {
+    let setting = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
+    let setting: i32 = setting.map_or(9, |text| text.trim().parse().unwrap());
+    if !has("perf") || !(0..=2).contains(&setting) {
+        println!("skipped: perf is not here, or any user may watch, or none");
+        return;
+    }
+    let place = Place::new();
+    let open = std::fs::Permissions::from_mode(0o777);
+    std::fs::set_permissions(place.root(), open).unwrap();
+    let process = ["--out", "out", "--pid", "1", "--for", "1s"];
+    let ran = place.run_as_nobody(&[&["profile", "--on-cpu"], &process[..]].concat());
+    assert_eq!((ran.status, ran.text()), (Some(1), ""), "{}", ran.stderr);
+    let is_told = ran.stderr.contains("error: perf cannot watch process 1");
+    assert!(is_told, "{}", ran.stderr);
+    assert!(!place.path("out").exists());
 }
 
 #[test]

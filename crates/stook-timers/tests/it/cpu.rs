@@ -100,6 +100,42 @@ fn helpers_and_dead_threads_add_up() {
 }
 
 #[test]
+fn the_sum_is_the_cpu_time_of_the_process() {
+    let _turn = turn_with(Detail::Cpu);
+    // That of the turn before counts no more.
+    stook_timers::reset();
+    {
+        let _create = scope!("create");
+        let spawner = spawner();
+        thread::scope(|threads| {
+            for _ in 0..3 {
+                threads.spawn(|| {
+                    let _attached = spawner.attach();
+                    let _read = scope!("read");
+                    let _md5 = scope!("md5");
+                    spin(Duration::from_millis(20));
+                });
+            }
+        });
+    }
+    spin(Duration::from_millis(30));
+    let report = snapshot();
+    let cpu = report.process_cpu.unwrap();
+    let (create, read) = (report.at(&["create"]), report.at(&["create", "read"]));
+    let scopes = create.unwrap().cpu.unwrap() + read.unwrap().cpu.unwrap();
+    assert_eq!(cpu.in_scopes, scopes, "each thread's outermost scopes");
+    assert!(cpu.in_scopes >= Duration::from_millis(60), "{cpu:?}");
+    assert!(cpu.outside() >= Duration::from_millis(30), "{cpu:?}");
+    assert_eq!(cpu.in_scopes + cpu.outside(), cpu.total);
+    assert!(cpu.total < Duration::from_millis(500), "{cpu:?}");
+    let table = report.tree();
+    let names: Vec<&str> = table.lines().map(|line| &line[..8]).collect();
+    assert_eq!(names[4..6], ["outside ", "sum     "], "{table}");
+    enable();
+    assert_eq!(snapshot().process_cpu, None);
+}
+
+#[test]
 fn early_returns_and_panics_are_calls_like_others() {
     fn find(early: bool) {
         let _find = scope!("find");

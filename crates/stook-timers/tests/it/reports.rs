@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use stook_timers::{Gauge, Record, Report};
+use stook_timers::{Gauge, ProcessCpu, Record, Report};
 
 use crate::turn;
 
@@ -49,6 +49,7 @@ fn sample() -> Report {
             samples: vec![(1_000_000, 2), (12_000_000, 4)],
         }],
         dropped_samples: 0,
+        process_cpu: None,
     }
 }
 
@@ -82,17 +83,22 @@ fn sample_with_cpu() -> Report {
     create.cpu = Some(Duration::from_millis(250));
     create.children[0].cpu = Some(Duration::ZERO);
     create.children[1].cpu = Some(Duration::from_millis(1_501));
+    report.process_cpu = Some(ProcessCpu {
+        total: Duration::from_millis(1_800),
+        in_scopes: Duration::from_millis(1_751),
+    });
     report
 }
 
 #[test]
 fn tree_text_with_cpu_time_is_exactly_this() {
     let expected = "\
-scope    calls    total      self       cpu   blocked  blocked%       min      mean       max   share
-create     1+1  2.000 s  500.0 ms  250.0 ms  750.0 ms     75.0%   1.000 s   1.000 s   1.000 s  100.0%
-  read     0+2  3.999 s   3.999 s         -         -         -         -         -         -  200.0%
-  open  12,000  1.500 s   1.500 s   1.501 s      0 ns      0.0%  90.00 us  125.0 us  1.250 ms   75.0%
-sum        1+1  2.000 s         -  250.0 ms  750.0 ms     75.0%         -         -         -  100.0%
+scope            calls    total      self       cpu   blocked  blocked%       min      mean       max   share
+create             1+1  2.000 s  500.0 ms  250.0 ms  750.0 ms     75.0%   1.000 s   1.000 s   1.000 s  100.0%
+  read             0+2  3.999 s   3.999 s         -         -         -         -         -         -  200.0%
+  open          12,000  1.500 s   1.500 s   1.501 s      0 ns      0.0%  90.00 us  125.0 us  1.250 ms   75.0%
+outside scopes       -        -         -  49.00 ms         -         -         -         -         -       -
+sum                1+1  2.000 s         -   1.800 s         -         -         -         -         -  100.0%
 workers in create > archive: 2 (1.000 ms), 4 (12.00 ms)
 3 threads, 1 scope dropped
 ";

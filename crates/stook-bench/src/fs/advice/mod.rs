@@ -187,7 +187,7 @@ fn workers(figures: &Figures<'_>, target: &str, say: &mut dyn FnMut(Concern, Str
         let (Some(system), Some(stook)) = (of(Tool::System), of(Tool::Stook)) else {
             continue;
         };
-        let (blocked, Some(ratio)) = (system.blocked(), ratio(&system, &stook)) else {
+        let (Some(blocked), Some(ratio)) = (blocked_share(&system), ratio(&system, &stook)) else {
             continue;
         };
         if blocked < MOSTLY_BLOCKED {
@@ -198,7 +198,9 @@ fn workers(figures: &Figures<'_>, target: &str, say: &mut dyn FnMut(Concern, Str
             let factor = times(ratio.value);
             let phase = phase.name();
             helped.push(format!("{phase} is blocked {share} of the time, and stook is {factor} faster than {program}"));
-        } else if ratio.high <= NO_GAIN && stook.blocked() >= MOSTLY_BLOCKED && phase != Phase::Tar
+        } else if ratio.high <= NO_GAIN
+            && blocked_share(&stook).is_some_and(|share| share >= MOSTLY_BLOCKED)
+            && phase != Phase::Tar
         {
             // Nor if packing: stook waits there until all is on the disk.
             stuck.push(format!("{} ({share} blocked)", phase.name()));
@@ -217,6 +219,11 @@ fn workers(figures: &Figures<'_>, target: &str, say: &mut dyn FnMut(Concern, Str
         );
         say(Concern::StorageLimit, text);
     }
+}
+
+/// The share of the time, at least, in which a tool was blocked, and did not wait for a processor.
+fn blocked_share(cell: &Cell<'_>) -> Option<f64> {
+    cell.shares()?.blocked()
 }
 
 /// Tells of the longest tail. Reads and writes are left out: they differ in length.

@@ -10,6 +10,7 @@ fn cell(target: &str, phase: &str, tool: &str, seconds: [f64; 3], cpu_seconds: f
             .into(),
         real_seconds,
         user_seconds: cpu_seconds,
+        run_delay_seconds: Some(0.0),
         ..Sample::default()
     };
     (1..).zip(seconds).map(sample).collect()
@@ -101,6 +102,20 @@ fn more_workers_are_advised_where_tools_wait_and_stook_waits_less() {
         ]
     );
     assert_eq!(said(&both(9.0, fast), Concern::MoreWorkers), [""; 0]);
+    // Waiting for a processor, or for nobody knows what, is no reason.
+    for (waited, stook) in [
+        (Some(7.0), fast),
+        (None, fast),
+        (Some(7.0), [10.1, 10.2, 10.3]),
+    ] {
+        let mut samples = both(0.3, stook);
+        for sample in &mut samples {
+            sample.run_delay_seconds = waited;
+        }
+        for concern in [Concern::MoreWorkers, Concern::StorageLimit] {
+            assert_eq!(said(&samples, concern), [""; 0]);
+        }
+    }
     assert_eq!(
         said(&both(0.3, [9.0, 9.5, 10.0]), Concern::MoreWorkers),
         [""; 0]

@@ -14,7 +14,7 @@ use std::path::Path;
 
 use stook_sys::{
     Context, Directory, SysError, ThreadCpu, close_file, create_new_file, open_file, read_up_to_at,
-    write_all_at,
+    thread_run_delay, write_all_at,
 };
 
 use super::options::Phase;
@@ -42,6 +42,7 @@ pub(super) fn run(
 ) -> Result<Sample, BenchError> {
     let look = laps::cost_of_a_look();
     let before = ThreadCpu::now();
+    let waited_before = thread_run_delay();
     let mut worker = Worker {
         laps: Laps::new(look),
         observer,
@@ -60,11 +61,14 @@ pub(super) fn run(
     }
     let measured = worker.laps.finish();
     let (user, system) = ThreadCpu::now().since(&before);
+    let run_delay = thread_run_delay().zip(waited_before);
+    let run_delay = run_delay.map(|(now, before)| now.saturating_sub(before));
     Ok(Sample {
         round,
         real_seconds: measured.real.as_secs_f64(),
         user_seconds: user.as_secs_f64(),
         system_seconds: system.as_secs_f64(),
+        run_delay_seconds: run_delay.map(|delay| delay.as_secs_f64()),
         latencies: measured.latencies,
         proof: measured.proof,
         ..Sample::default()

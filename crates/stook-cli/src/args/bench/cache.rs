@@ -25,8 +25,9 @@ use super::SaveArgs;
 /// Other users than root may drop only the data of files, one after the other, so names and inodes stay: without hooks
 /// their cold is what root's warm is, and there is no warm.
 ///
-/// Printed are means, medians and spread; shares of the time on a processor (CPU) and waiting (BLOCKED); ratios by least
-/// squares through the origin, and of medians with an interval of 95 %.
+/// Printed are means, medians and spread; shares of the time on a processor, waiting for one, and waiting for anything else
+/// (BLOCKED); ratios by least squares through the origin, and of medians with an interval of 95 %. A state that is not proved
+/// has a question mark: `cold?`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct BenchCacheArgs {
     /// Run the command so often in each state

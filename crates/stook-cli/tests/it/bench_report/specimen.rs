@@ -139,6 +139,7 @@ fn fs_sample(
     Sample {
         round,
         real_seconds: real,
+        run_delay_seconds: Some(0.0),
         user_seconds: around(random, busy * 0.35, 0.05),
         system_seconds: around(random, busy * 0.6, 0.05),
         peak_bytes: Some((if is_stook { 38 << 20 } else { 9 << 20 }) + random.below(1 << 20)),
@@ -172,6 +173,7 @@ pub(crate) fn cache(rounds: u32, has_mount: bool, started: &str, seed: u64) -> R
                 round,
                 labels: labels(&[("state", state)]),
                 real_seconds: around(&mut random, real, 0.05),
+                run_delay_seconds: Some(0.0),
                 user_seconds: around(&mut random, 0.31, 0.03),
                 system_seconds: around(&mut random, if state == "hot" { 0.12 } else { 0.3 }, 0.05),
                 served_seconds: has_mount
@@ -215,6 +217,7 @@ pub(crate) fn update(tools: &[&str], rounds: u32, started: &str, seed: u64) -> R
                                 ("operation", operation),
                             ]),
                             real_seconds: real,
+                            run_delay_seconds: Some(0.0),
                             user_seconds: real * 0.5,
                             system_seconds: real * 0.2,
                             peak_bytes: Some(

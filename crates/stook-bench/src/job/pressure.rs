@@ -1,6 +1,6 @@
-//! For how much of a run some program of the machine waited for a processor: BLOCKED holds what the command waited so.
+//! For how much of a run some program of the machine waited for a processor.
 //!
-//! The kernel counts this for the machine as a whole, not for one command, so it makes a figure doubtful and corrects none.
+//! The kernel counts this for the machine as a whole, so it is the most that a command can have waited, not what it did.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -9,14 +9,14 @@ const PRESSURE: &str = "/proc/pressure/cpu";
 
 /// The count before a run.
 #[derive(Debug)]
-pub(super) struct Pressure {
+pub(crate) struct Pressure {
     began: Instant,
     /// None where the kernel does not count it.
     waited: Option<Duration>,
 }
 
 impl Pressure {
-    pub(super) fn begin() -> Self {
+    pub(crate) fn begin() -> Self {
         Self {
             began: Instant::now(),
             waited: waited(),
@@ -24,7 +24,7 @@ impl Pressure {
     }
 
     /// Returns the share of the time since then in which somebody waited.
-    pub(super) fn share(&self) -> Option<f64> {
+    pub(crate) fn share(&self) -> Option<f64> {
         let waited = waited()?.checked_sub(self.waited?)?;
         Some((waited.as_secs_f64() / self.began.elapsed().as_secs_f64()).min(1.0))
     }
