@@ -8,8 +8,10 @@
 //! Everything streams: a pass over 10^8 rows needs bounded memory. This crate does not look at
 //! volumes or trees, takes no lock on the archive, and never prints.
 
+mod check;
 mod checks;
 mod commit;
+mod damage;
 mod error;
 mod id_set;
 mod index;
@@ -22,11 +24,14 @@ mod place;
 mod rebuild;
 mod rows;
 mod runs;
+mod scan;
 mod schema;
 mod selection;
 mod staging;
 mod types;
 
+pub use check::Structure;
+pub use damage::IndexDamage;
 pub use error::IndexError;
 pub use index::Index;
 pub use known::{Known, KnownRow};

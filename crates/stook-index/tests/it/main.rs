@@ -7,6 +7,7 @@
     reason = "tests make their own files and fail loudly"
 )]
 
+mod checking;
 mod fixtures;
 mod interrupted;
 mod opening;
