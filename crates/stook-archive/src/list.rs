@@ -9,8 +9,9 @@ use stook_timers::scope;
 use stook_tree::Pattern;
 
 use crate::ArchiveError;
-use crate::extract::{is_match, require_matches, select};
+use crate::extract::{fail_unreadable, is_match, require_matches, select};
 use crate::folder::Folder;
+use crate::observer::{Failure, Observer, Tally};
 
 /// What to list.
 #[derive(Debug, Clone)]
@@ -23,20 +24,31 @@ pub struct ListOptions {
     pub all_versions: bool,
 }
 
-/// Shows the selected rows to `visit`, in the order they were archived, until it breaks off; returns
-/// their number.
+/// What a `list` found.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ListReport {
+    /// Members selected.
+    pub members: u64,
+    /// Rows of the index that cannot be read, each told to the observer.
+    pub failed: u64,
+}
+
+/// Shows the selected rows to `visit`, in the order they were archived, until it breaks off.
 ///
 /// # Errors
-/// `NoMatch` if a pattern matches nothing, `Index` if the archive cannot be read.
+/// `NoMatch` if a pattern matches nothing, `Index` if the archive cannot be read. A row that cannot be read
+/// is no error: it is told to the observer and counted.
 ///
 /// # Cost
 /// Two passes over the index; no volume is opened.
 pub fn list(
     archive: &Path,
     options: &ListOptions,
+    observer: &dyn Observer,
     visit: impl FnMut(RowRef<'_>) -> ControlFlow<()>,
-) -> Result<u64, ArchiveError> {
+) -> Result<ListReport, ArchiveError> {
     let _scope = scope!("list");
+    let observer = Tally::new(observer);
     let folder = Folder::new(archive);
     let index = folder.open_index()?;
     let selection = if options.all_versions {
@@ -47,21 +59,40 @@ pub fn list(
             .collect();
         let matches = |row: &RowRef<'_>| is_match(&options.patterns, &matched, row.name);
         let selection = Selection::all_versions(&index, options.as_of, &matches)?;
-        require_matches(&folder, &options.patterns, &matched)?;
+        fail_unreadable(&index, &selection, &observer)?;
+        require_matches(&folder, &options.patterns, &matched, &selection)?;
         selection
     } else {
-        select(&folder, &index, options.as_of, &options.patterns)?
+        select(&folder, &index, options.as_of, &options.patterns, &observer)?
     };
     index.selected(&selection, visit)?;
-    Ok(selection.len())
+    Ok(ListReport {
+        members: selection.len(),
+        failed: observer.failures(),
+    })
 }
 
 /// Returns the runs of stook that the archive remembers, oldest first.
 ///
 /// # Errors
-/// `Index` if the archive cannot be read.
+/// `Index` if the archive cannot be read, or one of them makes no sense.
 pub fn runs(archive: &Path) -> Result<Vec<Run>, ArchiveError> {
     Ok(Folder::new(archive).open_index()?.runs()?)
+}
+
+/// As [`runs`], but a run that cannot be read is a failure, which the observer is told; returns the others, and
+/// the number of failures.
+///
+/// # Errors
+/// `Index` if the archive cannot be read.
+pub fn readable_runs(
+    archive: &Path,
+    observer: &dyn Observer,
+) -> Result<(Vec<Run>, u64), ArchiveError> {
+    let observer = Tally::new(observer);
+    let index = Folder::new(archive).open_index()?;
+    let runs = index.readable_runs(|damage| observer.failed(&Failure::row(&damage)))?;
+    Ok((runs, observer.failures()))
 }
 
 /// A moment that the user names.
@@ -82,7 +113,7 @@ pub fn state_at(archive: &Path, when: When) -> Result<AsOf, ArchiveError> {
     let (run, wanted, why) = match when {
         When::Run(id) => (
             index
-                .runs()?
+                .readable_runs(|_| {})?
                 .into_iter()
                 .find(|run| run.id == id)
                 .map(|run| run.id),

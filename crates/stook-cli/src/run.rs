@@ -237,7 +237,10 @@ fn diff(args: &DiffArgs, common: &Common) -> Result<Ending, CliError> {
 fn print_difference(difference: &Difference, is_json: bool, data: &mut Data) -> io::Result<()> {
     let (word, old) = match difference.change {
         Change::New => ("new", None),
-        Change::Changed { size, mtime } => ("changed", Some((size, mtime.to_string()))),
+        Change::Changed { size, mtime } => (
+            "changed",
+            Some((size, mtime.map(|mtime| mtime.to_string()))),
+        ),
         Change::Deleted => ("deleted", None),
     };
     if !is_json {
@@ -290,8 +293,9 @@ fn check(args: &CheckArgs, common: &Common) -> Result<Ending, CliError> {
 
 fn list(args: &ListArgs, common: &Common) -> Result<Ending, CliError> {
     if args.runs {
-        let runs = stook_archive::runs(&args.archive)?;
-        return to_stdout(|data| {
+        let reporter = Reporter::without_signals(common);
+        let (runs, failed) = stook_archive::readable_runs(&args.archive, &reporter)?;
+        return ending_with(some_failed(failed), |data| {
             Ok(runs
                 .iter()
                 .try_for_each(|run| print_run(run, common.json, data))?)
@@ -300,7 +304,8 @@ fn list(args: &ListArgs, common: &Common) -> Result<Ending, CliError> {
     let options = options::list_options(args)?;
     let mut data = Data::new();
     let mut outcome = Ok(());
-    stook_archive::list(&args.archive, &options, |row| {
+    let reporter = Reporter::without_signals(common);
+    let listed = stook_archive::list(&args.archive, &options, &reporter, |row| {
         outcome = print_row(&row, args, common.json, &mut data);
         if outcome.is_ok() {
             ControlFlow::Continue(())
@@ -310,7 +315,7 @@ fn list(args: &ListArgs, common: &Common) -> Result<Ending, CliError> {
     })?;
     outcome?;
     data.flush()?;
-    Ok(Ending::Done)
+    Ok(some_failed(listed.failed))
 }
 
 fn print_row(row: &RowRef<'_>, args: &ListArgs, is_json: bool, data: &mut Data) -> io::Result<()> {

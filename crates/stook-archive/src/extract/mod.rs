@@ -90,10 +90,11 @@ pub fn extract(
 ) -> Result<ExtractReport, ArchiveError> {
     let folder = Folder::new(archive);
     let mut index = folder.open_index()?;
+    let observer = Tally::new(observer);
     let selection = {
         let _scope = scope!("select");
         observer.phase("select", None, None);
-        select(&folder, &index, options.as_of, &options.patterns)?
+        select(&folder, &index, options.as_of, &options.patterns, &observer)?
     };
     create_directory(into)?;
     observer.phase("extract", Some(selection.len()), Some(selection.bytes()));
@@ -106,7 +107,7 @@ pub fn extract(
         target: Target::open(into, target_options)?,
         jobs: options.jobs,
         volumes: Volumes::new(&folder),
-        observer: Tally::new(observer),
+        observer,
         linked: Mutex::default(),
         written: AtomicU64::new(0),
         bytes: AtomicU64::new(0),
@@ -123,7 +124,7 @@ pub fn extract(
             extractor.extract(&batch);
         },
     )?;
-    if observer.is_interrupted() {
+    if extractor.observer.is_interrupted() {
         // Directories keep modes that let the next run go on.
         return Err(ArchiveError::Interrupted);
     }
@@ -137,18 +138,32 @@ pub fn extract(
     })
 }
 
-/// Selects the newest live members that match any of the patterns; each pattern must match something.
+/// Selects the newest live members that match any of the patterns; each pattern must match something. Those
+/// whose rows cannot be read fail.
 pub(crate) fn select(
     folder: &Folder,
     index: &Index,
     as_of: AsOf,
     patterns: &[Pattern],
+    observer: &dyn Observer,
 ) -> Result<Selection, ArchiveError> {
     let matched: Vec<AtomicBool> = patterns.iter().map(|_| AtomicBool::new(false)).collect();
     let matches = |row: &RowRef<'_>| is_match(patterns, &matched, row.name);
     let selection = Selection::of(index, as_of, Deleted::Hide, &matches)?;
-    require_matches(folder, patterns, &matched)?;
+    fail_unreadable(index, &selection, observer)?;
+    require_matches(folder, patterns, &matched, &selection)?;
     Ok(selection)
+}
+
+/// Tells the observer what of a selection the index does not tell.
+pub(crate) fn fail_unreadable(
+    index: &Index,
+    selection: &Selection,
+    observer: &dyn Observer,
+) -> Result<(), ArchiveError> {
+    Ok(index.selection_damages(selection, |damage| {
+        observer.failed(&Failure::row(&damage));
+    })?)
 }
 
 pub(crate) fn is_match(patterns: &[Pattern], matched: &[AtomicBool], name: &[u8]) -> bool {
@@ -162,11 +177,16 @@ pub(crate) fn is_match(patterns: &[Pattern], matched: &[AtomicBool], name: &[u8]
     is_any
 }
 
+/// A pattern must match something, unless that may be among the rows without a name.
 pub(crate) fn require_matches(
     folder: &Folder,
     patterns: &[Pattern],
     matched: &[AtomicBool],
+    selection: &Selection,
 ) -> Result<(), ArchiveError> {
+    if selection.has_unknown_names() {
+        return Ok(());
+    }
     match patterns
         .iter()
         .zip(matched)

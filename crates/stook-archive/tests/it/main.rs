@@ -18,6 +18,7 @@ mod flipped_bits;
 mod folder;
 mod following;
 mod hostile;
+mod index_damage;
 mod other_programs;
 mod recorder;
 mod resuming;
