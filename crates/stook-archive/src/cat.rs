@@ -1,7 +1,7 @@
 //! `cat`: the content of one member.
 
 use std::io::{self, Write};
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, RangeInclusive};
 use std::path::Path;
 
 use stook_index::{AsOf, Deleted, Index, Row, Selection};
@@ -17,8 +17,9 @@ use crate::observer::Silent;
 /// Writes the content of the member `name` to `output`.
 ///
 /// # Errors
-/// `NotInState` if only other states have the name, `NoSuchMember` if none has; `NotAFile` for a link, directory or device; `Damaged` if the content, all of which
-/// has been written by then, does not have its MD5; `Output` if the output fails.
+/// `NotInState` if only other states have the name, `NoSuchMember` if none has; `NotAFile` for a link, directory or
+/// device; `Damaged` if the index does not tell where it is, or if the content, all of which has been written by then,
+/// does not have its MD5 or may not be the newest; `Output` if the output fails.
 pub fn cat(
     archive: &Path,
     name: &[u8],
@@ -28,16 +29,20 @@ pub fn cat(
     let _scope = scope!("cat");
     let folder = Folder::new(archive);
     let index = folder.open_index()?;
-    let Some(row) = find(&index, name, as_of)? else {
+    let damaged = |what: String| ArchiveError::Damaged {
+        name: name.to_vec(),
+        what,
+    };
+    let (row, doubt) = find(&index, name, as_of)?;
+    let Some(row) = row else {
+        if let Some(doubt) = doubt {
+            return Err(damaged(doubt));
+        }
         let missing = explain_missing(&folder, &index, name, as_of, &|other| other == name)?;
         return Err(missing.unwrap_or_else(|| ArchiveError::NoSuchMember {
             name: name.to_vec(),
             archive: archive.to_owned(),
         }));
-    };
-    let damaged = |what: String| ArchiveError::Damaged {
-        name: name.to_vec(),
-        what,
     };
     let Some(expected) = row.md5 else {
         return Err(ArchiveError::NotAFile {
@@ -73,21 +78,40 @@ pub fn cat(
             CatError::Output(error) => ArchiveError::Output(error),
             CatError::Volume(error) => damaged(stook_sys::cause(&error)),
         })?;
-    if md5.finish() == Ok(expected) {
-        Ok(())
-    } else {
-        Err(damaged("its content does not have its MD5".to_owned()))
+    if md5.finish() != Ok(expected) {
+        return Err(damaged("its content does not have its MD5".to_owned()));
     }
+    doubt.map_or(Ok(()), |doubt| Err(damaged(doubt)))
 }
 
-fn find(index: &Index, name: &[u8], as_of: AsOf) -> Result<Option<Row>, ArchiveError> {
+/// Returns the newest row of the name, and what stands against its being that.
+fn find(
+    index: &Index,
+    name: &[u8],
+    as_of: AsOf,
+) -> Result<(Option<Row>, Option<String>), ArchiveError> {
     let selection = Selection::of(index, as_of, Deleted::Hide, &|row| row.name == name)?;
     let mut found = None;
     index.selected(&selection, |row| {
         found = Some(row.to_row());
         ControlFlow::Break(())
     })?;
-    Ok(found)
+    let is_newer =
+        |rows: &RangeInclusive<i64>| found.as_ref().is_none_or(|row| *rows.end() > row.id.0);
+    let mut doubt = None;
+    index.selection_damages(&selection, |damage| {
+        if doubt.is_some() || !damage.rows.as_ref().is_none_or(is_newer) {
+            return;
+        }
+        let place = damage.place().unwrap_or_default();
+        let may_be = if damage.name.is_some() {
+            ""
+        } else {
+            "what became of it later may be there: "
+        };
+        doubt = Some(format!("{may_be}{place} in index.db: {}", damage.what));
+    })?;
+    Ok((found, doubt))
 }
 
 enum CatError {

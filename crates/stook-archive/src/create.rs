@@ -13,7 +13,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use stook_index::{Checkpoint, Config, Index, Known, Mtime, RunId, Staging, VolumeId};
+use stook_index::{Checkpoint, Config, Index, IndexError, Known, Mtime, RunId, Staging, VolumeId};
 use stook_pool::Jobs;
 use stook_sys::{Context, Directory, FileId, Links, Owners, create_directory, exists, utc_now};
 use stook_timers::scope;
@@ -311,7 +311,7 @@ impl<'a> Session<'a> {
             let _scope = scope!("load index");
             index
                 .as_ref()
-                .map(|index| Known::load(index, stagings(), self.options.jobs))
+                .map(|index| load_to_write(index, stagings(), self.options.jobs))
                 .transpose()?
         };
         let index = index.map(Mutex::new);
@@ -554,6 +554,19 @@ impl<'a> Unseen<'a> {
             .map(|(at, _)| at);
         let mut ancestors = std::iter::once(0).chain(slashes).chain([name.len()]);
         !ancestors.any(|end| self.lengths.contains(&end) && self.unknown.contains(&name[..end]))
+    }
+}
+
+/// Reads what is known, and refuses to write to an index with damaged pages: that might make it worse.
+fn load_to_write<'s>(
+    index: &Index,
+    stagings: impl IntoIterator<Item = &'s Staging>,
+    jobs: Jobs,
+) -> Result<Known, ArchiveError> {
+    let known = Known::load(index, stagings, jobs)?;
+    match known.damages().iter().find(|damage| damage.is_page()) {
+        Some(damage) => Err(IndexError::damaged(index.path(), damage).into()),
+        None => Ok(known),
     }
 }
 

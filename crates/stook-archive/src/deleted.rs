@@ -97,7 +97,8 @@ pub(crate) fn explain_missing(
     }))
 }
 
-/// Requires that each pattern selects something, or that no state has what it matches.
+/// Requires that each pattern selects something, or that no state has what it matches, unless that may be among the rows
+/// without a name.
 ///
 /// # Cost
 /// With several patterns, a pass over the selected rows until each pattern has matched one.
@@ -108,6 +109,9 @@ pub(crate) fn require_not_missing(
     patterns: &[Pattern],
     selection: &Selection,
 ) -> Result<(), ArchiveError> {
+    if selection.has_unknown_names() {
+        return Ok(());
+    }
     for pattern in without_rows(index, patterns, selection)? {
         let matches = |name: &[u8]| pattern.matches(name);
         if let Some(error) = explain_missing(folder, index, pattern.text(), as_of, &matches)? {

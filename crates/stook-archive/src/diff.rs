@@ -13,7 +13,7 @@ use crate::create::Unseen;
 use crate::folder::Folder;
 use crate::guard::{Deletions, Guard};
 use crate::mutex::lock;
-use crate::observer::{Observer, Tally};
+use crate::observer::{Failure, Observer, Tally};
 use crate::plan::content_len;
 use crate::survey::{Comparison, Held, Sink, SurveyOptions, open_source, survey};
 
@@ -51,10 +51,10 @@ pub enum Change {
     New,
     /// Size, time, kind or content differ.
     Changed {
-        /// Bytes when it was archived.
-        size: u64,
-        /// Its time when it was archived.
-        mtime: Mtime,
+        /// Bytes when it was archived; None if the index does not tell.
+        size: Option<u64>,
+        /// Its time when it was archived; None if the index does not tell.
+        mtime: Option<Mtime>,
     },
     /// It is no longer in the source.
     Deleted,
@@ -95,8 +95,8 @@ impl Sink for Collector {
     fn differs(&self, path: &[u8], metadata: &Metadata, comparison: Comparison) {
         let change = match comparison {
             Comparison::Changed(row) => Change::Changed {
-                size: row.size,
-                mtime: row.mtime,
+                size: row.is_readable.then_some(row.size),
+                mtime: row.is_readable.then_some(row.mtime),
             },
             Comparison::New | Comparison::Same => Change::New,
         };
@@ -112,7 +112,8 @@ impl Sink for Collector {
 /// Compares the tree `source` with the current state of the archive. Nothing is written.
 ///
 /// # Errors
-/// `Sys` if the source cannot be opened, `Index` if the archive cannot be read, `Interrupted`.
+/// `Sys` if the source cannot be opened, `Index` if the archive cannot be read, `Interrupted`. What has a row
+/// that cannot be read is changed; a row without a name that can be read is a failure.
 ///
 /// # Cost
 /// One walk, and 40 bytes a row of the index; content is read only if asked for.
@@ -128,6 +129,9 @@ pub fn diff(
     let folder = Folder::until(archive, observer.interrupt());
     let index = folder.open_index()?;
     let known = Known::load(&index, None, options.jobs)?;
+    for damage in known.damages() {
+        observer.failed(&Failure::row(damage));
+    }
     let index = Mutex::new(index);
     observer.phase("compare", None, None);
     let survey_options = SurveyOptions {

@@ -51,13 +51,13 @@ pub use diff::{Change, DiffOptions, DiffReport, Difference, diff};
 pub use error::ArchiveError;
 pub use extract::{ExtractOptions, ExtractReport, extract};
 pub use guard::{Deletions, NameCounts, StopReason, UnlikelyDeletions};
-pub use list::{ListOptions, When, list, run_counts, runs, state_at};
+pub use list::{ListOptions, ListReport, When, list, run_counts, runs, state_at};
 pub use observer::{Damage, Failure, Observer, Silent};
 pub use plan::{DEFAULT_VOLUME_BYTES, PlanSummary, PlannedVolume};
 pub use reindex::{ReindexOptions, ReindexReport, reindex};
 pub use remove_archived::{RemoveArchivedObserver, RemoveArchivedReport, Staying, remove_archived};
 pub use stook_index::{
-    Absence, AsOf, Interrupt, Mtime, RowRef, Run, RunCounts, RunId, VolumeId, Writer,
+    Absence, AsOf, IndexDamage, Interrupt, Mtime, RowRef, Run, RunCounts, RunId, VolumeId, Writer,
 };
 pub use stook_pool::Jobs;
 pub use stook_volume::Dialect;

@@ -10,8 +10,9 @@ use stook_tree::Pattern;
 
 use crate::ArchiveError;
 use crate::deleted::require_not_missing;
-use crate::extract::{is_match, require_matches, select};
+use crate::extract::{fail_unreadable, is_match, require_matches, select};
 use crate::folder::Folder;
+use crate::observer::{Failure, Observer, Tally};
 
 /// What to list.
 #[derive(Debug, Clone)]
@@ -24,20 +25,31 @@ pub struct ListOptions {
     pub all_versions: bool,
 }
 
-/// Shows the selected rows to `visit`, in the order they were archived, until it breaks off; returns
-/// their number.
+/// What a `list` found.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ListReport {
+    /// Members selected.
+    pub members: u64,
+    /// Rows of the index that cannot be read, each told to the observer.
+    pub failed: u64,
+}
+
+/// Shows the selected rows to `visit`, in the order they were archived, until it breaks off.
 ///
 /// # Errors
-/// `NotInState` if a pattern matches only names of other states, `NoMatch` if it matches nothing, `Index` if the archive cannot be read.
+/// `NotInState` if a pattern matches only names of other states, `NoMatch` if it matches nothing, `Index` if the archive
+/// cannot be read. A row that cannot be read is no error: it is told to the observer and counted.
 ///
 /// # Cost
 /// Two passes over the index; no volume is opened.
 pub fn list(
     archive: &Path,
     options: &ListOptions,
+    observer: &dyn Observer,
     visit: impl FnMut(RowRef<'_>) -> ControlFlow<()>,
-) -> Result<u64, ArchiveError> {
+) -> Result<ListReport, ArchiveError> {
     let _scope = scope!("list");
+    let observer = Tally::new(observer);
     let folder = Folder::new(archive);
     let index = folder.open_index()?;
     let selection = if options.all_versions {
@@ -48,6 +60,7 @@ pub fn list(
             .collect();
         let matches = |row: &RowRef<'_>| is_match(&options.patterns, &matched, row.name);
         let selection = Selection::all_versions(&index, options.as_of, &matches)?;
+        fail_unreadable(&index, &selection, &observer)?;
         require_not_missing(
             &folder,
             &index,
@@ -55,29 +68,39 @@ pub fn list(
             &options.patterns,
             &selection,
         )?;
-        require_matches(&folder, &options.patterns, &matched)?;
+        require_matches(&folder, &options.patterns, &matched, &selection)?;
         selection
     } else {
-        select(&folder, &index, options.as_of, &options.patterns)?
+        select(&folder, &index, options.as_of, &options.patterns, &observer)?
     };
     index.selected(&selection, visit)?;
-    Ok(selection.len())
+    Ok(ListReport {
+        members: selection.len(),
+        failed: observer.failures(),
+    })
 }
 
 /// Returns the runs of stook that the archive remembers, oldest first.
 ///
 /// # Errors
-/// `Index` if the archive cannot be read.
+/// `Index` if the archive cannot be read, or one of them makes no sense.
 pub fn runs(archive: &Path) -> Result<Vec<Run>, ArchiveError> {
     Ok(Folder::new(archive).open_index()?.runs()?)
 }
 
-/// Returns what each run added and deleted, oldest first, and between them the rows that no run added.
+/// Returns what each run added and deleted, oldest first, and between them the rows that no run added; then the number
+/// of runs that cannot be read, each of which the observer is shown as a failure.
 ///
 /// # Errors
 /// `Index` if the archive cannot be read.
-pub fn run_counts(archive: &Path) -> Result<Vec<RunCounts>, ArchiveError> {
-    Ok(Folder::new(archive).open_index()?.run_counts()?)
+pub fn run_counts(
+    archive: &Path,
+    observer: &dyn Observer,
+) -> Result<(Vec<RunCounts>, u64), ArchiveError> {
+    let observer = Tally::new(observer);
+    let index = Folder::new(archive).open_index()?;
+    let counts = index.run_counts(|damage| observer.failed(&Failure::row(&damage)))?;
+    Ok((counts, observer.failures()))
 }
 
 /// A moment that the user names.
@@ -98,7 +121,7 @@ pub fn state_at(archive: &Path, when: When) -> Result<AsOf, ArchiveError> {
     let (run, wanted, why) = match when {
         When::Run(id) => (
             index
-                .runs()?
+                .readable_runs(|_| {})?
                 .into_iter()
                 .find(|run| run.id == id)
                 .map(|run| run.id),

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use stook_index::{Interrupt, VolumeId};
+use stook_index::{IndexDamage, Interrupt, VolumeId};
 use stook_sys::{SysError, display_bytes};
 
 /// One file that could not be archived or brought back; the rest goes on.
@@ -22,6 +22,19 @@ impl Failure {
             operation,
             path: path.to_vec(),
             cause: cause.into(),
+        }
+    }
+
+    /// A member that the index does not tell enough of to be read.
+    pub(crate) fn row(damage: &IndexDamage) -> Self {
+        let place = damage.place().unwrap_or_default();
+        match &damage.name {
+            Some(name) => Self::new(
+                "read",
+                name,
+                format!("{place} in index.db: {}", damage.what),
+            ),
+            None => Self::new("read", b"index.db", format!("{place}: {}", damage.what)),
         }
     }
 
@@ -80,6 +93,8 @@ pub trait Observer: Sync {
     fn skipped(&self, _path: &[u8], _why: &str) {}
     /// Something is damaged.
     fn damaged(&self, _damage: &Damage) {}
+    /// Something in the index is damaged.
+    fn index_damaged(&self, _damage: &IndexDamage) {}
     /// A fact that the user should know, and that is no failure.
     fn noted(&self, _text: &str) {}
     /// An entry was archived, extracted or checked.
@@ -144,6 +159,10 @@ impl Observer for Tally<'_> {
     fn damaged(&self, damage: &Damage) {
         self.damages.fetch_add(1, Ordering::Relaxed);
         self.inner.damaged(damage);
+    }
+    fn index_damaged(&self, damage: &IndexDamage) {
+        self.damages.fetch_add(1, Ordering::Relaxed);
+        self.inner.index_damaged(damage);
     }
     fn noted(&self, text: &str) {
         self.inner.noted(text);

@@ -204,7 +204,7 @@ fn note_missing_volumes(
     observer: &Tally<'_>,
 ) -> Result<(), IndexError> {
     let mut missing: HashMap<VolumeId, u64> = HashMap::new();
-    old.rows(|row| {
+    old.readable_rows(|row| {
         if volumes.binary_search(&row.volume).is_err() {
             *missing.entry(row.volume).or_default() += 1;
         }

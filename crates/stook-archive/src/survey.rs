@@ -348,7 +348,8 @@ pub(crate) fn is_same(row: &KnownRow, metadata: &Metadata) -> bool {
     } else {
         0
     };
-    row.size == size
+    row.is_readable
+        && row.size == size
         && row.mtime == Mtime::from(metadata.mtime)
         && row.is_file == (metadata.kind == FileKind::File)
 }

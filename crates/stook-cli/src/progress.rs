@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
-use stook_archive::{Damage, Failure, Interrupt, Observer};
+use stook_archive::{Damage, Failure, IndexDamage, Interrupt, Observer};
 use stook_sys::{display_bytes, peak_memory, reset_peak_memory};
 
 use crate::args::Common;
@@ -95,28 +95,35 @@ fn is_hangup_ignored() -> bool {
 }
 
 impl Reporter {
+    /// For an operation that asks whether it is to end.
     pub(crate) fn new(common: &Common) -> Self {
-        let interrupted = Arc::new(AtomicBool::new(false));
+        let reporter = Self::without_signals(common);
+        let interrupted = &reporter.interrupted;
         for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
             // The first signal asks to end; a second one ends at once. Without a handler the default
             // holds, which ends at once, too.
             let _ = signal_hook::flag::register_conditional_shutdown(
                 signal,
                 130,
-                Arc::clone(&interrupted),
+                Arc::clone(interrupted),
             );
-            let _ = signal_hook::flag::register(signal, Arc::clone(&interrupted));
+            let _ = signal_hook::flag::register(signal, Arc::clone(interrupted));
         }
         if !is_hangup_ignored() {
             // The terminal is gone. Shell and kernel may both say so, so a second one must not end what is removed now.
             let hangup = signal_hook::consts::SIGHUP;
-            let _ = signal_hook::flag::register(hangup, Arc::clone(&interrupted));
+            let _ = signal_hook::flag::register(hangup, Arc::clone(interrupted));
         }
+        reporter
+    }
+
+    /// For an operation that a signal may end at once.
+    pub(crate) fn without_signals(common: &Common) -> Self {
         Self {
             verbosity: Verbosity::of(common),
             is_json: common.json,
             has_bar: !common.quiet && !common.no_progress && std::io::stderr().is_terminal(),
-            interrupted,
+            interrupted: Arc::new(AtomicBool::new(false)),
             entries: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
             started: Instant::now(),
@@ -317,6 +324,28 @@ impl Observer for Reporter {
             self.print_json(&JsonEvent {
                 kind: "damage",
                 path,
+                fields,
+            });
+        }
+    }
+
+    fn index_damaged(&self, damage: &IndexDamage) {
+        output::error(&damage.to_string(), None);
+        if self.is_json {
+            let IndexDamage {
+                table,
+                rows,
+                column,
+                what,
+                ..
+            } = damage;
+            let rows = rows.as_ref().map(|rows| [*rows.start(), *rows.end()]);
+            let fields = serde_json::json!({
+                "index": true, "table": table, "rows": rows, "column": column, "what": what,
+            });
+            self.print_json(&JsonEvent {
+                kind: "damage",
+                path: damage.name.as_deref().map(JsonPath::new),
                 fields,
             });
         }

@@ -248,7 +248,10 @@ fn diff(args: &DiffArgs, common: &Common) -> Result<Ending, CliError> {
 fn print_difference(difference: &Difference, is_json: bool, data: &mut Data) -> io::Result<()> {
     let (word, old) = match difference.change {
         Change::New => ("new", None),
-        Change::Changed { size, mtime } => ("changed", Some((size, mtime.to_string()))),
+        Change::Changed { size, mtime } => (
+            "changed",
+            Some((size, mtime.map(|mtime| mtime.to_string()))),
+        ),
         Change::Deleted => ("deleted", None),
     };
     if !is_json {
@@ -309,13 +312,17 @@ fn damage_or(damages: u64, failed: u64) -> Ending {
 
 fn list(args: &ListArgs, common: &Common) -> Result<Ending, CliError> {
     if args.runs {
-        let counts = stook_archive::run_counts(&args.archive)?;
-        return to_stdout(|data| Ok(runs::print(&counts, common.json, data)?));
+        let reporter = Reporter::without_signals(common);
+        let (counts, failed) = stook_archive::run_counts(&args.archive, &reporter)?;
+        return ending_with(some_failed(failed), |data| {
+            Ok(runs::print(&counts, common.json, data)?)
+        });
     }
     let options = options::list_options(args)?;
     let mut data = Data::new();
     let mut outcome = Ok(());
-    stook_archive::list(&args.archive, &options, |row| {
+    let reporter = Reporter::without_signals(common);
+    let listed = stook_archive::list(&args.archive, &options, &reporter, |row| {
         outcome = print_row(&row, args, common.json, &mut data);
         if outcome.is_ok() {
             ControlFlow::Continue(())
@@ -325,7 +332,7 @@ fn list(args: &ListArgs, common: &Common) -> Result<Ending, CliError> {
     })?;
     outcome?;
     data.flush()?;
-    Ok(Ending::Done)
+    Ok(some_failed(listed.failed))
 }
 
 fn print_row(row: &RowRef<'_>, args: &ListArgs, is_json: bool, data: &mut Data) -> io::Result<()> {

@@ -1,12 +1,14 @@
 //! Which volumes passed a check, so that nothing has to be read twice to be sure of it.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
 use rusqlite::params;
 
 use crate::error::{IndexError, READ, WRITE};
 use crate::index::Index;
 use crate::mtime::Mtime;
+use crate::scan::{Step, scan_ids};
 use crate::types::VolumeId;
 
 impl Index {
@@ -28,15 +30,18 @@ impl Index {
         if !self.has_table("stook_checks")? {
             return Ok(passed);
         }
-        let query = "SELECT cast(volume AS blob), stamp FROM stook_checks";
+        let query = "SELECT rowid, cast(volume AS blob), stamp FROM stook_checks NOT INDEXED
+            WHERE rowid BETWEEN ?1 AND ?2 ORDER BY rowid";
         let mut statement = self.connection.prepare(query).map_err(self.fault(READ))?;
-        let mut rows = statement.query([]).map_err(self.fault(READ))?;
-        while let Some(row) = rows.next().map_err(self.fault(READ))? {
-            let name: Vec<u8> = row.get(0).unwrap_or_default();
-            if let (Some(volume), Ok(stamp)) = (VolumeId::from_name(&name), row.get(1)) {
-                passed.insert(volume, stamp);
+        scan_ids(&self.path, &mut statement, i64::MIN..=i64::MAX, |step| {
+            if let Step::Row(_, row) = step {
+                let name: Vec<u8> = row.get(1).unwrap_or_default();
+                if let (Some(volume), Ok(stamp)) = (VolumeId::from_name(&name), row.get(2)) {
+                    passed.insert(volume, stamp);
+                }
             }
-        }
+            Ok(ControlFlow::Continue(()))
+        })?;
         Ok(passed)
     }
 

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::ErrorCode;
 use stook_sys::{SysError, display_path};
 
+use crate::damage::IndexDamage;
 use crate::types::{RowId, RunId, VolumeId};
 
 /// Why an index or a staging file could not be used.
@@ -117,6 +118,16 @@ pub enum IndexError {
         /// What is wrong with it.
         why: &'static str,
     },
+    /// A part of the database that is needed cannot be read, or makes no sense.
+    #[error("cannot use `{}`: {place}: {what}", display_path(path))]
+    Damaged {
+        /// The database.
+        path: PathBuf,
+        /// Which part.
+        place: String,
+        /// What is wrong with it.
+        what: String,
+    },
     /// A line of `config` is missing or makes no sense.
     #[error("cannot read `{}`: its setting `{setting}` {why}", display_path(path))]
     BadConfig {
@@ -196,6 +207,7 @@ impl IndexError {
             | Self::NotAnIndex { .. }
             | Self::NotPlain { .. }
             | Self::BadRow { .. }
+            | Self::Damaged { .. }
             | Self::BadConfig { .. } => REINDEX,
             Self::Newer { .. } => "use a newer stook for this archive",
             Self::Busy { .. } => "wait until the other program has ended, then try again",
@@ -223,6 +235,7 @@ impl IndexError {
             | Self::NotAnIndex { .. }
             | Self::NotPlain { .. }
             | Self::BadRow { .. }
+            | Self::Damaged { .. }
             | Self::BadConfig { .. }
             | Self::BadStaging { .. } => true,
             Self::Sqlite { source, .. } => {
@@ -260,6 +273,15 @@ impl IndexError {
                 path,
                 source,
             },
+        }
+    }
+
+    /// What a damage is where its part of the index cannot be done without.
+    pub fn damaged(path: &Path, damage: &IndexDamage) -> Self {
+        Self::Damaged {
+            path: path.to_owned(),
+            place: damage.place().unwrap_or_else(|| "the file".to_owned()),
+            what: damage.what.clone(),
         }
     }
 

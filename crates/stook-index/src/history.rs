@@ -1,5 +1,6 @@
 //! What each run added and deleted, and which rows no run added.
 
+use crate::damage::IndexDamage;
 use crate::error::{IndexError, READ};
 use crate::index::Index;
 use crate::types::Run;
@@ -25,20 +26,24 @@ pub struct RunCounts {
 }
 
 impl Index {
-    /// Returns what each run did, oldest first, and between them the rows that belong to no run.
+    /// Returns what each run did, oldest first, and between them the rows that belong to no run. Shows runs that cannot be
+    /// read to `damaged`; what they added counts as that of no run.
     ///
     /// # Errors
-    /// As [`Index::runs`].
+    /// `Sqlite` if the file cannot be read.
     ///
     /// # Cost
     /// One pass over the deletions. Rows are counted by their ids, which ascend by one; where another program has
     /// removed rows, the number is too great.
-    pub fn run_counts(&self) -> Result<Vec<RunCounts>, IndexError> {
+    pub fn run_counts(
+        &self,
+        damaged: impl FnMut(IndexDamage),
+    ) -> Result<Vec<RunCounts>, IndexError> {
         let deleted = self.deletions_of_runs()?;
         let last_row = self.last_row()?;
         let mut counts = Vec::new();
         let mut next_row = 1;
-        let runs = self.runs()?;
+        let runs = self.readable_runs(damaged)?;
         for (position, run) in runs.iter().enumerate() {
             counts.extend(other(next_row, run.first_file.0));
             let next_run = runs.get(position + 1).map(|next| next.first_file.0);

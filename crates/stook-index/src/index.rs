@@ -324,7 +324,7 @@ fn insert_config(connection: &Connection, config: &Config) -> rusqlite::Result<(
     clippy::cast_sign_loss,
     reason = "checked to be in range; fractions are dropped"
 )]
-fn read_maxsize(text: &str) -> Option<u64> {
+pub(crate) fn read_maxsize(text: &str) -> Option<u64> {
     text.parse().ok().or_else(|| {
         let float: f64 = text.parse().ok()?;
         (0.0..9e18).contains(&float).then_some(float as u64)

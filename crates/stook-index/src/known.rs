@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use stook_pool::Jobs;
 
+use crate::damage::IndexDamage;
 use crate::error::{IndexError, READ};
 use crate::id_set::IdSet;
 use crate::index::Index;
@@ -17,7 +18,8 @@ use crate::load::{Record, load_staged, load_stored};
 use crate::mtime::Mtime;
 use crate::name::{NameHash, NameHasher};
 use crate::newest::{DeletedNames, keep_newest};
-use crate::rows::{FIRST_STAGED_ID, RealNames, bytes};
+use crate::rows::{FIRST_STAGED_ID, RANGE, RealNames, bytes};
+use crate::scan::{Step, scan_ids};
 use crate::staging::Staging;
 use crate::types::RowId;
 
@@ -29,6 +31,7 @@ pub struct Known {
     seen: Vec<AtomicU64>,
     /// The greatest row id when the table was made.
     last_row: i64,
+    damages: Vec<IndexDamage>,
 }
 
 /// Records in order of their hash, cut into buckets by its first bits: a lookup reads one bucket,
@@ -87,13 +90,17 @@ pub struct KnownRow {
     pub mtime: Mtime,
     /// True if it has an MD5: it is a regular file, not a link, directory or device.
     pub is_file: bool,
+    /// False if a value of the row makes no sense: then nothing else here can be relied on.
+    pub is_readable: bool,
 }
 
 impl Known {
     /// Reads the current state of the archive, and the rows of interrupted volumes on top, in their order.
+    /// A row with a value that makes no sense is known by its name; one without a name that can be read is
+    /// not known: [`Known::damages`] has it.
     ///
     /// # Errors
-    /// `BadRow` for a row that makes no sense, `Sqlite` if a file cannot be read.
+    /// `Sqlite` if a file cannot be read for another reason than damage.
     ///
     /// # Cost
     /// One pass over the rows, in parallel; 40 bytes for every row, superseded ones included, while it runs.
@@ -103,13 +110,15 @@ impl Known {
         jobs: Jobs,
     ) -> Result<Self, IndexError> {
         let hasher = NameHasher::new();
-        let mut records = load_stored(index, &hasher, jobs)?;
-        let last_row = index.last_row()?;
+        let loaded = load_stored(index, &hasher, jobs)?;
+        let (mut records, mut damages) = (loaded.records, loaded.damages);
+        let last_row = index.last_readable_row()?.unwrap_or(FIRST_STAGED_ID - 1);
         let mut id = FIRST_STAGED_ID;
         for staging in stagings {
             id = load_staged(staging, &hasher, id, &mut records)?;
         }
-        keep_newest(&mut records, &DeletedNames::load(index, None, &hasher)?);
+        let deleted = DeletedNames::load(index, None, &hasher, &mut |damage| damages.push(damage))?;
+        keep_newest(&mut records, &deleted);
         let seen = (0..records.len().div_ceil(64))
             .map(|_| AtomicU64::new(0))
             .collect();
@@ -118,7 +127,13 @@ impl Known {
             table: Table::new(records),
             seen,
             last_row,
+            damages,
         })
+    }
+
+    /// Returns what of the index cannot be told, for want of a name: rows that are not among the known ones.
+    pub fn damages(&self) -> &[IndexDamage] {
+        &self.damages
     }
 
     /// Returns what is known of a name, and marks it as seen.
@@ -132,6 +147,7 @@ impl Known {
             size: record.size(),
             mtime: record.mtime,
             is_file: record.is_file(),
+            is_readable: record.is_readable(),
         })
     }
 
@@ -258,19 +274,20 @@ impl Index {
         visit: &mut dyn FnMut(i64, &[u8]) -> ControlFlow<()>,
     ) -> Result<(), IndexError> {
         let mut names = RealNames::open(self)?;
-        let query = "SELECT id, name FROM files WHERE id >= ?1 ORDER BY id";
-        let mut statement = self.connection.prepare(query).map_err(self.fault(READ))?;
-        let mut rows = statement.query([first]).map_err(self.fault(READ))?;
-        while let Some(row) = rows.next().map_err(self.fault(READ))? {
-            let id = row.get(0).map_err(self.fault(READ))?;
-            let Some(stored) = bytes(row.get_ref(1).map_err(self.fault(READ))?) else {
-                continue;
+        let query = format!("SELECT id, name FROM files {RANGE}");
+        let mut statement = self.connection.prepare(&query).map_err(self.fault(READ))?;
+        scan_ids(&self.path, &mut statement, first..=i64::MAX, |step| {
+            let Step::Row(id, row) = step else {
+                return Ok(ControlFlow::Continue(()));
             };
-            if visit(id, names.of(RowId(id), stored)?).is_break() {
-                break;
-            }
-        }
-        Ok(())
+            let Some(stored) = bytes(row.get_ref(1).map_err(self.fault(READ))?) else {
+                return Ok(ControlFlow::Continue(()));
+            };
+            Ok(match names.of(RowId(id), stored)? {
+                (name, None) => visit(id, name),
+                (_, Some(_)) => ControlFlow::Continue(()),
+            })
+        })
     }
 }
 

@@ -9,8 +9,10 @@
 //! volumes or trees, takes no lock on the archive, and never prints.
 
 mod absence;
+mod check;
 mod checks;
 mod commit;
+mod damage;
 mod error;
 mod history;
 mod id_set;
@@ -26,6 +28,7 @@ mod place;
 mod rebuild;
 mod rows;
 mod runs;
+mod scan;
 mod schema;
 mod selection;
 mod staging;
@@ -33,6 +36,8 @@ mod trust;
 mod types;
 
 pub use absence::Absence;
+pub use check::Structure;
+pub use damage::IndexDamage;
 pub use error::IndexError;
 pub use history::{RunCounts, Writer};
 pub use index::Index;

@@ -7,16 +7,21 @@
 use std::ops::{ControlFlow, RangeInclusive};
 use std::sync::{Mutex, PoisonError};
 
+use rusqlite::types::ValueRef;
 use stook_pool::{Crew, Jobs};
 
+use crate::damage::IndexDamage;
 use crate::error::{IndexError, READ};
 use crate::index::Index;
 use crate::mtime::Mtime;
 use crate::name::{NameHash, NameHasher};
 use crate::newest::{Version, expected_rows};
-use crate::rows::{BAD_MTIME, FIRST_STAGED_ID, RealNames, bytes, mtime_of, unsigned};
+use crate::rows::{
+    COLUMNS, FIRST_STAGED_ID, Met, RANGE, RealNames, bytes, meet, mtime_of, unsigned,
+};
+use crate::scan::{Step, scan_ids};
 use crate::staging::Staging;
-use crate::types::RowId;
+use crate::types::{RowId, VolumeId};
 
 /// A row without its name.
 #[derive(Debug, Clone, Copy)]
@@ -48,7 +53,15 @@ impl Record {
     pub(crate) fn is_staged(&self) -> bool {
         self.id >= FIRST_STAGED_ID
     }
+
+    /// Returns false if the row has a value that makes no sense: it is a version of its name all the same.
+    pub(crate) fn is_readable(&self) -> bool {
+        self.mtime != UNREADABLE
+    }
 }
+
+/// Stands for the time of a row with a value that makes no sense; no file has it.
+const UNREADABLE: Mtime = Mtime(i64::MIN);
 
 impl Version for Record {
     fn hash(&self) -> NameHash {
@@ -62,30 +75,64 @@ impl Version for Record {
 /// Rows that one task reads; making its connection takes as long as reading a few hundred.
 const ROWS_A_TASK: usize = 1 << 16;
 
+/// The rows of a part of the index.
+#[derive(Debug, Default)]
+pub(crate) struct Loaded {
+    pub(crate) records: Vec<Record>,
+    /// Rows whose name cannot be read.
+    pub(crate) damages: Vec<IndexDamage>,
+}
+
+impl Loaded {
+    fn with_capacity(rows: usize) -> Self {
+        Self {
+            records: Vec::with_capacity(rows),
+            damages: Vec::new(),
+        }
+    }
+
+    fn append(&mut self, part: &mut Self) {
+        self.records.append(&mut part.records);
+        self.damages.append(&mut part.damages);
+    }
+
+    fn take(&mut self, met: &Met<'_>, hasher: &NameHasher) {
+        let (row, mtime) = match met {
+            Met::Row(row) => (row, row.mtime),
+            Met::Bad(row, bad) if bad.column != "id" && bad.column != "name" => (row, UNREADABLE),
+            Met::Bad(..) | Met::Unreadable(_) => {
+                self.damages.extend(met.damage());
+                return;
+            }
+        };
+        self.records.push(Record {
+            hash: hasher.hash(row.name),
+            id: row.id.0,
+            size_and_kind: Record::size_and_kind(row.size, row.md5.is_some()),
+            mtime,
+        });
+    }
+}
+
 /// Reads the rows of all volumes, in any order.
 pub(crate) fn load_stored(
     index: &Index,
     hasher: &NameHasher,
     jobs: Jobs,
-) -> Result<Vec<Record>, IndexError> {
+) -> Result<Loaded, IndexError> {
     let expected = expected_rows(index)?;
-    let mut records = Vec::with_capacity(expected);
+    let mut loaded = Loaded::with_capacity(expected);
     if expected > ROWS_A_TASK {
         let version = index.data_version()?;
-        load_in_parallel(
-            index,
-            hasher,
-            jobs,
-            expected / ROWS_A_TASK + 1,
-            &mut records,
-        )?;
+        load_in_parallel(index, hasher, jobs, expected / ROWS_A_TASK + 1, &mut loaded)?;
         if index.data_version()? == version {
-            return Ok(records);
+            return Ok(loaded);
         }
-        records.clear();
+        loaded.records.clear();
+        loaded.damages.clear();
     }
-    load_range(index, hasher, i64::MIN..=i64::MAX, &mut records)?;
-    Ok(records)
+    load_range(index, hasher, i64::MIN..=i64::MAX, &mut loaded)?;
+    Ok(loaded)
 }
 
 fn load_in_parallel(
@@ -93,17 +140,17 @@ fn load_in_parallel(
     hasher: &NameHasher,
     jobs: Jobs,
     tasks: usize,
-    records: &mut Vec<Record>,
+    loaded: &mut Loaded,
 ) -> Result<(), IndexError> {
     let (path, interrupt) = (index.path(), index.interrupt.clone());
-    let result = Mutex::new(Ok(records));
+    let result = Mutex::new(Ok(loaded));
     Crew::new("load", jobs).for_each(ranges(index.last_row()?, tasks), |range| {
-        let mut part = Vec::with_capacity(ROWS_A_TASK);
+        let mut part = Loaded::with_capacity(ROWS_A_TASK);
         let loaded = Index::open_read_until(path, &interrupt)
             .and_then(|own| load_range(&own, hasher, range, &mut part));
         let mut result = result.lock().unwrap_or_else(PoisonError::into_inner);
         match (&mut *result, loaded) {
-            (Ok(records), Ok(())) => records.append(&mut part),
+            (Ok(all), Ok(())) => all.append(&mut part),
             (Ok(_), Err(error)) => *result = Err(error),
             (Err(_), _) => {}
         }
@@ -133,35 +180,79 @@ fn load_range(
     index: &Index,
     hasher: &NameHasher,
     ids: RangeInclusive<i64>,
-    records: &mut Vec<Record>,
+    part: &mut Loaded,
 ) -> Result<(), IndexError> {
-    let mut names = RealNames::open(index)?;
-    let query =
-        "SELECT id, name, size, mtime, md5 IS NOT NULL FROM files WHERE id BETWEEN ?1 AND ?2";
-    let mut statement = index.connection.prepare(query).map_err(index.fault(READ))?;
-    let mut rows = statement
-        .query([ids.start(), ids.end()])
+    let query = format!("{COLUMNS} {RANGE}");
+    let mut statement = index
+        .connection
+        .prepare(&query)
         .map_err(index.fault(READ))?;
-    while let Some(row) = rows.next().map_err(index.fault(READ))? {
-        let column = |number| row.get_ref(number).map_err(index.fault(READ));
-        let id: i64 = row.get(0).map_err(index.fault(READ))?;
-        let bad = |why| IndexError::bad_row(&index.path, "files", RowId(id), why);
-        if id >= FIRST_STAGED_ID {
-            return Err(bad("its id is out of range"));
+    let mut names = RealNames::open(index)?;
+    let mut volume = Vec::new();
+    scan_ids(&index.path, &mut statement, ids, |step| {
+        match step {
+            Step::Row(id, row) => {
+                match sound_record(index, id, row, &mut names, hasher, &mut volume)? {
+                    Some(record) => part.records.push(record),
+                    None => part.take(&meet(id, row, &mut names, &index.path)?, hasher),
+                }
+            }
+            Step::Unreadable(rows) => part.take(&Met::Unreadable(rows), hasher),
         }
-        let stored = bytes(column(1)?).ok_or_else(|| bad("it has no name"))?;
-        let size = unsigned(column(2)?).ok_or_else(|| bad("its size is not a number of bytes"))?;
-        let mtime = mtime_of(column(3)?).ok_or_else(|| bad(BAD_MTIME))?;
-        let hash = hasher.hash(names.of(RowId(id), stored)?);
-        let is_file: bool = row.get(4).map_err(index.fault(READ))?;
-        records.push(Record {
-            hash,
-            id,
-            size_and_kind: Record::size_and_kind(size, is_file),
-            mtime,
-        });
+        Ok(ControlFlow::Continue(()))
+    })
+}
+
+/// Returns the record of a row that makes sense. Looks no closer at MD5 and volume than needed for that: this is
+/// the longest part of an update of a tree that has not changed.
+fn sound_record(
+    index: &Index,
+    id: i64,
+    row: &rusqlite::Row<'_>,
+    names: &mut RealNames<'_>,
+    hasher: &NameHasher,
+    volume: &mut Vec<u8>,
+) -> Result<Option<Record>, IndexError> {
+    let column = |number| row.get_ref(number).map_err(index.fault(READ));
+    let (Some(stored), Some(size), Some(mtime), Some(_)) = (
+        bytes(column(1)?),
+        unsigned(column(2)?),
+        mtime_of(column(3)?),
+        unsigned(column(6)?),
+    ) else {
+        return Ok(None);
+    };
+    let md5 = column(4)?;
+    let is_file = md5 != ValueRef::Null;
+    let (md5, tar) = (bytes(md5), bytes(column(5)?).unwrap_or_default());
+    // Rows of a volume lie together.
+    if tar != volume {
+        if VolumeId::from_name(tar).is_none() {
+            return Ok(None);
+        }
+        volume.clear();
+        volume.extend_from_slice(tar);
     }
-    Ok(())
+    if id >= FIRST_STAGED_ID || (is_file && !md5.is_some_and(is_md5)) {
+        return Ok(None);
+    }
+    let (name, bad_name) = names.of(RowId(id), stored)?;
+    if bad_name.is_some() {
+        return Ok(None);
+    }
+    Ok(Some(Record {
+        hash: hasher.hash(name),
+        id,
+        size_and_kind: Record::size_and_kind(size, is_file),
+        mtime,
+    }))
+}
+
+/// Without a branch for each digit.
+fn is_md5(digits: &[u8]) -> bool {
+    let is_digit =
+        |byte: u8| (byte.wrapping_sub(b'0') < 10) | ((byte | 0x20).wrapping_sub(b'a') < 6);
+    digits.len() == 32 && digits.iter().fold(true, |all, &byte| all & is_digit(byte))
 }
 
 /// Returns the next free id.

@@ -83,6 +83,7 @@ impl fmt::Display for Mtime {
     }
 }
 
+#[inline]
 fn number(digits: &[u8]) -> Option<u32> {
     digits.iter().try_fold(0, |sum, digit| {
         digit

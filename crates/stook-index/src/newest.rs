@@ -4,9 +4,11 @@
 //! Names are held as 128-bit hashes. Two names of one archive share a hash with a chance below
 //! 10^-12 at 10^8 names, and nobody can arrange it, as the seed is drawn anew each time.
 
+use crate::damage::IndexDamage;
 use crate::error::{IndexError, READ};
 use crate::index::Index;
 use crate::name::{NameHash, NameHasher};
+use crate::runs::Deletion;
 use crate::types::RunId;
 
 /// One version of a name.
@@ -38,16 +40,18 @@ pub(crate) struct DeletedNames {
 }
 
 impl DeletedNames {
-    /// Reads the deletions up to a run, or all.
+    /// Reads the deletions up to a run, or all; what cannot be read of them goes to `damaged`.
     pub(crate) fn load(
         index: &Index,
         up_to: Option<RunId>,
         hasher: &NameHasher,
+        damaged: &mut dyn FnMut(IndexDamage),
     ) -> Result<Self, IndexError> {
         let mut last_hidden = Vec::new();
-        index.deletions(up_to, &mut |name, last| {
-            last_hidden.push((hasher.hash(name), last));
-        })?;
+        let mut visit = |deletion: Deletion<'_>| {
+            last_hidden.push((hasher.hash(deletion.name), deletion.last_file));
+        };
+        index.deletions(up_to, &mut visit, damaged)?;
         last_hidden.sort_unstable();
         last_hidden.dedup_by(|later, kept| {
             let same = later.0 == kept.0;
@@ -82,5 +86,6 @@ pub(crate) fn expected_rows(index: &Index) -> Result<usize, IndexError> {
             |row| row.get(0),
         )
         .map_err(index.fault(READ))?;
-    Ok(usize::try_from(index.last_row()?.min(bytes / SMALLEST_ROW)).unwrap_or(0))
+    let last = index.last_readable_row()?.unwrap_or(0);
+    Ok(usize::try_from(last.min(bytes / SMALLEST_ROW)).unwrap_or(0))
 }

@@ -8,18 +8,20 @@
 //! can be read. A run ends where a volume ends, so its last row becomes the last new row of the
 //! same volume. Rows of volumes the old index did not know count as added after the last run.
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use rusqlite::params;
 use rusqlite::types::Value;
 
+use crate::check::deletions::Deletions;
 use crate::commit::{Inserter, insert_volume};
 use crate::error::{IndexError, READ, WRITE};
 use crate::index::Index;
 use crate::interrupt::Interrupt;
 use crate::place;
-use crate::rows::COLUMNS;
+use crate::runs::Deletion;
 use crate::types::{Config, NewRow, Run, Volume, VolumeId};
 
 /// An index in the making. Dropped before [`Rebuild::finish`], it leaves nothing behind.
@@ -161,15 +163,7 @@ impl Rebuild {
 
     /// Returns the last new row of the volume that an old row lies in.
     fn translate(&self, old: &Index, id: i64) -> Result<i64, IndexError> {
-        let mut volume = None;
-        old.scan(
-            &format!("{COLUMNS} WHERE id <= ?1 ORDER BY id DESC LIMIT 1"),
-            [id],
-            &mut |row| {
-                volume = Some(row.volume);
-                ControlFlow::Break(())
-            },
-        )?;
+        let volume = old.volume_up_to(id)?;
         let Some(volume) = volume else {
             return Ok(0);
         };
@@ -212,10 +206,22 @@ impl Drop for Rebuild {
     }
 }
 
+/// Deletions of names that no volume holds any more hide nothing, and stay behind.
 fn copy_deletions(old: &Index, new: &Index) -> Result<(), IndexError> {
+    let mut deletions = Deletions::default();
+    let mut visit = |deletion: Deletion<'_>| {
+        deletions.add(deletion.row, deletion.name, i64::MAX);
+    };
+    old.deletions(None, &mut visit, &mut |_| {})?;
+    deletions.sort();
+    new.rows(|row| {
+        deletions.mark(row.name, row.id.0);
+        ControlFlow::Continue(())
+    })?;
+    let met: HashSet<i64> = deletions.met().collect();
     let mut select = old
         .connection
-        .prepare("SELECT run, name, raw FROM stook_deleted")
+        .prepare("SELECT rowid, run, name, raw FROM stook_deleted")
         .map_err(old.fault(READ))?;
     let mut insert = new
         .connection
@@ -224,9 +230,11 @@ fn copy_deletions(old: &Index, new: &Index) -> Result<(), IndexError> {
     let mut rows = select.query([]).map_err(old.fault(READ))?;
     while let Some(row) = rows.next().map_err(old.fault(READ))? {
         let value = |column| row.get::<_, Value>(column).map_err(old.fault(READ));
-        insert
-            .execute(params![value(0)?, value(1)?, value(2)?])
-            .map_err(new.fault(WRITE))?;
+        if met.contains(&row.get(0).map_err(old.fault(READ))?) {
+            insert
+                .execute(params![value(1)?, value(2)?, value(3)?])
+                .map_err(new.fault(WRITE))?;
+        }
     }
     Ok(())
 }

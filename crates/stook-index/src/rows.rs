@@ -1,9 +1,9 @@
 //! Reading rows of `files` and `tars`: streaming, by volume, by id, by name.
 //!
-//! All passes share one decoder. A value that no archive holds (an unknown time, a tar that is
-//! no volume) ends the pass with `BadRow`: half-read facts are worse than none, and `reindex`
-//! mends the index. Real names of rows that are not UTF-8 are looked up only where the stored
-//! name has a `%` in it.
+//! All passes share one decoder. A row with a value that no archive holds (an unknown time, a tar
+//! that is no volume) is met as a damage, and so are rows on a page that SQLite cannot read; the
+//! pass goes on behind them. Where a single row was asked for, it is an error. Real names of rows
+//! that are not UTF-8 are looked up only where the stored name has a `%` in it.
 
 use std::ops::{ControlFlow, RangeInclusive};
 use std::path::Path;
@@ -11,10 +11,13 @@ use std::path::Path;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Params, Statement, params};
 
+use crate::damage::{IndexDamage, UnreadableRows};
 use crate::error::{IndexError, READ};
 use crate::index::{Index, fault_at};
 use crate::mtime::Mtime;
 use crate::name::escape_name;
+use crate::runs::Deletion;
+use crate::scan::{Step, is_unreadable, scan_ids};
 use crate::types::{Row, RowId, RowRef, Volume, VolumeId};
 
 /// Ids from here on stand for staged rows in memory, so no stored row may have one.
@@ -22,6 +25,39 @@ pub(crate) const FIRST_STAGED_ID: i64 = 1 << 62;
 
 /// The columns in the order [`decode`] takes them.
 pub(crate) const COLUMNS: &str = "SELECT id, name, size, mtime, md5, tar, offset FROM files ";
+
+/// Rows between two ids, for [`scan_ids`].
+pub(crate) const RANGE: &str = "WHERE id BETWEEN ?1 AND ?2 ORDER BY id";
+
+/// A value that no archive holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BadValue {
+    pub(crate) column: &'static str,
+    pub(crate) why: &'static str,
+}
+
+/// What a pass over `files` meets.
+pub(crate) enum Met<'a> {
+    Row(RowRef<'a>),
+    /// A row with a bad value: what can be read of it, and nothing or zero for the rest.
+    Bad(RowRef<'a>, BadValue),
+    /// Rows that cannot be read at all.
+    Unreadable(UnreadableRows),
+}
+
+impl Met<'_> {
+    /// Returns the damage, if it is one.
+    pub(crate) fn damage(&self) -> Option<IndexDamage> {
+        match self {
+            Self::Row(_) => None,
+            Self::Bad(row, bad) => Some(IndexDamage {
+                name: (!row.name.is_empty()).then(|| row.name.to_vec()),
+                ..IndexDamage::value("files", row.id.0, bad.column, bad.why)
+            }),
+            Self::Unreadable(rows) => Some(IndexDamage::unreadable("files", rows)),
+        }
+    }
+}
 
 impl Index {
     /// Shows every row to `visit` in the order they were archived, until it breaks off.
@@ -38,13 +74,59 @@ impl Index {
         self.scan(&format!("{COLUMNS} ORDER BY id"), [], &mut visit)
     }
 
-    /// Shows the rows of one volume to `visit`, by offset; only those with ids in `ids`.
+    /// Shows every row that can be read to `visit`, in the order they were archived, until it breaks off.
     ///
     /// # Errors
-    /// As [`Index::rows`].
+    /// `Sqlite` if the file cannot be read for another reason than damage.
     ///
     /// # Cost
-    /// One pass over the rows with these ids, and a sort of the volume's rows inside SQLite.
+    /// As [`Index::rows`].
+    pub fn readable_rows(
+        &self,
+        mut visit: impl FnMut(RowRef<'_>) -> ControlFlow<()>,
+    ) -> Result<(), IndexError> {
+        self.pass(i64::MIN..=i64::MAX, &mut |met| match met {
+            Met::Row(row) => visit(row),
+            Met::Bad(..) | Met::Unreadable(_) => ControlFlow::Continue(()),
+        })
+    }
+
+    /// Shows the rows with these ids, and what is damaged among them, to `visit`.
+    pub(crate) fn pass(
+        &self,
+        ids: RangeInclusive<i64>,
+        visit: &mut impl FnMut(Met<'_>) -> ControlFlow<()>,
+    ) -> Result<(), IndexError> {
+        let query = format!("{COLUMNS} {RANGE}");
+        let mut statement = self.connection.prepare(&query).map_err(self.fault(READ))?;
+        self.pass_prepared(&mut statement, &mut RealNames::open(self)?, ids, visit)
+    }
+
+    /// As [`Index::pass`], with a statement made of [`COLUMNS`] and [`RANGE`].
+    pub(crate) fn pass_prepared(
+        &self,
+        statement: &mut Statement<'_>,
+        names: &mut RealNames<'_>,
+        ids: RangeInclusive<i64>,
+        visit: &mut impl FnMut(Met<'_>) -> ControlFlow<()>,
+    ) -> Result<(), IndexError> {
+        scan_ids(&self.path, statement, ids, |step| {
+            let (id, row) = match step {
+                Step::Row(id, row) => (id, row),
+                Step::Unreadable(rows) => return Ok(visit(Met::Unreadable(rows))),
+            };
+            Ok(visit(meet(id, row, names, &self.path)?))
+        })
+    }
+
+    /// Shows the rows of one volume that can be read to `visit`, by offset; only those with ids in `ids`.
+    ///
+    /// # Errors
+    /// As [`Index::readable_rows`].
+    ///
+    /// # Cost
+    /// One pass over the rows with these ids, and a sort of the volume's rows inside SQLite. If some cannot be
+    /// read, 16 bytes a row of the volume, and a lookup for each.
     pub fn rows_of_volume(
         &self,
         volume: VolumeId,
@@ -53,8 +135,64 @@ impl Index {
     ) -> Result<(), IndexError> {
         let query =
             format!("{COLUMNS} WHERE id BETWEEN ?2 AND ?3 AND tar = ?1 ORDER BY offset, id");
-        let params = params![volume.to_string(), ids.start().0, ids.end().0];
-        self.scan(&query, params, &mut visit)
+        let mut statement = self.connection.prepare(&query).map_err(self.fault(READ))?;
+        let mut names = RealNames::open(self)?;
+        let mut rows = statement
+            .query(params![volume.to_string(), ids.start().0, ids.end().0])
+            .map_err(self.fault(READ))?;
+        loop {
+            // The sort reads all rows before the first one comes.
+            let row = match rows.next() {
+                Ok(Some(row)) => row,
+                Ok(None) => return Ok(()),
+                Err(error) if is_unreadable(&error) => break,
+                Err(error) => return Err(self.fault(READ)(error)),
+            };
+            let id = RowId(row.get(0).map_err(self.fault(READ))?);
+            let (mut row, bad) = decode(row, id, &self.path)?;
+            let (name, bad_name) = names.of(row.id, row.name)?;
+            row.name = name;
+            if bad.or(bad_name).is_none() && visit(row).is_break() {
+                return Ok(());
+            }
+        }
+        drop(rows);
+        self.readable_rows_of_volume(volume, ids.start().0..=ids.end().0, &mut visit)
+    }
+
+    /// Does without a sort by SQLite, which fails as a whole.
+    fn readable_rows_of_volume(
+        &self,
+        volume: VolumeId,
+        ids: RangeInclusive<i64>,
+        visit: &mut dyn FnMut(RowRef<'_>) -> ControlFlow<()>,
+    ) -> Result<(), IndexError> {
+        let mut places = Vec::new();
+        self.pass(ids, &mut |met| {
+            if let Met::Row(row) = met
+                && row.volume == volume
+            {
+                places.push((row.offset, row.id.0));
+            }
+            ControlFlow::Continue(())
+        })?;
+        places.sort_unstable();
+        let query = format!("{COLUMNS} {RANGE}");
+        let mut statement = self.connection.prepare(&query).map_err(self.fault(READ))?;
+        let mut names = RealNames::open(self)?;
+        for (_, id) in places {
+            let mut flow = ControlFlow::Continue(());
+            self.pass_prepared(&mut statement, &mut names, id..=id, &mut |met| {
+                if let Met::Row(row) = met {
+                    flow = visit(row);
+                }
+                flow
+            })?;
+            if flow.is_break() {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Returns one row.
@@ -92,9 +230,10 @@ impl Index {
             return Ok(None);
         };
         let mut is_deleted = false;
-        self.deletions(None, &mut |deleted, last_file| {
-            is_deleted |= deleted == name && last_file >= row.id.0;
-        })?;
+        let mut visit = |deletion: Deletion<'_>| {
+            is_deleted |= deletion.name == name && deletion.last_file >= row.id.0;
+        };
+        self.deletions(None, &mut visit, &mut |_| {})?;
         Ok((!is_deleted).then_some(row))
     }
 
@@ -109,48 +248,61 @@ impl Index {
             .map_err(self.fault(READ))
     }
 
-    /// Returns the number a new volume gets: one more than the greatest in `files` and `tars`.
-    /// The caller looks at the archive's folder, too.
+    /// Returns the number a new volume gets: one more than the greatest in `files` and `tars`, names that make
+    /// no sense left out. The caller looks at the archive's folder, too.
     ///
     /// # Errors
-    /// `BadRow` if a volume's name makes no sense.
+    /// `Sqlite` if the file cannot be read.
     ///
     /// # Cost
     /// One pass over the file.
     pub fn next_volume(&self) -> Result<VolumeId, IndexError> {
-        let mut next = self.next_volume_in("files", "SELECT id, tar FROM files")?;
+        let mut next = self.next_volume_in("SELECT tar FROM files")?;
         if self.has_table("tars")? {
-            next = next.max(self.next_volume_in("tars", "SELECT id, name FROM tars")?);
+            next = next.max(self.next_volume_in("SELECT name FROM tars")?);
         }
         Ok(VolumeId(next))
     }
 
     /// Reads a name only where it differs from the row before: rows of a volume lie together.
-    fn next_volume_in(&self, table: &'static str, query: &str) -> Result<u64, IndexError> {
+    fn next_volume_in(&self, query: &str) -> Result<u64, IndexError> {
         let mut next = 0;
         let mut last = Vec::new();
         let mut statement = self.connection.prepare(query).map_err(self.fault(READ))?;
         let mut rows = statement.query([]).map_err(self.fault(READ))?;
         while let Some(row) = rows.next().map_err(self.fault(READ))? {
-            let name = bytes(row.get_ref(1).map_err(self.fault(READ))?).unwrap_or_default();
-            if name == last && next > 0 {
+            let name = bytes(row.get_ref(0).map_err(self.fault(READ))?).unwrap_or_default();
+            if name == last {
                 continue;
             }
-            let id = RowId(row.get(0).map_err(self.fault(READ))?);
-            let volume = VolumeId::from_name(name)
-                .ok_or_else(|| IndexError::bad_row(&self.path, table, id, BAD_VOLUME))?;
-            next = next.max(volume.0 + 1);
+            if let Some(volume) = VolumeId::from_name(name) {
+                next = next.max(volume.0 + 1);
+            }
             last.clear();
             last.extend_from_slice(name);
         }
         Ok(next)
     }
 
+    /// Returns the volume of the last row up to an id that names one.
+    pub(crate) fn volume_up_to(&self, id: i64) -> Result<Option<VolumeId>, IndexError> {
+        let query = "SELECT tar FROM files WHERE id <= ?1 ORDER BY id DESC";
+        let mut statement = self.connection.prepare(query).map_err(self.fault(READ))?;
+        let mut rows = statement.query([id]).map_err(self.fault(READ))?;
+        while let Some(row) = rows.next().map_err(self.fault(READ))? {
+            let volume = volume_of(row.get_ref(0).map_err(self.fault(READ))?);
+            if volume.is_some() {
+                return Ok(volume);
+            }
+        }
+        Ok(None)
+    }
+
     /// Returns the volumes in ascending order; of several rows for one volume, the newest.
     /// Empty for archives that recorded none.
     ///
     /// # Errors
-    /// `BadRow` if a row makes no sense.
+    /// As [`Index::volume_records`].
     pub fn volumes(&self) -> Result<Vec<Volume>, IndexError> {
         let mut volumes = self.volume_records()?;
         volumes.reverse();
@@ -159,23 +311,23 @@ impl Index {
         Ok(volumes)
     }
 
-    /// Returns every row about a volume, oldest first: zstash may have left several for one.
+    /// Returns every row about a volume that can be read, oldest first: zstash may have left several for one.
     ///
     /// # Errors
-    /// `BadRow` if a row makes no sense.
+    /// `Sqlite` if the file cannot be read for another reason than damage.
     pub fn volume_records(&self) -> Result<Vec<Volume>, IndexError> {
         if !self.has_table("tars")? {
             return Ok(Vec::new());
         }
         let mut volumes = Vec::new();
-        let mut statement = self
-            .connection
-            .prepare("SELECT id, name, size, md5 FROM tars ORDER BY id")
-            .map_err(self.fault(READ))?;
-        let mut rows = statement.query([]).map_err(self.fault(READ))?;
-        while let Some(row) = rows.next().map_err(self.fault(READ))? {
-            volumes.push(decode_volume(row, &self.path)?);
-        }
+        let query = format!("SELECT id, name, size, md5 FROM tars {RANGE}");
+        let mut statement = self.connection.prepare(&query).map_err(self.fault(READ))?;
+        scan_ids(&self.path, &mut statement, i64::MIN..=i64::MAX, |step| {
+            if let Step::Row(_, row) = step {
+                volumes.extend(decode_volume(row, &self.path)?);
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
         Ok(volumes)
     }
 
@@ -199,8 +351,13 @@ impl Index {
     ) -> Result<(), IndexError> {
         let mut rows = statement.query(params).map_err(self.fault(READ))?;
         while let Some(row) = rows.next().map_err(self.fault(READ))? {
-            let mut row = decode(row, &self.path)?;
-            row.name = names.of(row.id, row.name)?;
+            let id = RowId(row.get(0).map_err(self.fault(READ))?);
+            let (mut row, bad) = decode(row, id, &self.path)?;
+            let (name, bad_name) = names.of(row.id, row.name)?;
+            row.name = name;
+            if let Some(bad) = bad.or(bad_name) {
+                return Err(IndexError::bad_row(&self.path, "files", id, bad.why));
+            }
             if visit(row).is_break() {
                 break;
             }
@@ -218,6 +375,14 @@ impl Index {
     /// Returns the greatest row id, 0 if there is no row.
     pub(crate) fn last_row(&self) -> Result<i64, IndexError> {
         last_row(&self.connection, &self.path)
+    }
+
+    /// As [`Index::last_row`]; `None` if the last page is damaged.
+    pub(crate) fn last_readable_row(&self) -> Result<Option<i64>, IndexError> {
+        match self.last_row() {
+            Err(IndexError::Sqlite { source, .. }) if is_unreadable(&source) => Ok(None),
+            other => other.map(Some),
+        }
     }
 }
 
@@ -239,7 +404,9 @@ pub(crate) struct RealNames<'i> {
 impl<'i> RealNames<'i> {
     pub(crate) fn open(index: &'i Index) -> Result<Self, IndexError> {
         let lookup = if index.has_table("stook_raw_names")?
-            && has_raw_names(&index.connection).map_err(index.fault(READ))?
+            && has_raw_names(&index.connection)
+                .or_else(|error| is_unreadable(&error).then_some(true).ok_or(error))
+                .map_err(index.fault(READ))?
         {
             let lookup = index
                 .connection
@@ -261,26 +428,34 @@ impl<'i> RealNames<'i> {
         &'a mut self,
         id: RowId,
         stored: &'a [u8],
-    ) -> Result<&'a [u8], IndexError> {
+    ) -> Result<(&'a [u8], Option<BadValue>), IndexError> {
         let Some(lookup) = &mut self.lookup else {
-            return Ok(stored);
+            return Ok((stored, None));
         };
         if !stored.contains(&b'%') {
-            return Ok(stored);
+            return Ok((stored, None));
         }
         let found = lookup
-            .query_row([id.0], |row| row.get::<_, Vec<u8>>(0))
-            .optional()
-            .map_err(fault_at(READ, self.path))?;
+            .query_row([id.0], |row| {
+                Ok(bytes(row.get_ref(0)?).unwrap_or_default().to_vec())
+            })
+            .optional();
         match found {
-            Some(raw) if escape_name(&raw).as_bytes() == stored => {
+            Ok(Some(raw)) if escape_name(&raw).as_bytes() == stored => {
                 self.name = raw;
-                Ok(&self.name)
+                Ok((&self.name, None))
             }
-            _ => Ok(stored),
+            Ok(_) => Ok((stored, None)),
+            Err(error) if is_unreadable(&error) => Ok((stored, Some(BAD_RAW_NAME))),
+            Err(error) => Err(fault_at(READ, self.path)(error)),
         }
     }
 }
+
+const BAD_RAW_NAME: BadValue = BadValue {
+    column: "name",
+    why: "its real name cannot be read from `stook_raw_names`",
+};
 
 fn has_raw_names(connection: &Connection) -> rusqlite::Result<bool> {
     connection.query_row("SELECT EXISTS (SELECT 1 FROM stook_raw_names)", [], |row| {
@@ -288,39 +463,94 @@ fn has_raw_names(connection: &Connection) -> rusqlite::Result<bool> {
     })
 }
 
-const BAD_VOLUME: &str = "its tar is not the name of a volume";
-
-/// Reads one row of [`COLUMNS`]; the name is as stored.
-fn decode<'a>(row: &'a rusqlite::Row<'_>, path: &Path) -> Result<RowRef<'a>, IndexError> {
+/// Reads one row of [`COLUMNS`]; the name is as stored. Returns its first bad value, too.
+pub(crate) fn decode<'a>(
+    row: &'a rusqlite::Row<'_>,
+    id: RowId,
+    path: &Path,
+) -> Result<(RowRef<'a>, Option<BadValue>), IndexError> {
     let column = |index| row.get_ref(index).map_err(fault_at(READ, path));
-    let id = RowId(row.get(0).map_err(fault_at(READ, path))?);
-    let bad = |why| IndexError::bad_row(path, "files", id, why);
+    let mut bad = None;
     if id.0 >= FIRST_STAGED_ID {
-        return Err(bad("its id is out of range"));
+        bad = Some(BadValue {
+            column: "id",
+            why: BAD_ID,
+        });
     }
-    Ok(RowRef {
+    let row = RowRef {
         id,
-        name: bytes(column(1)?).ok_or_else(|| bad("it has no name"))?,
-        size: unsigned(column(2)?).ok_or_else(|| bad("its size is not a number of bytes"))?,
-        mtime: mtime_of(column(3)?).ok_or_else(|| bad(BAD_MTIME))?,
-        md5: md5_of(column(4)?).ok_or_else(|| bad(BAD_MD5))?,
-        volume: volume_of(column(5)?).ok_or_else(|| bad(BAD_VOLUME))?,
-        offset: unsigned(column(6)?).ok_or_else(|| bad("its offset is not a number of bytes"))?,
+        name: bytes(column(1)?).or_note(&mut bad, "name", "it has no name", b""),
+        size: unsigned(column(2)?).or_note(&mut bad, "size", BAD_SIZE, 0),
+        mtime: mtime_of(column(3)?).or_note(&mut bad, "mtime", BAD_MTIME, Mtime::MIN),
+        md5: md5_of(column(4)?).or_note(&mut bad, "md5", BAD_MD5, None),
+        volume: volume_of(column(5)?).or_note(&mut bad, "tar", BAD_VOLUME, VolumeId(0)),
+        offset: unsigned(column(6)?).or_note(&mut bad, "offset", BAD_OFFSET, 0),
+    };
+    Ok((row, bad))
+}
+
+/// Reads one row of [`COLUMNS`], with its real name.
+pub(crate) fn meet<'a>(
+    id: i64,
+    row: &'a rusqlite::Row<'_>,
+    names: &'a mut RealNames<'_>,
+    path: &Path,
+) -> Result<Met<'a>, IndexError> {
+    let (mut row, bad) = decode(row, RowId(id), path)?;
+    let (name, bad_name) = names.of(row.id, row.name)?;
+    row.name = name;
+    Ok(match bad.or(bad_name) {
+        None => Met::Row(row),
+        Some(bad) => Met::Bad(row, bad),
     })
 }
 
-pub(crate) const BAD_MTIME: &str = "its mtime is not a time of the form `YYYY-MM-DD HH:MM:SS`";
-const BAD_MD5: &str = "its md5 is not 32 hexadecimal digits";
+/// A value that may make no sense.
+trait OrNote<T> {
+    /// Returns the value, or `instead` if there is none, and notes what is wrong then.
+    fn or_note(
+        self,
+        bad: &mut Option<BadValue>,
+        column: &'static str,
+        why: &'static str,
+        instead: T,
+    ) -> T;
+}
 
-fn decode_volume(row: &rusqlite::Row<'_>, path: &Path) -> Result<Volume, IndexError> {
+impl<T> OrNote<T> for Option<T> {
+    fn or_note(
+        self,
+        bad: &mut Option<BadValue>,
+        column: &'static str,
+        why: &'static str,
+        instead: T,
+    ) -> T {
+        self.unwrap_or_else(|| {
+            bad.get_or_insert(BadValue { column, why });
+            instead
+        })
+    }
+}
+
+pub(crate) const BAD_ID: &str = "its id is out of range";
+pub(crate) const BAD_SIZE: &str = "its size is not a number of bytes";
+pub(crate) const BAD_MTIME: &str = "its mtime is not a time of the form `YYYY-MM-DD HH:MM:SS`";
+pub(crate) const BAD_MD5: &str = "its md5 is not 32 hexadecimal digits";
+pub(crate) const BAD_VOLUME: &str = "its tar is not the name of a volume";
+pub(crate) const BAD_OFFSET: &str = "its offset is not a number of bytes";
+
+/// Reads one row of `tars`; `None` if it makes no sense.
+fn decode_volume(row: &rusqlite::Row<'_>, path: &Path) -> Result<Option<Volume>, IndexError> {
     let column = |index| row.get_ref(index).map_err(fault_at(READ, path));
-    let id = RowId(row.get(0).map_err(fault_at(READ, path))?);
-    let bad = |why| IndexError::bad_row(path, "tars", id, why);
-    Ok(Volume {
-        id: volume_of(column(1)?).ok_or_else(|| bad("its name is not the name of a volume"))?,
-        size: unsigned(column(2)?).ok_or_else(|| bad("its size is not a number of bytes"))?,
-        md5: md5_of(column(3)?).ok_or_else(|| bad(BAD_MD5))?,
-    })
+    let (id, size, md5) = (
+        volume_of(column(1)?),
+        unsigned(column(2)?),
+        md5_of(column(3)?),
+    );
+    Ok(id
+        .zip(size)
+        .zip(md5)
+        .map(|((id, size), md5)| Volume { id, size, md5 }))
 }
 
 pub(crate) fn bytes(value: ValueRef<'_>) -> Option<&[u8]> {
@@ -341,7 +571,7 @@ pub(crate) fn mtime_of(value: ValueRef<'_>) -> Option<Mtime> {
     Mtime::from_text(bytes(value)?)
 }
 
-fn volume_of(value: ValueRef<'_>) -> Option<VolumeId> {
+pub(crate) fn volume_of(value: ValueRef<'_>) -> Option<VolumeId> {
     VolumeId::from_name(bytes(value)?)
 }
 
@@ -350,23 +580,29 @@ fn volume_of(value: ValueRef<'_>) -> Option<VolumeId> {
     clippy::option_option,
     reason = "absent and wrong are different answers"
 )]
-fn md5_of(value: ValueRef<'_>) -> Option<Option<[u8; 16]>> {
+pub(crate) fn md5_of(value: ValueRef<'_>) -> Option<Option<[u8; 16]>> {
     if value == ValueRef::Null {
         return Some(None);
     }
     let digits: &[u8; 32] = bytes(value)?.try_into().ok()?;
     let mut md5 = [0; 16];
-    for (byte, pair) in md5.iter_mut().zip(digits.chunks_exact(2)) {
-        *byte = hex_digit(pair[0])? << 4 | hex_digit(pair[1])?;
+    let mut seen = 0;
+    for (byte, pair) in md5.iter_mut().zip(digits.as_chunks().0) {
+        let [high, low] = pair.map(|digit| HEX_DIGITS[usize::from(digit)]);
+        seen |= high | low;
+        *byte = high << 4 | low;
     }
-    Some(Some(md5))
+    (seen < 16).then_some(Some(md5))
 }
 
-fn hex_digit(digit: u8) -> Option<u8> {
-    match digit {
-        b'0'..=b'9' => Some(digit - b'0'),
-        b'a'..=b'f' => Some(digit - b'a' + 10),
-        b'A'..=b'F' => Some(digit - b'A' + 10),
-        _ => None,
+/// What each byte is as a hexadecimal digit; more than 15 for those that are none.
+const HEX_DIGITS: [u8; 256] = {
+    let mut digits = [u8::MAX; 256];
+    let mut digit = 0_u8;
+    while digit < 16 {
+        digits[b"0123456789abcdef"[digit as usize] as usize] = digit;
+        digits[b"0123456789ABCDEF"[digit as usize] as usize] = digit;
+        digit += 1;
     }
-}
+    digits
+};

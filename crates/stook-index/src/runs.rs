@@ -10,17 +10,20 @@
 //! A deletion hides the rows of its name up to the last row of its run; a name archived again
 //! later is back.
 
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use rusqlite::types::ValueRef;
 use rusqlite::{Statement, Transaction, params};
 
+use crate::damage::IndexDamage;
 use crate::error::{IndexError, READ, WRITE};
 use crate::index::Index;
 use crate::known::Known;
 use crate::mtime::Mtime;
 use crate::name::escape_name;
-use crate::rows::{BAD_MTIME, bytes, last_row, mtime_of};
+use crate::rows::{BadValue, RANGE, bytes, last_row, mtime_of};
+use crate::scan::{Step, scan_ids};
 use crate::types::{RowId, Run, RunId};
 
 /// Which state of the archive is meant.
@@ -32,7 +35,19 @@ pub enum AsOf {
     Run(RunId),
 }
 
-const RUN_COLUMNS: &str = "SELECT id, command, started, finished, first_file, last_file, failed FROM stook_runs ORDER BY id";
+const RUN_COLUMNS: &str =
+    "SELECT id, command, started, finished, first_file, last_file, failed FROM stook_runs ";
+
+/// A name that a run found gone.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Deletion<'a> {
+    /// Its row in `stook_deleted`.
+    pub(crate) row: i64,
+    /// The real bytes.
+    pub(crate) name: &'a [u8],
+    /// The last row of `files` that it hides.
+    pub(crate) last_file: i64,
+}
 
 impl Index {
     /// Returns all runs, oldest first. Empty for archives that only zstash wrote.
@@ -40,50 +55,83 @@ impl Index {
     /// # Errors
     /// `BadRow` if a row makes no sense, `Sqlite` if it cannot be read.
     pub fn runs(&self) -> Result<Vec<Run>, IndexError> {
+        let mut first = None;
+        let runs = self.readable_runs(|damage| {
+            first.get_or_insert(damage);
+        })?;
+        first.map_or(Ok(runs), |damage| {
+            Err(IndexError::damaged(&self.path, &damage))
+        })
+    }
+
+    /// Returns all runs that can be read, oldest first; what cannot goes to `damaged`.
+    ///
+    /// # Errors
+    /// `Sqlite` if the file cannot be read for another reason than damage.
+    pub fn readable_runs(
+        &self,
+        mut damaged: impl FnMut(IndexDamage),
+    ) -> Result<Vec<Run>, IndexError> {
         let mut runs = Vec::new();
         if !self.has_table("stook_runs")? {
             return Ok(runs);
         }
-        let mut statement = self
-            .connection
-            .prepare(RUN_COLUMNS)
-            .map_err(self.fault(READ))?;
-        let mut rows = statement.query([]).map_err(self.fault(READ))?;
-        while let Some(row) = rows.next().map_err(self.fault(READ))? {
-            runs.push(self.decode_run(row)?);
-        }
+        let query = format!("{RUN_COLUMNS} {RANGE}");
+        let mut statement = self.connection.prepare(&query).map_err(self.fault(READ))?;
+        scan_ids(&self.path, &mut statement, i64::MIN..=i64::MAX, |step| {
+            match step {
+                Step::Row(id, row) => match self.decode_run(id, row)? {
+                    Ok(run) => runs.push(run),
+                    Err(BadValue { column, why }) => {
+                        damaged(IndexDamage::value("stook_runs", id, column, why));
+                    }
+                },
+                Step::Unreadable(rows) => damaged(IndexDamage::unreadable("stook_runs", &rows)),
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
         Ok(runs)
     }
 
-    fn decode_run(&self, row: &rusqlite::Row<'_>) -> Result<Run, IndexError> {
+    pub(crate) fn decode_run(
+        &self,
+        id: i64,
+        row: &rusqlite::Row<'_>,
+    ) -> Result<Result<Run, BadValue>, IndexError> {
         let column = |index| row.get_ref(index).map_err(self.fault(READ));
-        let number = |index| row.get::<_, i64>(index).map_err(self.fault(READ));
-        let id = number(0)?;
-        let bad = |why| IndexError::bad_row(&self.path, "stook_runs", RowId(id), why);
-        let finished = match column(3)? {
-            ValueRef::Null => None,
-            text => Some(mtime_of(text).ok_or_else(|| bad(BAD_MTIME))?),
+        let (command, started, finished) = (column(1)?, column(2)?, column(3)?);
+        let (first_file, last_file, failed) = (column(4)?, column(5)?, column(6)?);
+        let decode = || {
+            let finished = match finished {
+                ValueRef::Null => None,
+                text => Some(mtime_of(text).ok_or(bad("finished", BAD_FINISHED))?),
+            };
+            let last_file = match last_file {
+                ValueRef::Null => None,
+                ValueRef::Integer(id) => Some(RowId(id)),
+                _ => return Err(bad("last_file", "its last_file is not the id of a row")),
+            };
+            if finished.is_some() != last_file.is_some() {
+                return Err(bad("finished", "it is both finished and not"));
+            }
+            let ValueRef::Integer(first_file) = first_file else {
+                return Err(bad("first_file", "its first_file is not the id of a row"));
+            };
+            let failed = match failed {
+                ValueRef::Integer(failed) => u64::try_from(failed).unwrap_or(0),
+                _ => 0,
+            };
+            Ok(Run {
+                id: RunId(id),
+                command: String::from_utf8_lossy(bytes(command).unwrap_or_default()).into_owned(),
+                started: mtime_of(started).ok_or(bad("started", BAD_STARTED))?,
+                finished,
+                first_file: RowId(first_file),
+                last_file,
+                failed,
+            })
         };
-        let last_file = row
-            .get::<_, Option<i64>>(5)
-            .map_err(self.fault(READ))?
-            .map(RowId);
-        if finished.is_some() != last_file.is_some() {
-            return Err(bad("it is both finished and not"));
-        }
-        let failed = row
-            .get::<_, Option<i64>>(6)
-            .map_err(self.fault(READ))?
-            .unwrap_or(0);
-        Ok(Run {
-            id: RunId(id),
-            command: String::from_utf8_lossy(bytes(column(1)?).unwrap_or_default()).into_owned(),
-            started: mtime_of(column(2)?).ok_or_else(|| bad(BAD_MTIME))?,
-            finished,
-            first_file: RowId(number(4)?),
-            last_file,
-            failed: u64::try_from(failed).unwrap_or(0),
-        })
+        Ok(decode())
     }
 
     /// Returns the last run if it has not finished: an interrupted one to go on with.
@@ -213,34 +261,80 @@ impl Index {
         let AsOf::Run(id) = as_of else {
             return Ok(i64::MAX);
         };
-        let runs = self.runs()?;
-        let position = runs
-            .iter()
-            .position(|run| run.id == id)
-            .ok_or_else(|| self.bad_run(id, "it is unknown"))?;
+        let mut damage = None;
+        let runs = self.readable_runs(|found| {
+            if found.rows.as_ref().is_some_and(|rows| rows.contains(&id.0)) {
+                damage = Some(found);
+            }
+        })?;
+        let position = runs.iter().position(|run| run.id == id);
+        let Some(position) = position else {
+            return Err(match damage {
+                Some(damage) => IndexError::damaged(&self.path, &damage),
+                None => self.bad_run(id, "it is unknown"),
+            });
+        };
         Ok(last_row_of(&runs, position))
     }
 
-    /// Shows every deletion up to a run: the name, and the last row it hides.
+    /// Shows every deletion of a finished run up to `up_to`, and what cannot be read of them to `damaged`.
     pub(crate) fn deletions(
         &self,
         up_to: Option<RunId>,
-        visit: &mut dyn FnMut(&[u8], i64),
+        visit: &mut dyn FnMut(Deletion<'_>),
+        damaged: &mut dyn FnMut(IndexDamage),
     ) -> Result<(), IndexError> {
         if !self.has_table("stook_deleted")? {
             return Ok(());
         }
-        let query = "SELECT coalesce(raw, stook_deleted.name), last_file FROM stook_deleted
-            JOIN stook_runs ON stook_runs.id = run WHERE run <= ?1 AND last_file IS NOT NULL";
-        let mut statement = self.connection.prepare(query).map_err(self.fault(READ))?;
         let up_to = up_to.map_or(i64::MAX, |run| run.0);
-        let mut rows = statement.query([up_to]).map_err(self.fault(READ))?;
-        while let Some(row) = rows.next().map_err(self.fault(READ))? {
-            if let Some(name) = bytes(row.get_ref(0).map_err(self.fault(READ))?) {
-                visit(name, row.get(1).map_err(self.fault(READ))?);
+        let last_files = self.last_files(damaged)?;
+        let query = "SELECT rowid, run, name, raw FROM stook_deleted WHERE rowid BETWEEN ?1 AND ?2 ORDER BY rowid";
+        let mut statement = self.connection.prepare(query).map_err(self.fault(READ))?;
+        scan_ids(&self.path, &mut statement, i64::MIN..=i64::MAX, |step| {
+            let (id, row) = match step {
+                Step::Row(id, row) => (id, row),
+                Step::Unreadable(rows) => {
+                    damaged(IndexDamage::unreadable("stook_deleted", &rows));
+                    return Ok(ControlFlow::Continue(()));
+                }
+            };
+            let column = |index| row.get_ref(index).map_err(self.fault(READ));
+            let (run, name, raw) = (column(1)?, column(2)?, column(3)?);
+            let ValueRef::Integer(run) = run else {
+                damaged(IndexDamage::value("stook_deleted", id, "run", BAD_RUN));
+                return Ok(ControlFlow::Continue(()));
+            };
+            let real = if raw == ValueRef::Null { name } else { raw };
+            match (last_files.get(&run), bytes(real)) {
+                (Some(Some(last_file)), Some(name)) if run <= up_to => visit(Deletion {
+                    row: id,
+                    name,
+                    last_file: *last_file,
+                }),
+                (Some(_), Some(_)) => {}
+                (None, _) => damaged(IndexDamage::value("stook_deleted", id, "run", BAD_RUN)),
+                (_, None) => {
+                    damaged(IndexDamage::value(
+                        "stook_deleted",
+                        id,
+                        "name",
+                        "it has no name",
+                    ));
+                }
             }
-        }
-        Ok(())
+            Ok(ControlFlow::Continue(()))
+        })
+    }
+
+    /// Returns the last row of each run, `None` for one that has not finished.
+    fn last_files(
+        &self,
+        damaged: &mut dyn FnMut(IndexDamage),
+    ) -> Result<HashMap<i64, Option<i64>>, IndexError> {
+        let runs = self.readable_runs(damaged)?;
+        let last_file = |run: Run| (run.id.0, run.last_file.map(|last| last.0));
+        Ok(runs.into_iter().map(last_file).collect())
     }
 
     fn bad_run(&self, run: RunId, why: &'static str) -> IndexError {
@@ -259,6 +353,15 @@ pub(crate) fn last_row_of(runs: &[Run], position: usize) -> i64 {
         .map_or(i64::MAX, |next| next.first_file.0.saturating_sub(1));
     runs[position].last_file.map_or(next, |last| last.0)
 }
+
+fn bad(column: &'static str, why: &'static str) -> BadValue {
+    BadValue { column, why }
+}
+
+pub(crate) const BAD_RUN: &str = "its run is not in `stook_runs`, or cannot be read there";
+pub(crate) const BAD_STARTED: &str = "its started is not a time of the form `YYYY-MM-DD HH:MM:SS`";
+pub(crate) const BAD_FINISHED: &str =
+    "its finished is not a time of the form `YYYY-MM-DD HH:MM:SS`";
 
 const INSERT_DELETION: &str = "INSERT INTO stook_deleted VALUES (?1, ?2, ?3)";
 

@@ -2,15 +2,19 @@
 //!
 //! Computing a selection takes 32 bytes for every matching row; the result is a bitmap over row
 //! ids, which a second pass turns into rows in the order they were archived.
+//!
+//! A row with a value that makes no sense takes part by its name: where it is the newest, its name
+//! has no row, and never an older one.
 
 use std::ops::ControlFlow;
 
+use crate::damage::{IndexDamage, UnreadableRows};
 use crate::error::{IndexError, READ};
 use crate::id_set::IdSet;
 use crate::index::Index;
 use crate::name::{NameHash, NameHasher};
 use crate::newest::{DeletedNames, Version, keep_newest};
-use crate::rows::{COLUMNS, RealNames};
+use crate::rows::{COLUMNS, Met, RANGE, RealNames};
 use crate::runs::AsOf;
 use crate::types::{RowId, RowRef, RunId};
 
@@ -28,14 +32,31 @@ pub enum Deleted {
 pub struct Selection {
     ids: IdSet,
     bytes: u64,
+    damaged: Damaged,
+}
+
+/// What would be chosen, or might be, and cannot be read.
+#[derive(Debug, Default)]
+struct Damaged {
+    /// Rows with a value that makes no sense.
+    ids: IdSet,
+    /// Of these, how many have no name that can be read.
+    nameless: u64,
+    unreadable: Vec<UnreadableRows>,
+    /// Deletions that cannot be read.
+    deletions: Vec<IndexDamage>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Candidate {
     hash: NameHash,
     id: i64,
+    /// Sizes in SQLite have 63 bits.
     size: u64,
 }
+
+/// Instead of a size: the row has a value that makes no sense.
+const BAD: u64 = u64::MAX;
 
 impl Version for Candidate {
     fn hash(&self) -> NameHash {
@@ -50,9 +71,11 @@ impl Selection {
     /// Chooses, of the rows that match, the newest of each name. `matches` sees whole rows, so
     /// that a choice by volume gives the newest version within those volumes.
     ///
+    /// A row that cannot be read shows its name to `matches`, and nothing or zero for the rest.
+    ///
     /// # Errors
-    /// `BadRun` if the state is of an unknown run, `BadRow` for a row that makes no sense,
-    /// `Sqlite` if the file cannot be read.
+    /// `BadRun` if the state is of an unknown run, `Sqlite` if the file cannot be read for another reason
+    /// than damage.
     ///
     /// # Cost
     /// One pass over the rows; 32 bytes for every matching row, 24 for every deletion.
@@ -64,24 +87,36 @@ impl Selection {
     ) -> Result<Self, IndexError> {
         let hasher = NameHasher::new();
         let mut candidates = Vec::new();
-        index.scan_matching(as_of, matches, &mut |row| {
+        let mut damaged = Damaged::default();
+        let nameless = index.scan_matching(as_of, matches, &mut damaged, &mut |row, is_bad| {
             candidates.push(Candidate {
                 hash: hasher.hash(row.name),
                 id: row.id.0,
-                size: row.size,
+                size: if is_bad { BAD } else { row.size },
             });
         })?;
         let hidden = match deleted {
-            Deleted::Hide => DeletedNames::load(index, last_run(as_of), &hasher)?,
+            Deleted::Hide => {
+                let mut note = |damage| damaged.deletions.push(damage);
+                DeletedNames::load(index, last_run(as_of), &hasher, &mut note)?
+            }
             Deleted::Show => DeletedNames::default(),
         };
         keep_newest(&mut candidates, &hidden);
+        let mut bad = nameless;
+        candidates.retain(|candidate| {
+            let is_bad = candidate.size == BAD;
+            bad.extend(is_bad.then_some(candidate.id));
+            !is_bad
+        });
         let bytes = candidates
             .iter()
             .fold(0, |sum: u64, candidate| sum.saturating_add(candidate.size));
+        damaged.ids = IdSet::new(bad);
         Ok(Self {
             ids: IdSet::new(candidates.iter().map(|candidate| candidate.id).collect()),
             bytes,
+            damaged,
         })
     }
 
@@ -97,16 +132,29 @@ impl Selection {
         as_of: AsOf,
         matches: &dyn Fn(&RowRef<'_>) -> bool,
     ) -> Result<Self, IndexError> {
-        let mut ids = Vec::new();
+        let (mut ids, mut bad) = (Vec::new(), Vec::new());
         let mut bytes = 0_u64;
-        index.scan_matching(as_of, matches, &mut |row| {
-            ids.push(row.id.0);
-            bytes = bytes.saturating_add(row.size);
+        let mut damaged = Damaged::default();
+        let nameless = index.scan_matching(as_of, matches, &mut damaged, &mut |row, is_bad| {
+            if is_bad {
+                bad.push(row.id.0);
+            } else {
+                ids.push(row.id.0);
+                bytes = bytes.saturating_add(row.size);
+            }
         })?;
+        bad.extend(nameless);
+        damaged.ids = IdSet::new(bad);
         Ok(Self {
             ids: IdSet::new(ids),
             bytes,
+            damaged,
         })
+    }
+
+    /// Returns true if there are rows whose names cannot be read: any name may be among them.
+    pub fn has_unknown_names(&self) -> bool {
+        self.damaged.nameless > 0 || !self.damaged.unreadable.is_empty()
     }
 
     /// Returns the number of rows.
@@ -144,7 +192,7 @@ impl Index {
     /// Shows the chosen rows to `visit` in the order they were archived, until it breaks off.
     ///
     /// # Errors
-    /// As [`Index::rows`].
+    /// `Sqlite` if the file cannot be read, `Damaged` if a row that was chosen no longer can be.
     ///
     /// # Cost
     /// A pass over the rows between the first and the last chosen one, or one lookup a row where
@@ -157,62 +205,101 @@ impl Index {
         let Some((first, last)) = selection.ids.ends() else {
             return Ok(());
         };
+        let (mut shown, mut is_stopped) = (0, false);
+        let mut show = |row: RowRef<'_>| {
+            shown += 1;
+            let flow = visit(row);
+            is_stopped |= flow.is_break();
+            flow
+        };
         if selection.len().saturating_mul(SEEK_ROWS) < last.abs_diff(first) {
-            return self.seek_selected(selection, &mut visit);
+            self.seek(&selection.ids, &mut |met| match met {
+                Met::Row(row) => show(row),
+                Met::Bad(..) | Met::Unreadable(_) => ControlFlow::Continue(()),
+            })?;
+        } else {
+            self.pass(first..=last, &mut |met| match met {
+                Met::Row(row) if selection.contains(row.id) => show(row),
+                _ => ControlFlow::Continue(()),
+            })?;
         }
-        self.scan(
-            &format!("{COLUMNS} WHERE id BETWEEN ?1 AND ?2 ORDER BY id"),
-            [first, last],
-            &mut |row| {
-                if selection.contains(row.id) {
-                    visit(row)
-                } else {
-                    ControlFlow::Continue(())
-                }
-            },
-        )
+        if is_stopped || shown == selection.len() {
+            return Ok(());
+        }
+        let missing = selection.len() - shown;
+        let what = format!("{missing} rows that could be read a moment ago cannot be read now");
+        let damage = IndexDamage::table("files", what);
+        Err(IndexError::damaged(&self.path, &damage))
     }
 
-    fn seek_selected(
+    /// Shows what would be in the selection, or might be, and cannot be read.
+    ///
+    /// # Errors
+    /// `Sqlite` if the file cannot be read for another reason than damage.
+    pub fn selection_damages(
         &self,
         selection: &Selection,
-        visit: &mut dyn FnMut(RowRef<'_>) -> ControlFlow<()>,
+        mut damaged: impl FnMut(IndexDamage),
     ) -> Result<(), IndexError> {
-        let mut lookup = self
-            .connection
-            .prepare(&format!("{COLUMNS} WHERE id = ?1"))
-            .map_err(self.fault(READ))?;
+        let Damaged {
+            ids,
+            unreadable,
+            deletions,
+            ..
+        } = &selection.damaged;
+        self.seek(ids, &mut |met| {
+            met.damage().into_iter().for_each(&mut damaged);
+            ControlFlow::Continue(())
+        })?;
+        for rows in unreadable {
+            damaged(IndexDamage::unreadable("files", rows));
+        }
+        deletions.iter().cloned().for_each(damaged);
+        Ok(())
+    }
+
+    fn seek(
+        &self,
+        ids: &IdSet,
+        visit: &mut impl FnMut(Met<'_>) -> ControlFlow<()>,
+    ) -> Result<(), IndexError> {
+        let query = format!("{COLUMNS} {RANGE}");
+        let mut lookup = self.connection.prepare(&query).map_err(self.fault(READ))?;
         let mut names = RealNames::open(self)?;
-        for id in selection.ids.iter() {
-            let mut stopped = false;
-            self.scan_prepared(&mut lookup, &mut names, [id], &mut |row| {
-                let flow = visit(row);
-                stopped = flow.is_break();
+        let mut flow = ControlFlow::Continue(());
+        for id in ids.iter() {
+            self.pass_prepared(&mut lookup, &mut names, id..=id, &mut |met| {
+                flow = visit(met);
                 flow
             })?;
-            if stopped {
+            if flow.is_break() {
                 break;
             }
         }
         Ok(())
     }
 
+    /// Shows rows that match to `take`, with whether they have a bad value; returns those without a name.
     fn scan_matching(
         &self,
         as_of: AsOf,
         matches: &dyn Fn(&RowRef<'_>) -> bool,
-        take: &mut dyn FnMut(RowRef<'_>),
-    ) -> Result<(), IndexError> {
+        damaged: &mut Damaged,
+        take: &mut dyn FnMut(RowRef<'_>, bool),
+    ) -> Result<Vec<i64>, IndexError> {
         let last = self.last_row_as_of(as_of)?;
-        self.scan(
-            &format!("{COLUMNS} WHERE id <= ?1 ORDER BY id"),
-            [last],
-            &mut |row| {
-                if matches(&row) {
-                    take(row);
-                }
-                ControlFlow::Continue(())
-            },
-        )
+        let mut nameless = Vec::new();
+        self.pass(i64::MIN..=last, &mut |met| {
+            match met {
+                Met::Row(row) if matches(&row) => take(row, false),
+                Met::Bad(row, bad) if bad.column == "name" => nameless.push(row.id.0),
+                Met::Bad(row, _) if matches(&row) => take(row, true),
+                Met::Row(_) | Met::Bad(..) => {}
+                Met::Unreadable(rows) => damaged.unreadable.push(rows),
+            }
+            ControlFlow::Continue(())
+        })?;
+        damaged.nameless = nameless.len() as u64;
+        Ok(nameless)
     }
 }

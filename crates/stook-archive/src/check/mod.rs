@@ -5,6 +5,8 @@
 //!                header: its own checksum, and what the index says
 //!                content: the MD5 in the index          padding, trailer: zeros
 //! ```
+//! Before that the whole index is checked, patterns or not: it takes a second or two for a million members.
+//! A row that cannot be read is a damage; the others are compared with the volumes.
 //! Headers that stook wrote carry a CRC of all their bytes. Those of other writers do not, so for a
 //! volume of theirs the MD5 of the whole volume is taken in the same read, where the index has one.
 
@@ -18,7 +20,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use stook_index::{AsOf, Index, RowId, RowRef, Selection, Volume, VolumeId};
+use stook_index::{AsOf, Index, RowId, RowRef, Selection, Structure, Volume, VolumeId};
 use stook_pool::Jobs;
 use stook_sys::metadata;
 use stook_timers::scope;
@@ -80,7 +82,7 @@ pub struct CheckReport {
 /// Checks an archive.
 ///
 /// # Errors
-/// `NoMatch` if a pattern matches nothing, `Index` if the index cannot be read, `Interrupted`. Damage is
+/// `NoMatch` if a pattern matches nothing, `Index` if the index cannot be read at all, `Interrupted`. Damage is
 /// no error: it is told to the observer and counted. Nor is a member that claims more holes than are hashed.
 pub fn check(
     archive: &Path,
@@ -91,8 +93,12 @@ pub fn check(
     let mut index = folder.open_index()?;
     let checker = Checker::new(&folder, options.max_hole_bytes, observer);
     let mut report = CheckReport::default();
+    let (known, structure) = checker.check_index(&index)?;
+    if observer.is_interrupted() {
+        return Err(ArchiveError::Interrupted);
+    }
     if options.patterns.is_empty() {
-        check_volumes(&folder, &mut index, &checker, options, &mut report)?;
+        check_volumes(&mut index, known, &checker, options, &mut report)?;
     } else {
         check_members(&folder, &mut index, &checker, options)?;
     }
@@ -100,7 +106,7 @@ pub fn check(
     report.unverified = checker.observer.failures();
     report.members = checker.members.load(Relaxed);
     report.bytes = checker.bytes.load(Relaxed);
-    checker.record(index)?;
+    checker.record(index, structure)?;
     if observer.is_interrupted() {
         return Err(ArchiveError::Interrupted);
     }
@@ -120,7 +126,7 @@ fn check_members(
         .collect();
     let matches = |row: &RowRef<'_>| is_match(&options.patterns, &matched, row.name);
     let selection = Selection::all_versions(index, AsOf::Now, &matches)?;
-    require_matches(folder, &options.patterns, &matched)?;
+    require_matches(folder, &options.patterns, &matched, &selection)?;
     checker
         .observer
         .phase("check", Some(selection.len()), Some(selection.bytes()));
@@ -138,13 +144,13 @@ fn check_members(
 }
 
 fn check_volumes(
-    folder: &Folder,
     index: &mut Index,
+    mut known: KnownVolumes,
     checker: &Checker<'_>,
     options: &CheckOptions,
     report: &mut CheckReport,
 ) -> Result<(), ArchiveError> {
-    let known = KnownVolumes::read(folder, index)?;
+    known.add_records(checker.folder, index)?;
     checker
         .observer
         .phase("check", Some(known.rows), Some(known.bytes));
@@ -177,6 +183,7 @@ struct KnownVolume {
 }
 
 /// The volumes that the index speaks of, and those in the folder that it does not.
+#[derive(Default)]
 struct KnownVolumes {
     volumes: BTreeMap<VolumeId, KnownVolume>,
     strangers: Vec<VolumeId>,
@@ -186,30 +193,36 @@ struct KnownVolumes {
 }
 
 impl KnownVolumes {
+    /// Reads what can be read: what cannot is left out.
     fn read(folder: &Folder, index: &Index) -> Result<Self, ArchiveError> {
-        let mut volumes = BTreeMap::new();
+        let mut known = Self::default();
+        index.readable_rows(|row| {
+            known.add_row(&row);
+            ControlFlow::Continue(())
+        })?;
+        known.add_records(folder, index)?;
+        Ok(known)
+    }
+
+    /// Rows come in the order of their ids.
+    fn add_row(&mut self, row: &RowRef<'_>) {
+        self.rows += 1;
+        self.bytes = self.bytes.saturating_add(row.size);
+        let volume = known_volume(&mut self.volumes, row.volume, row.id);
+        volume.bytes = volume.bytes.saturating_add(row.size);
+        volume.rows = (*volume.rows.start()).min(row.id)..=row.id;
+    }
+
+    /// What `tars` says, and what lies in the folder.
+    fn add_records(&mut self, folder: &Folder, index: &Index) -> Result<(), ArchiveError> {
         for record in index.volume_records()? {
-            known_volume(&mut volumes, record.id, RowId(i64::MAX))
+            known_volume(&mut self.volumes, record.id, RowId(i64::MAX))
                 .records
                 .push(record);
         }
-        let (mut rows, mut bytes) = (0, 0);
-        index.rows(|row| {
-            rows += 1;
-            bytes = u64::saturating_add(bytes, row.size);
-            let volume = known_volume(&mut volumes, row.volume, row.id);
-            volume.bytes = volume.bytes.saturating_add(row.size);
-            volume.rows = (*volume.rows.start()).min(row.id)..=row.id;
-            ControlFlow::Continue(())
-        })?;
-        let mut strangers = folder.volumes()?;
-        strangers.retain(|id| !volumes.contains_key(id));
-        Ok(Self {
-            volumes,
-            strangers,
-            rows,
-            bytes,
-        })
+        self.strangers = folder.volumes()?;
+        self.strangers.retain(|id| !self.volumes.contains_key(id));
+        Ok(())
     }
 }
 
@@ -252,10 +265,29 @@ impl<'a> Checker<'a> {
         }
     }
 
+    /// Checks the index, and gathers the volumes of its rows on the way.
+    fn check_index(&self, index: &Index) -> Result<(KnownVolumes, Structure), ArchiveError> {
+        self.observer.phase("check index", None, None);
+        let _scope = scope!("check index");
+        let mut known = KnownVolumes::default();
+        let structure = index.check(
+            &mut |row| {
+                known.add_row(&row);
+                if self.observer.is_interrupted() {
+                    ControlFlow::Break(())
+                } else {
+                    ControlFlow::Continue(())
+                }
+            },
+            &mut |damage| self.observer.index_damaged(&damage),
+        )?;
+        Ok((known, structure))
+    }
+
     /// Writes down what was noted of volumes, and returns it.
-    fn record(self, index: Index) -> Result<Checked, ArchiveError> {
+    fn record(self, index: Index, structure: Structure) -> Result<Checked, ArchiveError> {
         let checked = std::mem::take(&mut *lock(&self.checked));
-        record(self.folder, index, &checked, &self.observer)?;
+        record(self.folder, index, structure, &checked, &self.observer)?;
         Ok(checked)
     }
 

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use stook_index::{Index, Interrupt, Mtime, VolumeId};
+use stook_index::{Index, Interrupt, Mtime, Structure, VolumeId};
 use stook_pool::Jobs;
 use stook_sys::{Stamp, open_file, utc_now};
 
@@ -75,7 +75,7 @@ pub(crate) fn passed_volumes(
             ));
         }
     }
-    let checked = checker.record(index)?;
+    let checked = checker.record(index, Structure::Sound)?;
     if observer.is_interrupted() {
         return Err(ArchiveError::Interrupted);
     }
@@ -99,6 +99,7 @@ fn stamp_of(folder: &Folder, id: VolumeId) -> Option<String> {
 pub(super) fn record(
     folder: &Folder,
     mut index: Index,
+    structure: Structure,
     checked: &Checked,
     observer: &dyn Observer,
 ) -> Result<(), ArchiveError> {
@@ -113,7 +114,10 @@ pub(super) fn record(
     if !is_news || !is_stooks {
         return Ok(());
     }
-    let written = write(folder, checked);
+    let written = match structure {
+        Structure::Sound => write(folder, checked).map_err(|error| error.to_string()),
+        Structure::Damaged => Err("a write might make the damage of index.db worse".to_owned()),
+    };
     let is_wrong = checked
         .iter()
         .any(|(id, stamp)| stamp.is_none() && on_record.contains_key(id));

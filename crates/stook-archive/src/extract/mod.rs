@@ -95,10 +95,11 @@ pub fn extract(
 ) -> Result<ExtractReport, ArchiveError> {
     let folder = Folder::until(archive, observer.interrupt());
     let mut index = folder.open_index()?;
+    let observer = Tally::new(observer);
     let selection = {
         let _scope = scope!("select");
         observer.phase("select", None, None);
-        select(&folder, &index, options.as_of, &options.patterns)?
+        select(&folder, &index, options.as_of, &options.patterns, &observer)?
     };
     let own_folder = OwnFolder::beside(archive, into)?;
     create_directory(into)?;
@@ -112,7 +113,7 @@ pub fn extract(
         target: Target::open(into, own_folder, target_options)?,
         jobs: options.jobs,
         volumes: Volumes::new(&folder),
-        observer: Tally::new(observer),
+        observer,
         linked: Mutex::default(),
         written: AtomicU64::new(0),
         bytes: AtomicU64::new(0),
@@ -129,7 +130,7 @@ pub fn extract(
             extractor.extract(&batch);
         },
     )?;
-    if observer.is_interrupted() {
+    if extractor.observer.is_interrupted() {
         // Directories keep modes that let the next run go on.
         return Err(ArchiveError::Interrupted);
     }
@@ -143,19 +144,33 @@ pub fn extract(
     })
 }
 
-/// Selects the newest live members that match any of the patterns; each pattern must match something.
+/// Selects the newest live members that match any of the patterns; each pattern must match something. Those
+/// whose rows cannot be read fail.
 pub(crate) fn select(
     folder: &Folder,
     index: &Index,
     as_of: AsOf,
     patterns: &[Pattern],
+    observer: &dyn Observer,
 ) -> Result<Selection, ArchiveError> {
     let matched: Vec<AtomicBool> = patterns.iter().map(|_| AtomicBool::new(false)).collect();
     let matches = |row: &RowRef<'_>| is_match(patterns, &matched, row.name);
     let selection = Selection::of(index, as_of, Deleted::Hide, &matches)?;
+    fail_unreadable(index, &selection, observer)?;
     require_not_missing(folder, index, as_of, patterns, &selection)?;
-    require_matches(folder, patterns, &matched)?;
+    require_matches(folder, patterns, &matched, &selection)?;
     Ok(selection)
+}
+
+/// Tells the observer what of a selection the index does not tell.
+pub(crate) fn fail_unreadable(
+    index: &Index,
+    selection: &Selection,
+    observer: &dyn Observer,
+) -> Result<(), ArchiveError> {
+    Ok(index.selection_damages(selection, |damage| {
+        observer.failed(&Failure::row(&damage));
+    })?)
 }
 
 pub(crate) fn is_match(patterns: &[Pattern], matched: &[AtomicBool], name: &[u8]) -> bool {
@@ -169,11 +184,16 @@ pub(crate) fn is_match(patterns: &[Pattern], matched: &[AtomicBool], name: &[u8]
     is_any
 }
 
+/// A pattern must match something, unless that may be among the rows without a name.
 pub(crate) fn require_matches(
     folder: &Folder,
     patterns: &[Pattern],
     matched: &[AtomicBool],
+    selection: &Selection,
 ) -> Result<(), ArchiveError> {
+    if selection.has_unknown_names() {
+        return Ok(());
+    }
     match patterns
         .iter()
         .zip(matched)

@@ -35,7 +35,7 @@ impl Place<'_> {
             .ok_or(Staying::New)?;
         let is_same = match metadata.kind {
             // What was in it may have been removed by a run like this one, which changed its time.
-            Directory => !row.is_file,
+            Directory => row.is_readable && !row.is_file,
             _ => is_same(&row, metadata),
         };
         is_same.then_some(id).ok_or(Staying::Changed)
@@ -131,7 +131,7 @@ impl<'a, O> Candidates<'a, O> {
         rows.sort_unstable();
         let mut held = Vec::with_capacity(rows.len());
         let mut wanted = rows.into_iter().peekable();
-        index.rows(|row| {
+        index.readable_rows(|row| {
             while wanted.next_if(|id| *id < row.id).is_some() {}
             if wanted.peek() == Some(&row.id) {
                 held.push(Held {

@@ -62,12 +62,11 @@ fn rows(archive: &Path, all_versions: bool) -> Vec<Row> {
         all_versions,
     };
     let mut rows = Vec::new();
-    let count = list(archive, &options, |row| {
+    let report = list(archive, &options, &Recorder::new(), |row| {
         rows.push(row.to_row());
         ControlFlow::Continue(())
-    })
-    .unwrap();
-    assert_eq!(count, rows.len() as u64);
+    });
+    assert_eq!(report.unwrap().members, rows.len() as u64);
     rows
 }
 

@@ -95,7 +95,9 @@ impl Trap {
                 &check_recorder,
             )
             .unwrap();
-            assert_eq!(check_recorder.damage_texts(), [""; 0], "{what}");
+            let mut damages = check_recorder.damage_texts();
+            damages.retain(|text| !text.ends_with(": its name is no plain path below the tree"));
+            assert_eq!(damages, [""; 0], "{what}");
             fs::remove_file(archive.join("index.db")).unwrap();
             reindex(&archive, Jobs::Fixed(jobs), &Recorder::new()).unwrap();
             self.extract(jobs, &Recorder::new());

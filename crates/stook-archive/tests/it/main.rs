@@ -21,6 +21,7 @@ mod following;
 mod guard;
 mod holes;
 mod hostile;
+mod index_damage;
 mod other_programs;
 mod recorder;
 mod reindexing;

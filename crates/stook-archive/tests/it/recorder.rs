@@ -5,7 +5,7 @@
 
 use std::sync::Mutex;
 
-use stook_archive::{Damage, Failure, Observer};
+use stook_archive::{Damage, Failure, IndexDamage, Observer};
 
 type Action<'a> = Box<dyn FnOnce() + Send + 'a>;
 
@@ -14,6 +14,7 @@ pub(crate) struct Recorder<'a> {
     at: Mutex<Option<(&'static str, Action<'a>)>>,
     failures: Mutex<Vec<Failure>>,
     damages: Mutex<Vec<Damage>>,
+    index_damages: Mutex<Vec<IndexDamage>>,
     skipped: Mutex<Vec<String>>,
     notes: Mutex<Vec<String>>,
 }
@@ -49,10 +50,14 @@ impl<'a> Recorder<'a> {
         self.failures().iter().map(ToString::to_string).collect()
     }
 
-    /// Each damage as the user reads it.
+    /// Each damage as the user reads it, those of the index first.
     pub(crate) fn damage_texts(&self) -> Vec<String> {
+        let index_damages = self.index_damages.lock().unwrap();
         let damages = self.damages.lock().unwrap();
-        damages.iter().map(ToString::to_string).collect()
+        let index_damages = index_damages.iter().map(ToString::to_string);
+        index_damages
+            .chain(damages.iter().map(ToString::to_string))
+            .collect()
     }
 
     /// Each skipped entry as `path: why`.
@@ -91,6 +96,10 @@ impl Observer for Recorder<'_> {
 
     fn damaged(&self, damage: &Damage) {
         self.damages.lock().unwrap().push(damage.clone());
+    }
+
+    fn index_damaged(&self, damage: &IndexDamage) {
+        self.index_damages.lock().unwrap().push(damage.clone());
     }
 
     fn noted(&self, text: &str) {

@@ -185,7 +185,7 @@ pub(crate) fn names(archive: &Path, as_of: AsOf, all_versions: bool) -> Vec<Stri
         all_versions,
     };
     let mut names = Vec::new();
-    list(archive, &options, |row| {
+    list(archive, &options, &Recorder::new(), |row| {
         names.push(String::from_utf8_lossy(row.name).into_owned());
         ControlFlow::Continue(())
     })

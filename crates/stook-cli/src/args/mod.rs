@@ -103,9 +103,9 @@ pub(crate) enum Command {
     Diff(DiffArgs),
     /// Look for damage in an archive
     ///
-    /// Reads every byte of the volumes once: the MD5 of every file, every header against the index, and
-    /// all that lies between. Ends with status 4 if anything is not as it was written, else with 3 if a file was not
-    /// verified because of its holes.
+    /// Checks the whole index, then reads every byte of the volumes once: the MD5 of every file, every header
+    /// against the index, and all that lies between. Ends with status 4 if anything is not as it was written,
+    /// else with 3 if a file was not verified because of its holes.
     Check(CheckArgs),
     /// List what an archive holds
     List(ListArgs),

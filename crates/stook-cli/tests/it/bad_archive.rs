@@ -207,11 +207,53 @@ fn an_index_row_past_the_end_of_its_volume_is_named() {
 }
 
 #[test]
+fn a_senseless_row_fails_alone() {
+    let place = archived();
+    place.sql(
+        "arc/index.db",
+        "update files set mtime = 'yesterday' where name = 'a'",
+    );
+    let why = "its mtime is not a time of the form `YYYY-MM-DD HH:MM:SS`";
+    let row = "row 1 of `files`";
+    let failure = format!("error: cannot read `a`: {row} in index.db: {why}\n");
+    let listed = damaged(&place, &["list", "arc"]);
+    assert!(
+        listed.starts_with("status 3\n") && listed.contains("\nd/b\n"),
+        "{listed}"
+    );
+    assert!(
+        !listed.contains("\na\n") && listed.ends_with(&failure),
+        "{listed}"
+    );
+    let damage = format!("error: index.db, {row}, `a`: {why}\n");
+    let checked = damaged(&place, &["check", "arc", "d/b"]);
+    let expected = format!("status 4\n{damage}checked 1 member, 1 B: 1 damage\n");
+    assert_eq!(checked, expected);
+    let json = place.run(&["check", "arc", "d/b", "--json"]);
+    let fields = format!(
+        r#"{{"type":"damage","path":"a","column":"mtime","index":true,"rows":[1,1],"table":"files","what":"{why}"}}"#
+    );
+    assert_eq!(json.text().lines().next(), Some(fields.as_str()));
+    let printed = damaged(&place, &["cat", "arc", "a"]);
+    let expected = format!("error: cannot read `a`: it is damaged: {row} in index.db: {why}\n");
+    assert_eq!(printed, format!("status 4\n{expected}"));
+    let extracted = damaged(&place, &["extract", "arc", "--into", "out"]);
+    assert!(
+        extracted.starts_with(&format!("status 3\n{failure}extracted 3 entries")),
+        "{extracted}"
+    );
+    let differs = damaged(&place, &["diff", "src", "arc"]);
+    assert!(differs.starts_with("status 0\nchanged  a\n"), "{differs}");
+}
+
+#[test]
 fn an_index_with_a_senseless_row_is_rebuilt() {
     let place = archived();
     place.sql("arc/index.db", "update files set mtime = 'yesterday'");
     let listed = place.run(&["list", "arc"]);
-    assert_eq!(listed.status, Some(1));
+    assert_eq!((listed.status, listed.text()), (Some(3), ""));
+    assert_eq!(listed.stderr.lines().count(), 4);
+    assert_eq!(place.run(&["check", "arc"]).status, Some(4));
     let rebuilt = place.run(&["reindex", "arc"]);
     assert_eq!(rebuilt.status, Some(0), "{}", rebuilt.stderr);
     assert_eq!(place.run(&["check", "arc"]).status, Some(0));

@@ -114,7 +114,9 @@ fn counts(index: &Index) -> Vec<(Option<i64>, u64, u64)> {
         Writer::Run(run) => (Some(run.id.0), counts.added, counts.deleted),
         Writer::Other => (None, counts.added, counts.deleted),
     };
-    index.run_counts().unwrap().iter().map(shown).collect()
+    index
+        .run_counts(|damage| panic!("{damage}"))
+        .unwrap().iter().map(shown).collect()
 }
 
 #[test]

@@ -8,6 +8,7 @@
 )]
 
 mod absences;
+mod checking;
 mod fixtures;
 mod hostile;
 mod interrupted;

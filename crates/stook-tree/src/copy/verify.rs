@@ -155,7 +155,7 @@ impl<'h> Work<'h> for Comparing<'_> {
     }
 }
 
-impl Comparing {
+impl Comparing<'_> {
     fn compare_directories(
         &self,
         facts: &Facts,

@@ -208,7 +208,10 @@ fn assert_refused(archive: &Path, source: &Path) {
             as_of: AsOf::Now,
             all_versions: true,
         };
-        stook_archive::list(archive, &options, |_| std::ops::ControlFlow::Continue(())).map(drop)
+        stook_archive::list(archive, &options, &Recorder::new(), |_| {
+            std::ops::ControlFlow::Continue(())
+        })
+        .map(drop)
     };
     let results = [
         check(archive, &CheckOptions::default(), &Silent).map(drop),
