@@ -97,8 +97,8 @@ pub(crate) fn explain_missing(
     }))
 }
 
-/// Requires that each pattern selects something, or that no state has what it matches, unless that may be among the rows
-/// without a name.
+/// Requires that each pattern selects something, or that no state has what it matches, unless something that matches, or
+/// might match, cannot be read.
 ///
 /// # Cost
 /// With several patterns, a pass over the selected rows until each pattern has matched one.
@@ -109,7 +109,7 @@ pub(crate) fn require_not_missing(
     patterns: &[Pattern],
     selection: &Selection,
 ) -> Result<(), ArchiveError> {
-    if selection.has_unknown_names() {
+    if selection.is_damaged() {
         return Ok(());
     }
     for pattern in without_rows(index, patterns, selection)? {

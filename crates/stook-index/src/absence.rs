@@ -6,15 +6,15 @@
 //! deletions         x           x
 //! there       yes   no    yes   no         as of 4: deleted by 4, and 3 has it; as of 2: deleted by 2, and 1 has it
 //! ```
-//! For messages only: it looks at every matching row and every matching deletion, and keeps 24 and 32 bytes of each.
+//! For messages only: it looks at every matching row and every matching deletion, and keeps 24 and 32 bytes of each. What
+//! cannot be read is passed over; the selection has told of it.
 
 use std::ops::ControlFlow;
 
-use crate::error::{IndexError, READ};
+use crate::error::IndexError;
 use crate::index::Index;
 use crate::name::{NameHash, NameHasher};
-use crate::rows::bytes;
-use crate::runs::{AsOf, last_row_of};
+use crate::runs::{AsOf, Deletion, last_row_of};
 use crate::types::Run;
 
 /// Names that a state does not have, but the archive.
@@ -57,7 +57,7 @@ impl Index {
     /// Explains why a state has none of the names that match; None if no state has one. The state must have none.
     ///
     /// # Errors
-    /// As [`Selection::of`](crate::Selection::of).
+    /// `Sqlite` if the file cannot be read for another reason than damage.
     ///
     /// # Cost
     /// A pass over rows and deletions; 24 bytes for every matching row, 32 for every matching deletion.
@@ -67,7 +67,7 @@ impl Index {
         matches: &dyn Fn(&[u8]) -> bool,
     ) -> Result<Option<Absence>, IndexError> {
         let records = self.records(matches)?;
-        let runs = self.runs()?;
+        let runs = self.readable_runs(|_| {})?;
         let states = states(&runs);
         let Some(here) = states.iter().position(|state| state.as_of == as_of) else {
             return Ok(None);
@@ -102,37 +102,22 @@ impl Index {
     fn records(&self, matches: &dyn Fn(&[u8]) -> bool) -> Result<Records, IndexError> {
         let hasher = NameHasher::new();
         let mut records = Records::default();
-        self.rows(|row| {
+        self.readable_rows(|row| {
             if matches(row.name) {
                 records.rows.push((hasher.hash(row.name), row.id.0));
             }
             ControlFlow::Continue(())
         })?;
-        self.deletions_by_run(&mut |name, run, last| {
-            if matches(name) {
-                records.deletions.push((hasher.hash(name), run, last));
+        let mut delete = |found: Deletion<'_>| {
+            if matches(found.name) {
+                let hash = hasher.hash(found.name);
+                records.deletions.push((hash, found.run, found.last_file));
             }
-        })?;
+        };
+        self.deletions(None, &mut delete, &mut |_| {})?;
         records.rows.sort_unstable();
         records.deletions.sort_unstable();
         Ok(records)
-    }
-
-    fn deletions_by_run(&self, visit: &mut dyn FnMut(&[u8], i64, i64)) -> Result<(), IndexError> {
-        if !self.has_table("stook_deleted")? {
-            return Ok(());
-        }
-        let query = "SELECT coalesce(raw, stook_deleted.name), run, last_file FROM stook_deleted
-            JOIN stook_runs ON stook_runs.id = run WHERE last_file IS NOT NULL";
-        let mut statement = self.connection.prepare(query).map_err(self.fault(READ))?;
-        let mut rows = statement.query([]).map_err(self.fault(READ))?;
-        while let Some(row) = rows.next().map_err(self.fault(READ))? {
-            let number = |column| row.get(column).map_err(self.fault(READ));
-            if let Some(name) = bytes(row.get_ref(0).map_err(self.fault(READ))?) {
-                visit(name, number(1)?, number(2)?);
-            }
-        }
-        Ok(())
     }
 }
 

@@ -43,6 +43,8 @@ const RUN_COLUMNS: &str =
 pub(crate) struct Deletion<'a> {
     /// Its row in `stook_deleted`.
     pub(crate) row: i64,
+    /// The run.
+    pub(crate) run: i64,
     /// The real bytes.
     pub(crate) name: &'a [u8],
     /// The last row of `files` that it hides.
@@ -309,6 +311,7 @@ impl Index {
             match (last_files.get(&run), bytes(real)) {
                 (Some(Some(last_file)), Some(name)) if run <= up_to => visit(Deletion {
                     row: id,
+                    run,
                     name,
                     last_file: *last_file,
                 }),

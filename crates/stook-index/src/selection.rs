@@ -157,6 +157,12 @@ impl Selection {
         self.damaged.nameless > 0 || !self.damaged.unreadable.is_empty()
     }
 
+    /// Returns true if anything that matches, or might match, cannot be read.
+    pub fn is_damaged(&self) -> bool {
+        let damaged = &self.damaged;
+        damaged.ids.len() > 0 || !damaged.unreadable.is_empty() || !damaged.deletions.is_empty()
+    }
+
     /// Returns the number of rows.
     pub fn len(&self) -> u64 {
         self.ids.len()

@@ -202,7 +202,7 @@ fn a_deletion_or_a_run_that_cannot_be_read_is_told() {
     let why = "its started is not a time of the form `YYYY-MM-DD HH:MM:SS`";
     let recorder = Recorder::new();
     let (runs, failed) = run_counts(&archive, &recorder).unwrap();
-    assert_eq!((runs.len(), failed), (2, 1));
+    assert_eq!((runs.len(), failed), (3, 1));
     let failure = format!("cannot read `index.db`: row 1 of `stook_runs`: {why}");
     assert_eq!(recorder.failure_texts(), std::slice::from_ref(&failure));
     // The run that found the name deleted is a later one.

@@ -227,7 +227,7 @@ fn a_senseless_row_fails_alone() {
     );
     let damage = format!("error: index.db, {row}, `a`: {why}\n");
     let checked = damaged(&place, &["check", "arc", "d/b"]);
-    let expected = format!("status 4\n{damage}checked 1 member, 1 B: 1 damage\n");
+    let expected = format!("status 4\n{damage}checked 1 member, 2 B: 1 damage\n");
     assert_eq!(checked, expected);
     let json = place.run(&["check", "arc", "d/b", "--json"]);
     let fields = format!(

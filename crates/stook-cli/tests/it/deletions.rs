@@ -185,7 +185,7 @@ fn a_state_without_a_name_says_which_state_has_it() {
     assert_snapshot!(refused(&place, &["list", "arc", "none", "--as-of", "2"]), @r"
     status 1
     error: cannot find `none` in `arc`: no member matches
-    hint: a pattern must match the whole path; `none/*` takes all below a directory
+    hint: a pattern is compared with whole paths; `*/none` finds that name in any directory
     ");
 }
 

@@ -30,7 +30,7 @@ fn every_command_has_a_summary_with_the_facts_of_its_text() {
     );
     assert_eq!(
         summary(&["check", "arc", "--json"]),
-        json!({ "type": "summary", "members": 7, "bytes": 3029, "volumes": 2, "volume_md5s": 0, "damages": 0 })
+        json!({ "type": "summary", "members": 7, "bytes": 3029, "volumes": 2, "volume_md5s": 0, "damages": 0, "unverified": 0 })
     );
     assert_eq!(
         summary(&["extract", "arc", "--into", "out", "--json"]),
@@ -38,7 +38,7 @@ fn every_command_has_a_summary_with_the_facts_of_its_text() {
     );
     assert_eq!(
         summary(&["reindex", "arc", "--json"]),
-        json!({ "type": "summary", "volumes": 2, "members": 7, "bytes": 3029, "runs": 2, "damages": 0 })
+        json!({ "type": "summary", "volumes": 2, "members": 7, "bytes": 3029, "runs": 2, "damages": 0, "failed": 0 })
     );
 }
 
@@ -111,7 +111,7 @@ fn failures_skips_and_damage_are_objects_of_their_own() {
     assert_eq!(ran.status, Some(4));
     assert_snapshot!(ran.text(), @r#"
     {"type":"damage","path":"a","offset":0,"volume":"000000.tar","what":"its content does not have the MD5 in the index"}
-    {"bytes":7,"damages":1,"members":1,"type":"summary","volume_md5s":0,"volumes":1}
+    {"bytes":7,"damages":1,"members":1,"type":"summary","unverified":0,"volume_md5s":0,"volumes":1}
     "#);
     let ran = place.run(&["extract", "arc", "--into", "out", "--json"]);
     assert_eq!(ran.status, Some(3));

@@ -161,7 +161,9 @@ fn an_archive_in_a_tree_stays_and_is_named() {
 #[test]
 fn an_archive_is_a_failure_only_if_a_pattern_matches_something_in_it() {
     let place = with_archives();
+    place.write("src/deep/a.none", "a");
     place.stderr(&["remove", "src", "--include", "*.none"]);
+    assert_eq!(place.names("src/deep"), ["arc"]);
     let ran = place.run(&["remove", "src", "--include", "*.tar"]);
     assert_eq!(ran.status, Some(3), "{}", ran.stderr);
     assert!(ran.stderr.contains("`src/deep/arc`"), "{}", ran.stderr);

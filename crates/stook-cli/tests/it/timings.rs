@@ -296,7 +296,7 @@ fn verbose_runs_name_every_file_and_end_with_their_phases() {
     }
     let phases = place.json(&["check", "arc", "-v", "--json"])[0].clone();
     assert_eq!(
-        (&phases["type"], &phases["phases"][0]["name"]),
+        (&phases["type"], &phases["phases"][1]["name"]),
         (&"phases".into(), &"check".into())
     );
     assert!(phases["phases"][0]["peak_memory_bytes"].as_u64().unwrap() > 1 << 20);

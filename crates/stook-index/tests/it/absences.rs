@@ -116,7 +116,10 @@ fn counts(index: &Index) -> Vec<(Option<i64>, u64, u64)> {
     };
     index
         .run_counts(|damage| panic!("{damage}"))
-        .unwrap().iter().map(shown).collect()
+        .unwrap()
+        .iter()
+        .map(shown)
+        .collect()
 }
 
 #[test]
