@@ -38,7 +38,7 @@ pub struct ListReport {
 ///
 /// # Errors
 /// `NotInState` if a pattern matches only names of other states, `NoMatch` if it matches nothing, `Index` if the archive
-/// cannot be read. A row that cannot be read is no error: it is told to the observer and counted.
+/// cannot be read. A row that cannot be read is no error: the observer is shown it, and it is counted.
 ///
 /// # Cost
 /// Two passes over the index; no volume is opened.

@@ -1,7 +1,7 @@
 //! What a database may not do to its reader: an archive may come from anybody.
 //!
 //! A view may pose as a table and compute rows for ever, a trigger may run with every insert, a generated column with
-//! every row. SQLite is told to run none of them, and a database whose tables are not plain ones is refused. Views,
+//! every row. SQLite is configured to run none of them, and a database whose tables are not plain ones is refused. Views,
 //! triggers and indexes of other tables are nobody's concern.
 //!
 //! # Source

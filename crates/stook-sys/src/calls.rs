@@ -197,7 +197,7 @@ pub(crate) fn listxattrat(at: impl AsFd, name: &[u8], list: &mut [u8]) -> Result
     let at = at.as_fd().as_raw_fd();
     counted(Call::Listxattrat, || {
         name.into_with_c_str(|name| {
-            // SAFETY: the name ends in a NUL, and the kernel writes no more bytes into the list than it is told to hold;
+            // SAFETY: the name ends in a NUL, and the kernel writes no more bytes than the length that is passed;
             // both live until the call returns. The descriptor is borrowed.
             let len = unsafe {
                 libc::syscall(

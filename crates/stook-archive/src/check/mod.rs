@@ -83,7 +83,7 @@ pub struct CheckReport {
 ///
 /// # Errors
 /// `NoMatch` if a pattern matches nothing, `Index` if the index cannot be read at all, `Interrupted`. Damage is
-/// no error: it is told to the observer and counted. Nor is a member that claims more holes than are hashed.
+/// no error: the observer is shown it, and it is counted. Nor is a member that claims more holes than are hashed.
 pub fn check(
     archive: &Path,
     options: &CheckOptions,

@@ -103,7 +103,7 @@ pub(super) fn record(
     checked: &Checked,
     observer: &dyn Observer,
 ) -> Result<(), ArchiveError> {
-    // A few rows, which are not lost to whoever has interrupted the check.
+    // A few rows, which an interrupted check need not lose.
     index.set_interrupt(&Interrupt::never())?;
     let on_record = index.passed_checks()?;
     let is_news = checked

@@ -108,7 +108,7 @@ fn a_reindex_leaves_out_a_hole_past_the_limit_and_goes_on() {
     assert_eq!(names(&archive, stook_archive::AsOf::Now, false), ["a", "z"]);
 }
 
-/// Ends the operation as soon as it is told that holes take long; by then it is within one.
+/// Ends the operation at the first report that holes take long, in the middle of one.
 #[derive(Default)]
 struct EndsAtHoles {
     flag: Arc<AtomicBool>,

@@ -109,7 +109,7 @@ fn a_file_with_a_name_that_stook_needs_is_named_and_stays() {
     }
 }
 
-/// Whoever adds files to an archive gets no other answer, neither after a run that ended nor after one that was killed.
+/// Files that others add to an archive change no answer, neither after a run that ended nor after one that was killed.
 #[test]
 fn an_update_leaves_other_files_alone() {
     for is_interrupted in [false, true] {

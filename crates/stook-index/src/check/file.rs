@@ -7,7 +7,7 @@ use crate::damage::IndexDamage;
 use crate::error::{IndexError, READ};
 use crate::scan::is_unreadable;
 
-/// Messages of SQLite's check that are told; one damaged page may have hundreds.
+/// Messages of SQLite's check that are passed on; one damaged page may have hundreds.
 const MESSAGES: usize = 100;
 
 /// A column as SQLite describes it: name, type in lower case, and place in the primary key.

@@ -8,7 +8,7 @@
 //!   5. mode       opens the list and sets the set-id bits, at once
 //!   6. capabilities, then the time
 //! ```
-//! So at every moment whoever may open the copy may do so by its old rights or by its new ones. If only the mode differs,
+//! So at every moment a user who may open the copy has that right from its old mode or from its new one. If only the mode differs,
 //! step 5 is all there is. What cannot be set leaves narrower rights, never wider ones.
 
 use std::io;

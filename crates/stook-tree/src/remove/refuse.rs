@@ -113,7 +113,7 @@ fn refuse_archive(holder: &Directory, name: &[u8], kind: FileKind) -> io::Result
         );
     }
     let is_refused = match holder.metadata(&join(name, INDEX), Links::Refuse) {
-        // A directory that may not be searched cannot be emptied either: that is told in its place.
+        // A directory that may not be searched cannot be emptied either, and that is reported instead.
         Err(_) => false,
         // What has the name of an index and cannot be looked at may well be one.
         Ok(_) => holder
