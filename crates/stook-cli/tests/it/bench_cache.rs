@@ -68,10 +68,12 @@ fn refused(ran: &Ran, status: i32, error: &str) {
 fn sleep_takes_as_long_as_it_says_and_is_blocked() {
     let _alone = alone();
     let place = Place::new();
+    let started = std::time::Instant::now();
     let lines = json(
         &place,
         &bench(&["--rounds", "3", "--json"], &["sleep", "0.2"]),
     );
+    let outside = started.elapsed().as_secs_f64();
     assert_eq!(
         (&lines[0]["type"], &lines[0]["kind"]),
         (&"header".into(), &"cache".into())
@@ -83,9 +85,9 @@ fn sleep_takes_as_long_as_it_says_and_is_blocked() {
         .iter()
         .map(|sample| figure(sample, "real_seconds"))
         .collect();
-    let shortest = seconds.iter().copied().fold(f64::INFINITY, f64::min);
-    // The machine may be busy with other tests; nothing makes a run too short.
-    assert!((0.2..=0.203).contains(&shortest), "{seconds:?}");
+    // On a busy machine a run may take any time, but never less than it sleeps, nor all of them more than the bench.
+    assert!(seconds.iter().all(|&run| run >= 0.2), "{seconds:?}");
+    assert!(seconds.iter().sum::<f64>() < outside, "{seconds:?}");
     for sample in &hot {
         assert!(
             cpu(sample) / figure(sample, "real_seconds") < 0.05,
