@@ -83,6 +83,15 @@ pub enum ArchiveError {
         /// The target.
         path: PathBuf,
     },
+    /// The target of an extraction is in another archive.
+    #[error(
+        "cannot extract into `{}`: it is another archive, or in one",
+        display_path(path)
+    )]
+    IntoOtherArchive {
+        /// The target.
+        path: PathBuf,
+    },
     /// Another process writes to the archive.
     #[error(
         "cannot write `{}`: it is being written by process {process} on {host}",
@@ -209,6 +218,9 @@ impl ArchiveError {
             Self::Exists { path } => format!("`stook update SOURCE {}` adds what has changed", display_path(path)),
             Self::NoIndex { path } => format!("`stook reindex {}` rebuilds it from the volumes", display_path(path)),
             Self::OtherFiles { .. } => "`--allow-other-files` creates the archive all the same, and leaves them alone".to_owned(),
+            Self::IntoArchive { .. } | Self::IntoOtherArchive { .. } => {
+                "`--into` takes a folder that is not there yet, or any that is no archive".to_owned()
+            }
             Self::NameTaken { .. } => "move it away, then try again".to_owned(),
             Self::NoSuchMember { archive, .. } => format!("`stook list {}` shows what is there", display_path(archive)),
             Self::NotAnArchive { path } => format!("`stook create SOURCE {}` makes one", display_path(path)),

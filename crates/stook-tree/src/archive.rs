@@ -36,9 +36,12 @@ pub fn is_archive(directory: &Directory) -> io::Result<bool> {
 
 /// Returns true if a directory above this one is an archive.
 ///
+/// # Errors
+/// If one of them may not be searched.
+///
 /// # Cost
 /// Three system calls for each level.
-pub(crate) fn is_in_archive(directory: &Directory) -> io::Result<bool> {
+pub fn is_in_archive(directory: &Directory) -> io::Result<bool> {
     let mut identity = directory.own_metadata()?.identity();
     let mut above = directory.open_above()?;
     loop {

@@ -19,7 +19,7 @@ mod selection;
 mod summary;
 mod walk;
 
-pub use archive::is_archive;
+pub use archive::{is_archive, is_in_archive};
 pub use copy::{Copied, CopyObserver, CopyOptions, Verified, copy, verify};
 pub use filter::Filter;
 pub use path::{join, split};

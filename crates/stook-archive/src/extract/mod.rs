@@ -33,7 +33,7 @@ use crate::folder::Folder;
 use crate::memory::crew;
 use crate::mutex::lock;
 use crate::observer::{Failure, Observer, Tally, sys_failure};
-use own_folder::OwnFolder;
+use own_folder::{INDEX, OwnFolder, SizeAndTime};
 use target::{LastParent, Outcome, Target, TargetOptions};
 
 /// How to extract.
@@ -85,8 +85,8 @@ pub struct ExtractReport {
 ///
 /// # Errors
 /// `NotInState` if a pattern matches only names of other states; `NoMatch` if it matches nothing; `IntoArchive` if the
-/// folder is the archive, or lies in it; `Sys` if the folder cannot be made; `Index` if the archive
-/// cannot be read; `Interrupted`.
+/// folder is the archive, or lies in it; `IntoOtherArchive` if it is another one, or lies in one; `Sys` if the folder
+/// cannot be made; `Index` if the archive cannot be read; `Interrupted`.
 pub fn extract(
     archive: &Path,
     into: &Path,
@@ -101,7 +101,7 @@ pub fn extract(
         observer.phase("select", None, None);
         select(&folder, &index, options.as_of, &options.patterns, &observer)?
     };
-    let own_folder = OwnFolder::beside(archive, into)?;
+    let own_folder = OwnFolder::beside(archive, into, || index_member(&index, &selection))?;
     create_directory(into)?;
     observer.phase("extract", Some(selection.len()), Some(selection.bytes()));
     let target_options = TargetOptions {
@@ -142,6 +142,19 @@ pub fn extract(
         unchanged: extractor.unchanged.into_inner(),
         failed: extractor.observer.failures(),
     })
+}
+
+/// Returns size and time of the member that has the name of an index.
+fn index_member(index: &Index, selection: &Selection) -> Result<Option<SizeAndTime>, ArchiveError> {
+    let mut found = None;
+    index.selected(selection, |row| {
+        if row.name == INDEX {
+            found = Some((row.size, row.mtime));
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    })?;
+    Ok(found)
 }
 
 /// Selects the newest live members that match any of the patterns; each pattern must match something. Those

@@ -517,6 +517,10 @@ impl Target {
                 "a directory is in its place",
             ));
         }
+        if self.own_folder.links_to(there.identity()) {
+            let cause = "a file of the archive is in its place";
+            return Err(Failure::new("extract", &header.name, cause));
+        }
         Ok(())
     }
 

@@ -115,7 +115,8 @@ pub(crate) enum Command {
     ///
     /// Files that are there already with the same size and time are left alone, so an extraction that
     /// was interrupted goes on when it is started again. Nothing is written outside of the target, and nothing into the
-    /// archive: a target in it is refused, and where it lies in the target, a member that would get there is a failure.
+    /// archive: a target in it, or in another archive, is refused, and where it lies in the target, a member that would
+    /// get there is a failure.
     Extract(ExtractArgs),
     /// Rebuild index.db from the volumes
     ///

@@ -134,6 +134,101 @@ fn a_target_in_the_archive_is_refused_however_it_is_named() {
     }
 }
 
+#[test]
+fn a_mounted_directory_of_the_archive_is_no_place_for_a_new_target() {
+    let place = Place::with(&tree_with_own_names());
+    place.stderr(&["create", "src", "arc"]);
+    fs::create_dir(place.path("arc/sub")).unwrap();
+    let before = state(&place.path("arc"));
+    let to = place.path("mounted");
+    let Some(_mounted) = Bound::mount(&place.path("arc/sub"), &to) else {
+        return;
+    };
+    let ran = place.run(&["extract", "arc", "--into", "mounted/new"]);
+    assert_target_refused(&ran, "mounted/new");
+    assert_eq!(state(&place.path("arc")), before);
+}
+
+#[test]
+fn another_archive_is_no_target() {
+    let place = Place::with(&tree_with_own_names());
+    for archive in ["arc", "other", "zother", "damaged"] {
+        place.stderr(&["create", "src", archive]);
+    }
+    fs::remove_file(place.path("zother/000000.tar")).unwrap();
+    place.write("damaged/index.db", b"damaged");
+    fs::create_dir(place.path("other/sub")).unwrap();
+    symlink("other", place.path("link")).unwrap();
+    let all = ["other", "zother", "damaged"];
+    let before = all.map(|archive| state(&place.path(archive)));
+    for into in [
+        "other",
+        "other/new",
+        "other/sub/new",
+        "link",
+        "zother",
+        "damaged",
+        "src/../other",
+    ] {
+        for pattern in ["other", "*"] {
+            let ran = place.run(&["extract", "arc", pattern, "--into", into]);
+            assert_eq!(ran.status, Some(1), "{into}: {}", ran.stderr);
+            let why = ": it is another archive, or in one\nhint: ";
+            assert!(ran.stderr.contains(why), "{into}: {}", ran.stderr);
+        }
+    }
+    assert_eq!(all.map(|archive| state(&place.path(archive))), before);
+}
+
+/// An archive of an archive: what is brought back first makes the target an archive.
+#[test]
+fn an_archive_that_is_brought_back_can_be_completed() {
+    let place = Place::with(&tree! { "f" => file(b"1") });
+    place.stderr(&["create", "src", "inner"]);
+    place.stderr(&["create", "inner", "outer"]);
+    place.stderr(&["extract", "outer", "--into", "back"]);
+    fs::remove_file(place.path("back/000000.tar")).unwrap();
+    place.stderr(&["extract", "outer", "--into", "back"]);
+    place.assert_same_tree("inner", "back");
+    place.stderr(&["check", "back"]);
+    place.write("src/g", b"2");
+    place.stderr(&["update", "src", "back"]);
+    let ran = place.run(&["extract", "outer", "--into", "back"]);
+    assert_eq!(ran.status, Some(1), "{}", ran.stderr);
+    place.stderr(&["check", "back"]);
+}
+
+#[test]
+fn files_of_the_archive_that_are_elsewhere_are_not_replaced() {
+    let place = Place::with(&tree_with_own_names());
+    place.stderr(&["create", "src", "arc"]);
+    fs::create_dir(place.path("out")).unwrap();
+    for name in ["000000.tar", "index.db"] {
+        fs::rename(place.path("arc").join(name), place.path("out").join(name)).unwrap();
+        symlink(format!("../out/{name}"), place.path("arc").join(name)).unwrap();
+    }
+    place.stderr(&["check", "arc"]);
+    // An index and a volume side by side: only where one of them is left is the folder no archive of its own.
+    for name in ["index.db", "000000.tar"] {
+        let other = place.path("elsewhere");
+        fs::rename(place.path("out").join(name), &other).unwrap();
+        fs::remove_file(place.path("arc").join(name)).unwrap();
+        symlink("../elsewhere", place.path("arc").join(name)).unwrap();
+        let ran = place.run(&["extract", "arc", "--into", "out", "0*", "other"]);
+        let is_refused = name == "000000.tar";
+        assert_eq!(ran.status == Some(1), is_refused, "{}", ran.stderr);
+        if !is_refused {
+            let failure = "cannot extract `000000.tar`: a file of the archive is in its place";
+            assert!(ran.stderr.contains(failure), "{}", ran.stderr);
+            assert_eq!(ran.status, Some(3));
+        }
+        place.stderr(&["check", "arc"]);
+        fs::remove_file(place.path("arc").join(name)).unwrap();
+        fs::rename(&other, place.path("out").join(name)).unwrap();
+        symlink(format!("../out/{name}"), place.path("arc").join(name)).unwrap();
+    }
+}
+
 /// The archive lies in the target, and the tree has entries where it lies.
 #[test]
 fn members_that_would_land_in_the_archive_are_failures_and_the_rest_is_extracted() {
