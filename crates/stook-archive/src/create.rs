@@ -29,7 +29,7 @@ use crate::mutex::lock;
 use crate::observer::{Observer, Tally};
 use crate::pack::Packer;
 use crate::plan::{Cutter, DEFAULT_VOLUME_BYTES, Plan, PlanSummary};
-use crate::recovery::{Leftover, next_volume, recover, remove_all_unfinished};
+use crate::recovery::{Blank, Leftover, next_volume, recover, remove_all_unfinished};
 use crate::survey::{Held, Survey, SurveyOptions, archive_order, open_source, survey};
 use crate::tracks::batches;
 use crate::writer::{VolumeWriter, WriterOptions, Written};
@@ -273,8 +273,12 @@ impl<'a> Session<'a> {
             match index.map(|index| index.into_inner().unwrap_or_else(PoisonError::into_inner)) {
                 Some(index) => {
                     let deleted = self.count_deleted(&index, known.as_ref(), &unseen)?;
+                    let blank = match index.unfinished_run()? {
+                        Some(_) => Blank::Own,
+                        None => Blank::Foreign,
+                    };
                     (
-                        next_volume(&self.folder, &index)?,
+                        next_volume(&self.folder, &index, blank)?,
                         index.config()?.maxsize,
                         deleted,
                     )

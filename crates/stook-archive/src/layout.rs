@@ -14,7 +14,7 @@ use stook_volume::Dialect;
 use crate::ArchiveError;
 use crate::folder::Folder;
 use crate::plan::{Cutter, Plan};
-use crate::recovery::{Leftover, foreign_numbers, is_of_dialect, next_volume};
+use crate::recovery::{Blank, Leftover, foreign_numbers, is_of_dialect, next_volume};
 use crate::tracks::{Begun, Stretch, cut, in_sequence};
 
 pub(crate) struct Layout {
@@ -38,7 +38,7 @@ impl Layout {
         owners: &Owners,
         leftovers: &[Leftover],
     ) -> Result<Self, ArchiveError> {
-        let next = next_volume(folder, index)?;
+        let next = next_volume(folder, index, Blank::Foreign)?;
         let is_sequence = cutter.dialect == Dialect::Zstash
             || (leftovers.len() < 2 && !plan.may_exceed(cutter.limit));
         if is_sequence {
@@ -54,7 +54,7 @@ impl Layout {
             .map(|leftover| (leftover.checkpoint.volume, leftover.checkpoint.planned))
             .collect();
         let mut taken: BTreeSet<VolumeId> = folder.volumes()?.into_iter().collect();
-        taken.extend(foreign_numbers(folder, index)?);
+        taken.extend(foreign_numbers(folder, Blank::Foreign)?);
         let begun = begun(folder, cutter.dialect, plan, leftovers)?;
         taken.extend(left.keys().filter(|id| !begun.contains_key(id)));
         // After a kill, the same members as before go into each volume that was begun, or lost.

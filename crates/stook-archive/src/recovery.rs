@@ -26,25 +26,35 @@ pub(crate) struct Leftover {
 }
 
 /// Returns the first number that is free in the index and in the folder.
-pub(crate) fn next_volume(folder: &Folder, index: &Index) -> Result<VolumeId, ArchiveError> {
+pub(crate) fn next_volume(
+    folder: &Folder,
+    index: &Index,
+    blank: Blank,
+) -> Result<VolumeId, ArchiveError> {
     let in_index = index.next_volume()?;
     let in_folder = folder.volumes()?.into_iter().next_back();
-    let foreign = foreign_numbers(folder, index)?.into_iter().next_back();
+    let foreign = foreign_numbers(folder, blank)?.into_iter().next_back();
     let behind = |last: Option<VolumeId>| last.map_or(VolumeId(0), |last| VolumeId(last.0 + 1));
     Ok(in_index.max(behind(in_folder)).max(behind(foreign)))
+}
+
+/// Whose the staged rows of a volume are if their file is empty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Blank {
+    /// Of a run that was interrupted.
+    Own,
+    /// Of the user: there is no such run, or what it left has been removed.
+    Foreign,
 }
 
 /// Returns the numbers that no volume can have, because a file that stook did not make has a name that the volume
 /// would need while it is written.
 pub(crate) fn foreign_numbers(
     folder: &Folder,
-    index: &Index,
+    blank: Blank,
 ) -> Result<Vec<VolumeId>, ArchiveError> {
     let mut numbers = folder.unfinished()?;
-    if !numbers.is_empty() {
-        let is_interrupted = index.unfinished_run()?.is_some();
-        numbers.retain(|&id| !folder.is_own_unfinished(id, is_interrupted));
-    }
+    numbers.retain(|&id| !folder.is_own_unfinished(id, blank == Blank::Own));
     Ok(numbers)
 }
 

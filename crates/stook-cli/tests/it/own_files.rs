@@ -174,3 +174,19 @@ fn what_a_killed_create_left_is_no_other_file() {
     place.stderr(&["create", "src", "arc"]);
     assert_eq!(place.names("arc"), ["000000.tar", "index.db"]);
 }
+
+/// An empty file proves nothing: it belongs to a run that was interrupted, or else to the user.
+#[test]
+fn an_empty_file_with_the_name_of_staged_rows_is_left_alone() {
+    for options in [&["--allow-other-files"][..], &["--compat", "zstash"]] {
+        let place = Place::with(&some_files());
+        fs::create_dir(place.path("arc")).unwrap();
+        place.write("arc/000000.rows.partial", b"");
+        place.stderr(&[&["create", "src", "arc"][..], options].concat());
+        assert!(place.path("arc/000001.tar").is_file());
+        place.write("src/new", b"new");
+        place.stderr(&["update", "src", "arc"]);
+        assert!(place.path("arc/000000.rows.partial").is_file());
+        place.stderr(&["check", "arc"]);
+    }
+}
