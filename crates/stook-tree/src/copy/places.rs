@@ -107,7 +107,7 @@ impl Places {
                     return refuse(dest, IS_THERE);
                 }
                 if wanted != Wanted::There {
-                    refuse_archive(&source, &copy, dest)?;
+                    refuse_archive(&source, &copy, dest, IS_ARCHIVE)?;
                 }
                 (Some(copy), false)
             }
@@ -147,7 +147,7 @@ impl Places {
         let to = Tree::at(dest).context("copy to", dest)?;
         let (source, copy) = (Directory::open(&from.holder)?, Directory::open(&to.holder)?);
         if wanted != Wanted::There {
-            refuse_archive(&source, &copy, dest)?;
+            refuse_archive(&source, &copy, dest, IS_IN_ARCHIVE)?;
         }
         match copy.metadata(&to.name, Links::Refuse) {
             Ok(there) if there.is_same_file(metadata) => return refuse(dest, IS_THE_TREE),
@@ -238,9 +238,14 @@ fn make_root(
 }
 
 /// Refuses to write into an archive. Only another archive may: its earlier copy is brought up to date so.
-fn refuse_archive(source: &Directory, copy: &Directory, dest: &Path) -> Result<(), SysError> {
+fn refuse_archive(
+    source: &Directory,
+    copy: &Directory,
+    dest: &Path,
+    why: &'static str,
+) -> Result<(), SysError> {
     if would_change_archive(source, copy).context("look at", dest)? {
-        return refuse(dest, IS_ARCHIVE);
+        return refuse(dest, why);
     }
     if is_in_archive(copy).context("look at what is above", dest)? {
         return refuse(dest, IS_IN_ARCHIVE);
