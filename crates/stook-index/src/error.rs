@@ -36,6 +36,15 @@ pub enum IndexError {
         /// The file.
         path: PathBuf,
     },
+    /// What has the name of the index's journal is none: SQLite would remove it.
+    #[error(
+        "cannot open the index: `{}` is there, and is not a journal of it",
+        display_path(path)
+    )]
+    ForeignJournal {
+        /// The journal.
+        path: PathBuf,
+    },
     /// The file is not an SQLite database.
     #[error("cannot read `{}`: it is not an SQLite database", display_path(path))]
     NotSqlite {
@@ -202,7 +211,7 @@ impl IndexError {
                 "an archive is a folder with `index.db` and volumes in it; check the path"
             }
             Self::Exists { .. } => "use `stook update` to add to an archive",
-            Self::Foreign { .. } => "move it away, then try again",
+            Self::Foreign { .. } | Self::ForeignJournal { .. } => "move it away, then try again",
             Self::NotSqlite { .. }
             | Self::NotAnIndex { .. }
             | Self::NotPlain { .. }

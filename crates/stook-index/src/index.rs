@@ -12,7 +12,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, Transactio
 use crate::error::{IndexError, READ, WRITE};
 use crate::interrupt::Interrupt;
 use crate::name::escape_name;
-use crate::origin::{Origin, origin, origin_of_journals};
+use crate::origin::{Origin, origin, origin_of_journals, require_own_journal};
 use crate::types::Config;
 use crate::{place, schema, trust};
 
@@ -35,7 +35,7 @@ impl Index {
     /// if there is one; changes nothing else.
     ///
     /// # Errors
-    /// `NotFound`, `NotSqlite`, `NotAnIndex`, `NotPlain`, `Newer`, `Busy`, or `Sqlite` for the rest.
+    /// `NotFound`, `ForeignJournal`, `NotSqlite`, `NotAnIndex`, `NotPlain`, `Newer`, `Busy`, or `Sqlite` for the rest.
     pub fn open_read(path: impl AsRef<Path>) -> Result<Self, IndexError> {
         Self::open_read_until(path, &Interrupt::never())
     }
@@ -166,6 +166,7 @@ impl Index {
     }
 
     fn open(path: &Path, flags: OpenFlags, interrupt: &Interrupt) -> Result<Self, IndexError> {
+        require_own_journal(path)?;
         let index = Self::connect(path, flags, interrupt)?;
         schema::check(&index.connection, path)?;
         Ok(index)

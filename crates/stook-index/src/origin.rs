@@ -4,11 +4,13 @@
 //! has its own tables on its first page. Before the first transaction of a database its file is empty.
 
 use std::ffi::OsStr;
+use std::io::{self, ErrorKind};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use stook_sys::{Directory, FileKind, Links, metadata, read_up_to_at};
 
+use crate::error::IndexError;
 use crate::place::{JOURNALS, folder, with_suffix};
 
 /// Whose a file is.
@@ -58,6 +60,26 @@ pub(crate) fn origin_of_journals(path: &Path) -> Origin {
     found
 }
 
+/// Refuses a database beside which something else has the name of its rollback journal: SQLite would remove that. One that
+/// may not be read counts as a journal: SQLite cannot use it either, and says so.
+///
+/// # Cost
+/// Three system calls if there is none.
+pub(crate) fn require_own_journal(path: &Path) -> Result<(), IndexError> {
+    let journal = with_suffix(path, JOURNALS[0]);
+    let is_foreign = match beginning(&journal) {
+        Ok(bytes) => origin_by(&bytes, is_journal) == Origin::Foreign,
+        Err(error) => !matches!(
+            error.kind(),
+            ErrorKind::NotFound | ErrorKind::PermissionDenied
+        ),
+    };
+    if is_foreign {
+        return Err(IndexError::ForeignJournal { path: journal });
+    }
+    Ok(())
+}
+
 /// Returns true for the beginning of a rollback journal; its first bytes are zeros until it is complete.
 fn is_journal(bytes: &[u8]) -> bool {
     const MAGIC: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
@@ -74,26 +96,38 @@ fn is_journal(bytes: &[u8]) -> bool {
 
 /// A file that cannot be read proves nothing.
 fn origin_of(path: &Path, is_own: impl Fn(&[u8]) -> bool) -> Origin {
+    match beginning(path) {
+        Ok(bytes) => origin_by(&bytes, is_own),
+        Err(error) if error.kind() == ErrorKind::NotFound => Origin::Missing,
+        Err(_) => Origin::Foreign,
+    }
+}
+
+fn origin_by(bytes: &[u8], is_own: impl Fn(&[u8]) -> bool) -> Origin {
+    if is_own(bytes) {
+        Origin::Own
+    } else if bytes.len() < LARGEST_PAGE && bytes.iter().all(|&byte| byte == 0) {
+        // A crash of the system may leave zeros where something was to be written.
+        Origin::Blank
+    } else {
+        Origin::Foreign
+    }
+}
+
+/// Returns the first bytes of a regular file, as many as the largest page has.
+fn beginning(path: &Path) -> io::Result<Vec<u8>> {
     let name = path.file_name().map_or(&b""[..], OsStr::as_bytes);
     let Ok(directory) = Directory::open(folder(path)) else {
-        return Origin::Missing;
+        return Err(ErrorKind::NotFound.into());
     };
-    let file = match directory.open_file(name, Links::Refuse) {
-        Ok(file) => file,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Origin::Missing,
-        Err(_) => return Origin::Foreign,
-    };
-    if !metadata(&file).is_ok_and(|metadata| metadata.kind == FileKind::File) {
-        return Origin::Foreign;
+    let file = directory.open_file(name, Links::Refuse)?;
+    if metadata(&file)?.kind != FileKind::File {
+        return Err(ErrorKind::InvalidInput.into());
     }
-    let mut page = vec![0; LARGEST_PAGE];
-    match read_up_to_at(&file, &mut page, 0) {
-        Err(_) => Origin::Foreign,
-        Ok(len) if is_own(&page[..len]) => Origin::Own,
-        // A crash of the system may leave zeros where something was to be written.
-        Ok(len) if len < page.len() && page[..len].iter().all(|&byte| byte == 0) => Origin::Blank,
-        Ok(_) => Origin::Foreign,
-    }
+    let mut bytes = vec![0; LARGEST_PAGE];
+    let len = read_up_to_at(&file, &mut bytes, 0)?;
+    bytes.truncate(len);
+    Ok(bytes)
 }
 
 #[cfg(test)]
@@ -101,7 +135,7 @@ fn origin_of(path: &Path, is_own: impl Fn(&[u8]) -> bool) -> Origin {
 mod tests {
     use super::*;
     use crate::types::Config;
-    use crate::{Index, IndexError, Rebuild, Staging};
+    use crate::{Index, Rebuild, Staging};
 
     fn config() -> Config {
         Config {
@@ -164,5 +198,35 @@ mod tests {
                 assert_eq!(std::fs::read(&foreign).unwrap(), b"mine");
             }
         }
+    }
+
+    #[test]
+    fn what_is_no_journal_stays_where_an_index_is_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let index = folder.path().join("index.db");
+        drop(Index::create(&index, &config()).unwrap());
+        let foreign = folder.path().join("index.db-journal");
+        std::fs::write(&foreign, b"mine").unwrap();
+        for error in [
+            Index::open_read(&index).unwrap_err(),
+            Index::open_write(&index).unwrap_err(),
+            Rebuild::new(&index, &config()).unwrap_err(),
+        ] {
+            assert!(
+                matches!(error, IndexError::ForeignJournal { .. }),
+                "{error}"
+            );
+            assert!(error.hint().is_some());
+        }
+        assert_eq!(std::fs::read(&foreign).unwrap(), b"mine");
+        std::fs::remove_file(&foreign).unwrap();
+        std::fs::create_dir(&foreign).unwrap();
+        let error = Index::open_read(&index).unwrap_err();
+        assert!(
+            matches!(error, IndexError::ForeignJournal { .. }),
+            "{error}"
+        );
+        std::fs::remove_dir(&foreign).unwrap();
+        Index::open_write(&index).unwrap();
     }
 }

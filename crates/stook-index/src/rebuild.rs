@@ -20,6 +20,7 @@ use crate::commit::{Inserter, insert_volume};
 use crate::error::{IndexError, READ, WRITE};
 use crate::index::Index;
 use crate::interrupt::Interrupt;
+use crate::origin::require_own_journal;
 use crate::place;
 use crate::runs::Deletion;
 use crate::types::{Config, NewRow, Run, Volume, VolumeId};
@@ -37,9 +38,10 @@ impl Rebuild {
     /// Begins a new index for `path`, made as `PATH.partial`.
     ///
     /// # Errors
-    /// `System` or `Sqlite` if it cannot be written.
+    /// `ForeignJournal`, `Foreign`; `System` or `Sqlite` if it cannot be written.
     pub fn new(path: impl AsRef<Path>, config: &Config) -> Result<Self, IndexError> {
         let target = path.as_ref().to_owned();
+        require_own_journal(&target)?;
         let index = Index::create_at(&place::partial_path(&target), config)?;
         let rebuild = Self {
             index: Some(index),
