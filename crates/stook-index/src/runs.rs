@@ -22,7 +22,7 @@ use crate::index::Index;
 use crate::known::Known;
 use crate::mtime::Mtime;
 use crate::name::escape_name;
-use crate::rows::{BadValue, RANGE, bytes, last_row, mtime_of};
+use crate::rows::{BAD_ID, BadValue, FIRST_STAGED_ID, RANGE, bytes, last_row, mtime_of};
 use crate::scan::{Step, scan_ids};
 use crate::types::{RowId, Run, RunId};
 
@@ -157,10 +157,20 @@ impl Index {
     /// Records, durably, that a run begins.
     ///
     /// # Errors
-    /// `Busy`, `ReadOnly` or `Sqlite` if it cannot be written.
+    /// `BadRow` if the greatest id is out of range: rows behind it would be, too. `Busy`, `ReadOnly` or `Sqlite` if it
+    /// cannot be written.
     pub fn begin_run(&mut self, command: &str, started: Mtime) -> Result<RunId, IndexError> {
         let transaction = self.begin()?;
-        let first = last_row(&transaction, &self.path)? + 1;
+        let last = last_row(&transaction, &self.path)?;
+        if last >= FIRST_STAGED_ID {
+            return Err(IndexError::bad_row(
+                &self.path,
+                "files",
+                RowId(last),
+                BAD_ID,
+            ));
+        }
+        let first = last + 1;
         transaction
             .execute(
                 "INSERT INTO stook_runs (command, started, first_file) VALUES (?1, ?2, ?3)",

@@ -13,6 +13,7 @@
 mod pieces;
 mod reading;
 mod record;
+mod rows_md5;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{ControlFlow, RangeInclusive};
@@ -37,6 +38,7 @@ use crate::observer::{Damage, Failure, Observer, Tally};
 use reading::{Reading, read_members};
 pub(crate) use record::passed_volumes;
 use record::{Checked, record};
+pub(crate) use rows_md5::RowsMd5;
 
 /// How to check.
 #[derive(Debug, Clone)]

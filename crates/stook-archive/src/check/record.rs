@@ -1,4 +1,4 @@
-//! What is on record of checks: which volumes passed their last one, and are as they were then.
+//! What is on record of checks: which volumes passed their last one, and are as they were then, with their rows.
 //!
 //! A mere check writes nothing, unless it finds a volume damaged that is on record.
 
@@ -18,25 +18,29 @@ use crate::observer::Observer;
 /// What was noted of volumes: their state if they passed a check, None if they are damaged.
 pub(super) type Checked = BTreeMap<VolumeId, Option<String>>;
 
-/// Returns those of the volumes that passed their last check and have not changed since. Where none is on record,
-/// they are checked now.
+/// Returns those of the volumes that passed their last check and have not changed since, nor have their rows, whose MD5
+/// `wanted` has. Where none is on record, they are checked now.
 ///
 /// # Errors
 /// `Index` if the index cannot be read, `Interrupted`. Damage is told to the observer.
 pub(crate) fn passed_volumes(
     folder: &Folder,
-    wanted: &BTreeSet<VolumeId>,
+    wanted: &BTreeMap<VolumeId, String>,
     jobs: Jobs,
     observer: &dyn Observer,
 ) -> Result<BTreeSet<VolumeId>, ArchiveError> {
     let mut index = folder.open_index()?;
     let on_record = index.passed_checks()?;
+    let state_of = |id: VolumeId| {
+        let stamp = stamp_of(folder, id)?;
+        Some(format!("{stamp} {}", wanted.get(&id)?))
+    };
     let is_on_record = |id: &VolumeId| {
-        let stamp = on_record.get(id);
-        stamp.is_some() && stamp == stamp_of(folder, *id).as_ref()
+        let state = on_record.get(id);
+        state.is_some() && state == state_of(*id).as_ref()
     };
     let (mut passed, unknown): (BTreeSet<_>, BTreeSet<_>) =
-        wanted.iter().copied().partition(is_on_record);
+        wanted.keys().copied().partition(is_on_record);
     if unknown.is_empty() {
         return Ok(passed);
     }
@@ -58,7 +62,7 @@ pub(crate) fn passed_volumes(
         ..CheckOptions::default()
     };
     for volume in volumes() {
-        let before = stamp_of(folder, volume.id);
+        let before = state_of(volume.id);
         checker.check_volume(&mut index, volume, &options)?;
         let mut checked = lock(&checker.checked);
         // Damage is noted already.
@@ -66,7 +70,7 @@ pub(crate) fn passed_volumes(
         if is_unverified || checked.contains_key(&volume.id) || observer.is_interrupted() {
             continue;
         }
-        if before.is_some() && before == stamp_of(folder, volume.id) {
+        if before.is_some() && before == state_of(volume.id) {
             checked.insert(volume.id, before);
         } else {
             observer.noted(&format!(

@@ -1,6 +1,6 @@
 //! What of a tree looks as it was archived, and where in the archive that is.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Mutex;
 
@@ -10,6 +10,7 @@ use stook_tree::{Filter, Listing, RemoveObserver, TreeError, Visitor, join};
 
 use super::Staying;
 use crate::ArchiveError;
+use crate::check::RowsMd5;
 use crate::mutex::lock;
 use crate::survey::is_same;
 
@@ -55,14 +56,20 @@ pub(super) struct Held {
 }
 
 /// What the archive says of all candidates, ascending by row.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Evidence {
     held: Vec<Held>,
+    /// What the index says of all members of each volume.
+    rows: BTreeMap<VolumeId, RowsMd5>,
 }
 
 impl Evidence {
-    pub(super) fn volumes(&self) -> BTreeSet<VolumeId> {
-        self.held.iter().map(|held| held.volume).collect()
+    /// Returns the volumes that matter, each with the MD5 of its rows.
+    pub(super) fn volumes(&mut self) -> BTreeMap<VolumeId, String> {
+        let wanted: BTreeSet<VolumeId> = self.held.iter().map(|held| held.volume).collect();
+        let rows = std::mem::take(&mut self.rows);
+        let wanted = rows.into_iter().filter(|(id, _)| wanted.contains(id));
+        wanted.map(|(id, rows)| (id, rows.finish())).collect()
     }
 
     /// Only what is in these volumes counts from now on.
@@ -130,8 +137,10 @@ impl<'a, O> Candidates<'a, O> {
         let mut rows = std::mem::take(&mut *lock(&self.rows));
         rows.sort_unstable();
         let mut held = Vec::with_capacity(rows.len());
+        let mut rows_of: BTreeMap<VolumeId, RowsMd5> = BTreeMap::new();
         let mut wanted = rows.into_iter().peekable();
         index.readable_rows(|row| {
+            rows_of.entry(row.volume).or_default().add(&row);
             while wanted.next_if(|id| *id < row.id).is_some() {}
             if wanted.peek() == Some(&row.id) {
                 held.push(Held {
@@ -144,6 +153,9 @@ impl<'a, O> Candidates<'a, O> {
             }
             ControlFlow::Continue(())
         })?;
-        Ok(Evidence { held })
+        Ok(Evidence {
+            held,
+            rows: rows_of,
+        })
     }
 }

@@ -192,6 +192,24 @@ fn a_check_on_record_is_believed_until_the_volume_changes() {
 }
 
 #[test]
+fn a_row_that_was_damaged_after_its_volume_passed_is_not_believed() {
+    for flip in ["offset = offset + 512", "tar = '000001.tar'"] {
+        let place = archived();
+        place.write("src/new", "new\n");
+        place.stderr(&["update", "src", "arc"]);
+        assert!(checks(&place));
+        assert!(!checks(&place));
+        place.sql(
+            "arc/index.db",
+            &format!("UPDATE files SET {flip} WHERE name = 'a'"),
+        );
+        let ran = remove(&place, &["src"]);
+        assert_eq!(ran.status, Some(4), "{flip}: {}", ran.stderr);
+        assert!(place.path("src/a").exists(), "{flip}");
+    }
+}
+
+#[test]
 fn a_check_that_finds_damage_is_off_the_record() {
     let place = archived();
     assert!(checks(&place));

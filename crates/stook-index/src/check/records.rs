@@ -154,7 +154,8 @@ impl Check<'_> {
 
 const BAD_CHECKED: &str = "its checked is not a time of the form `YYYY-MM-DD HH:MM:SS`";
 
-/// Returns true for the form in which `stook_sys::Stamp` is written: two numbers and two times.
+/// Returns true for the form in which `stook_sys::Stamp` is written: two numbers and two times. Behind them may be the MD5
+/// of the rows of the volume.
 fn is_stamp(text: &str) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let is_time = |text: &str| {
@@ -163,10 +164,16 @@ fn is_stamp(text: &str) -> bool {
             is_number(seconds) && is_number(fraction) && fraction.len() == 9
         })
     };
+    let is_md5 =
+        |text: &&str| text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     let parts: Vec<&str> = text.split(' ').collect();
     match parts[..] {
-        [size, inode, changed, touched] => {
-            is_number(size) && is_number(inode) && is_time(changed) && is_time(touched)
+        [size, inode, changed, touched, ref rows @ ..] if rows.len() < 2 => {
+            is_number(size)
+                && is_number(inode)
+                && is_time(changed)
+                && is_time(touched)
+                && rows.iter().all(is_md5)
         }
         _ => false,
     }

@@ -281,6 +281,10 @@ const WRONG_VALUES: &[(&str, &str)] = &[
         "row 1 of `stook_checks`: its stamp is not the state of a file",
     ),
     (
+        "UPDATE stook_checks SET stamp = stamp || ' 0123456789abcdef'",
+        "row 1 of `stook_checks`: its stamp is not the state of a file",
+    ),
+    (
         "UPDATE stook_checks SET checked = 0",
         "row 1 of `stook_checks`: its checked is not a time of the form `YYYY-MM-DD HH:MM:SS`",
     ),

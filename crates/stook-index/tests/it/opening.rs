@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use stook_index::{Config, Index, IndexError};
+use stook_index::{Config, Index, IndexError, Mtime};
 
 use crate::samples::{Folder, all_rows, commit, config};
 
@@ -126,6 +126,23 @@ fn a_damaged_database_is_an_error_that_names_reindex() {
         .unwrap_err();
     assert!(error.is_damage(), "{error:?}");
     assert!(error.hint().unwrap().contains("reindex"));
+}
+
+#[test]
+fn no_run_begins_behind_an_id_that_is_out_of_range() {
+    let folder = Folder::new();
+    let mut index = folder.create();
+    commit(&mut index, 0, &["a", "b"], 1);
+    drop(index);
+    folder.sql("UPDATE files SET id = 9223372036854775807 WHERE name = 'b'");
+    let mut index = Index::open_write(&folder.index).unwrap();
+    let error = index.begin_run("update", Mtime(0)).unwrap_err();
+    assert!(error.is_damage(), "{error:?}");
+    assert_eq!(
+        told(&error, &folder),
+        "cannot read `A/index.db`: row 9223372036854775807 of `files`: its id is out of range"
+    );
+    assert!(index.runs().unwrap().is_empty());
 }
 
 #[test]

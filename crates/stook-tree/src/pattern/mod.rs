@@ -94,7 +94,7 @@ impl Pattern {
         let tree = plain_spelling(tree).filter(|tree| !tree.is_empty())?;
         match plain_spelling(&self.text)?.strip_prefix(tree)? {
             [] => Some(Self::spelled(&self.text, Some(b""))),
-            [b'/', below @ ..] => Some(Self::spelled(&self.text, Some(below))),
+            below @ [b'/', ..] => Some(Self::spelled(&self.text, plain_spelling(below))),
             _ => None,
         }
     }
@@ -253,6 +253,9 @@ mod tests {
             ("./t/d/", "t/"),
             ("/a/t/d", "/a/t"),
             ("../t/d", "../t/"),
+            // As paths below `t//` are printed.
+            ("t//d", "t//"),
+            ("t/./d", "t/."),
         ] {
             let found = without(pattern, tree).unwrap();
             assert!(found.matches(b"d/x") && !found.matches(b"e"), "{pattern}");
