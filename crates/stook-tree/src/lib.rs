@@ -20,7 +20,10 @@ mod summary;
 mod walk;
 
 pub use archive::{is_archive, is_in_archive};
-pub use copy::{Copied, CopyObserver, CopyOptions, Verified, copy, verify};
+pub use copy::{
+    ACCESS_ACL, CAPABILITY, Copied, CopyObserver, CopyOptions, DEFAULT_ACL, Named, Open, Owner,
+    Rights, Settable, Verified, copy, verify,
+};
 pub use filter::Filter;
 pub use path::{join, split};
 pub use pattern::Pattern;

@@ -7,6 +7,7 @@
 //! Nothing is ever written outside the target, see [`target`], nor into the archive, see [`own_folder`]. A file gets its modification time last,
 //! so one that an interrupted run left half done never looks finished, and is replaced by the next run.
 
+mod metadata;
 mod own_folder;
 mod target;
 
@@ -47,7 +48,7 @@ pub struct ExtractOptions {
     pub jobs: Jobs,
     /// Leave files alone that are there and differ.
     pub no_overwrite: bool,
-    /// As the superuser, bring back set-id bits and devices.
+    /// As the superuser, bring back set-id bits, capabilities and devices.
     pub same_permissions: bool,
     /// Bring back extended attributes.
     pub xattrs: bool,
@@ -343,14 +344,8 @@ impl Extractor<'_> {
         if self.observer.is_interrupted() {
             return Err(ArchiveError::Interrupted);
         }
-        match self.target.refused_attributes() {
-            0 => {}
-            1 => self
-                .observer
-                .noted("an attribute that only the superuser may set was left out"),
-            number => self.observer.noted(&format!(
-                "{number} attributes that only the superuser may set were left out"
-            )),
+        for note in self.target.notes() {
+            self.observer.noted(&note);
         }
         Ok(())
     }

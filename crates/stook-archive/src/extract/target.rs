@@ -9,6 +9,7 @@ use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::hash::{DefaultHasher, Hasher};
 use std::io::{self, ErrorKind};
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,14 +17,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use stook_index::Mtime;
 use stook_pool::Crew;
 use stook_sys::{
-    Directory, FileKind, Links, Metadata, Owners, SysError, effective_user, is_link_refused,
-    is_no_directory, is_root, set_mode, set_mtime, set_owner, set_xattr,
+    Directory, FileKind, Links, Metadata, SysError, effective_user, is_link_refused,
+    is_no_directory,
 };
 use stook_timers::scope;
-use stook_tree::{join, split};
+use stook_tree::{Named, Open, join, split};
 use stook_volume::{Header, Kind};
 
 use super::ContentError;
+use super::metadata::{Given, Restorer, list_of};
 use super::own_folder::OwnFolder;
 use crate::mutex::lock;
 use crate::observer::{Failure, Observer};
@@ -40,9 +42,8 @@ pub(super) struct Target {
     root: Directory,
     own_folder: OwnFolder,
     options: TargetOptions,
-    is_root: bool,
+    restorer: Restorer,
     user: u32,
-    owners: Owners,
     /// Directories made for a file before their own member came, by the hashes of their paths: all paths that lead to
     /// a long one would take the square of its length.
     made: Mutex<HashSet<u64>>,
@@ -51,7 +52,6 @@ pub(super) struct Target {
     /// For a file with several names whose first one is not here: the name that took its place.
     first_names: Mutex<HashMap<Vec<u8>, Vec<u8>>>,
     temporary: AtomicU64,
-    refused_attributes: AtomicU64,
 }
 
 /// The directory that was opened last: consecutive members are mostly in the same one.
@@ -64,6 +64,8 @@ struct Parent {
     directory: Directory,
     /// Nobody else can change what new files in it are like.
     is_ours: bool,
+    /// What is made in it gets an access control list that the archive does not know.
+    lends_lists: bool,
     new_files: NewFiles,
 }
 
@@ -76,13 +78,6 @@ struct NewFiles {
     exact_mode: Option<u32>,
 }
 
-/// What a new file needs not be given any more.
-#[derive(Debug, Clone, Copy, Default)]
-struct Given {
-    owner: bool,
-    mode: bool,
-}
-
 /// What became of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
@@ -90,8 +85,8 @@ pub(super) enum Outcome {
     Unchanged,
 }
 
-/// Set-user-id and set-group-id.
-const SET_ID_BITS: u32 = 0o6000;
+/// The permission bits of the owner.
+const OWNER_BITS: u32 = 0o700;
 
 const IS_IN_ARCHIVE: &str = "it would be written into the archive itself";
 
@@ -105,14 +100,12 @@ impl Target {
             root: Directory::open(path)?,
             own_folder,
             options,
-            is_root: is_root(),
+            restorer: Restorer::new(options),
             user: effective_user(),
-            owners: Owners::default(),
             made: Mutex::default(),
             directories: Mutex::default(),
             first_names: Mutex::default(),
             temporary: AtomicU64::new(0),
-            refused_attributes: AtomicU64::new(0),
         })
     }
 
@@ -130,6 +123,7 @@ impl Target {
             let _scope = scope!("create");
             self.create(parent, &name, header)
         };
+        let list = parent.lends_lists;
         let parent = &parent.directory;
         match created {
             Ok((file, given)) => {
@@ -152,7 +146,14 @@ impl Target {
                 self.require_replaceable(header, &there)?;
                 let (temporary, file) = self.create_temporary(parent).map_err(fail("create"))?;
                 let replaced = fill_file(&file, header, fill).and_then(|()| {
-                    let metadata = self.set_metadata(&file, header, Given::default());
+                    let metadata = self.set_metadata(
+                        &file,
+                        header,
+                        Given {
+                            list,
+                            ..Given::default()
+                        },
+                    );
                     parent.rename(&temporary, &name).map_err(fail("replace"))?;
                     Ok(metadata)
                 });
@@ -175,12 +176,13 @@ impl Target {
         name: &[u8],
         header: &Header,
     ) -> io::Result<(File, Given)> {
-        let mode = self.mode_of(header);
+        let mode = self.restorer.mode_of(header);
         let seen = parent.new_files;
-        let owner = self.owner_of(header);
+        let list = parent.lends_lists;
+        let owner = self.restorer.owner_of(header);
         // Nobody else may read it before it belongs to its owner.
         let has_owner = owner.is_none() || (parent.is_ours && owner == seen.owner);
-        let is_plain = mode & !0o777 == 0 && header.xattrs.is_empty();
+        let is_plain = mode & !0o777 == 0 && header.xattrs.is_empty() && !list;
         if !has_owner || !is_plain {
             let file = parent.directory.create_file(name, 0o600)?;
             if seen.owner.is_none() {
@@ -188,7 +190,8 @@ impl Target {
                 parent.new_files.owner = Some((found.uid, found.gid));
             }
             let owner = has_owner || owner == parent.new_files.owner;
-            return Ok((file, Given { owner, mode: false }));
+            let mode = false;
+            return Ok((file, Given { owner, mode, list }));
         }
         let file = parent.directory.create_file(name, mode)?;
         if seen.exact_mode != Some(mode) && stook_sys::metadata(&file)?.mode == mode {
@@ -197,81 +200,24 @@ impl Target {
         let given = Given {
             owner: true,
             mode: parent.new_files.exact_mode == Some(mode),
+            list,
         };
         Ok((file, given))
     }
 
     /// Sets all that can be set, and returns the first failure: the content is there and stays.
-    ///
-    /// The order matters: a change of owner clears the set-id bits, and every change touches the time.
     fn set_metadata(&self, file: &File, header: &Header, given: Given) -> Result<(), Failure> {
         let _scope = scope!("metadata");
-        let owner = match self.owner_of(header) {
-            Some((uid, gid)) if !given.owner => set_owner(file, uid, gid),
-            _ => Ok(()),
-        };
-        let xattrs = self.set_xattrs(header, |name, value| set_xattr(file, name, value));
-        let mode = if given.mode {
-            Ok(())
-        } else {
-            set_mode(file, self.mode_of(header))
-        };
-        let time = set_mtime(file, header.mtime);
-        let all = owner.and(xattrs).and(mode).and(time);
-        all.map_err(|error| Failure::io("set the metadata of", &header.name, &error))
+        self.restorer
+            .apply(&Open(file.as_fd()), header, given, || {
+                stook_sys::metadata(file)
+            })
+            .map_err(|error| Failure::io("set the metadata of", &header.name, &error))
     }
 
-    fn set_xattrs(
-        &self,
-        header: &Header,
-        set: impl Fn(&[u8], &[u8]) -> io::Result<()>,
-    ) -> io::Result<()> {
-        if !self.options.xattrs {
-            return Ok(());
-        }
-        for (name, value) in &header.xattrs {
-            match set(name, value) {
-                // Names that only the superuser may set are for the superuser.
-                Err(error)
-                    if error.kind() == ErrorKind::PermissionDenied
-                        && !name.starts_with(b"user.") =>
-                {
-                    self.refused_attributes.fetch_add(1, Ordering::Relaxed);
-                }
-                other => other?,
-            }
-        }
-        Ok(())
-    }
-
-    /// Returns how many attributes were left out that only the superuser may set.
-    pub(super) fn refused_attributes(&self) -> u64 {
-        self.refused_attributes.load(Ordering::Relaxed)
-    }
-
-    fn owner_of(&self, header: &Header) -> Option<(u32, u32)> {
-        if !self.is_root {
-            return None;
-        }
-        let number = |id: u64| u32::try_from(id).unwrap_or(u32::MAX - 1);
-        let uid = self
-            .owners
-            .user_id(&header.uname)
-            .unwrap_or(number(header.uid));
-        let gid = self
-            .owners
-            .group_id(&header.gname)
-            .unwrap_or(number(header.gid));
-        Some((uid, gid))
-    }
-
-    fn mode_of(&self, header: &Header) -> u32 {
-        let keeps_set_id = self.is_root && self.options.same_permissions;
-        if keeps_set_id {
-            header.mode
-        } else {
-            header.mode & !SET_ID_BITS
-        }
+    /// Returns what was left out, in words.
+    pub(super) fn notes(&self) -> Vec<String> {
+        self.restorer.notes()
     }
 
     /// Makes anything but a regular file.
@@ -284,7 +230,7 @@ impl Target {
         match header.kind {
             Kind::Directory => self.place_directory(header, last),
             Kind::CharDevice | Kind::BlockDevice
-                if !(self.is_root && self.options.same_permissions) =>
+                if !(self.restorer.is_root && self.options.same_permissions) =>
             {
                 let cause = "a device is made only by the superuser with --same-permissions";
                 Err(Failure::new("create", &header.name, cause))
@@ -323,7 +269,7 @@ impl Target {
             return Err(io::Error::other(IS_IN_ARCHIVE));
         }
         let mode = own.mode;
-        if !self.is_root && mode & 0o700 != 0o700 {
+        if !self.restorer.is_root && mode & 0o700 != 0o700 {
             directory.set_own_mode(mode | 0o700)?;
         }
         Ok(())
@@ -332,11 +278,12 @@ impl Target {
     /// A link, fifo or device: made under a temporary name if the real one is taken.
     fn place_node(&self, header: &Header, last: &mut LastParent) -> Result<Outcome, Failure> {
         let (parent, name) = self.parent_of(header, last)?;
+        let list = parent.lends_lists;
         let parent = &parent.directory;
         let fail = |operation| move |error: io::Error| Failure::io(operation, &header.name, &error);
         match make_node(parent, &name, header) {
             Ok(()) => {
-                self.set_node_metadata(parent, &name, header)
+                self.set_node_metadata(parent, &name, header, list)
                     .map_err(fail("set the metadata of"))?;
                 Ok(Outcome::Written)
             }
@@ -350,7 +297,7 @@ impl Target {
                 self.require_replaceable(header, &there)?;
                 let temporary = self.temporary_name();
                 make_node(parent, &temporary, header).map_err(fail("create"))?;
-                let metadata = self.set_node_metadata(parent, &temporary, header);
+                let metadata = self.set_node_metadata(parent, &temporary, header, list);
                 let renamed = parent.rename(&temporary, &name);
                 if renamed.is_err() {
                     let _ = parent.remove(&temporary);
@@ -363,26 +310,20 @@ impl Target {
         }
     }
 
-    /// Sets all that can be set, and returns the first failure: the entry is there and stays.
     fn set_node_metadata(
         &self,
-        parent: &Directory,
+        directory: &Directory,
         name: &[u8],
         header: &Header,
+        list: bool,
     ) -> io::Result<()> {
-        let owner = match self.owner_of(header) {
-            Some((uid, gid)) => parent.set_owner(name, uid, gid),
-            None => Ok(()),
+        let given = Given {
+            list,
+            ..Given::default()
         };
-        let xattrs = self.set_xattrs(header, |attribute, value| {
-            parent.set_xattr(name, attribute, value)
-        });
-        let mode = match header.kind {
-            Kind::Symlink => Ok(()),
-            _ => parent.set_mode(name, self.mode_of(header)),
-        };
-        let time = parent.set_mtime(name, header.mtime);
-        owner.and(xattrs).and(mode).and(time)
+        let look = || directory.metadata(name, Links::Refuse);
+        self.restorer
+            .apply(&Named { directory, name }, header, given, look)
     }
 
     /// Gives an extracted file the further name that `header` says; None if there is no such file, or
@@ -404,8 +345,8 @@ impl Target {
             return Ok(None);
         };
         let first_name = split(&first).1;
-        let is_the_file =
-            is_same_file(&source, header.size, mtime) && source.mode == self.mode_of(header);
+        let is_the_file = is_same_file(&source, header.size, mtime)
+            && self.restorer.is_mode_of(header, source.mode);
         if !is_the_file || first == header.name {
             return Ok(None);
         }
@@ -494,12 +435,21 @@ impl Target {
 
     fn finish_directory(&self, header: &Header) -> io::Result<()> {
         let directory = self.beneath(&header.name)?;
-        if let Some((uid, gid)) = self.owner_of(header) {
-            directory.set_own_owner(uid, gid)?;
+        let there = directory.own_metadata()?;
+        let list = self.restorer.has_list(&directory)?;
+        let owner = self.restorer.owner_of(header);
+        let given = Given {
+            owner: owner.is_none_or(|owner| owner == (there.uid, there.gid)),
+            mode: false,
+            list,
+        };
+        let is_rebuilt = !given.owner || list || list_of(header).is_some();
+        if is_rebuilt && there.mode & 0o077 != 0 {
+            // Neither the old rights nor the new ones are meant for another owner or another list.
+            directory.set_own_mode(there.mode & OWNER_BITS)?;
         }
-        self.set_xattrs(header, |name, value| set_xattr(&directory, name, value))?;
-        directory.set_own_mode(self.mode_of(header))?;
-        directory.set_own_mtime(header.mtime)
+        self.restorer
+            .apply(&Open(directory.as_fd()), header, given, || Ok(there))
     }
 
     fn require_replaceable(&self, header: &Header, there: &Metadata) -> Result<(), Failure> {
@@ -546,8 +496,16 @@ impl Target {
                 if self.own_folder.has(own.identity()) {
                     return Err(Failure::new("extract", &header.name, IS_IN_ARCHIVE));
                 }
+                let lends_lists = self.restorer.lends_lists(&directory).map_err(|error| {
+                    Failure::io(
+                        "read the attributes of the directory of",
+                        &header.name,
+                        &error,
+                    )
+                })?;
                 Parent {
                     path: parent.to_vec(),
+                    lends_lists,
                     is_ours: own.uid == self.user,
                     directory,
                     new_files: NewFiles::default(),

@@ -25,6 +25,7 @@ mod index_damage;
 mod other_programs;
 mod recorder;
 mod reindexing;
+mod restored_rights;
 mod resuming;
 mod round_trip;
 mod scene;

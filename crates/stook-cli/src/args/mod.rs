@@ -352,7 +352,7 @@ pub(crate) struct ExtractArgs {
     /// Leave files alone that are there and differ
     #[arg(long)]
     pub(crate) no_overwrite: bool,
-    /// As the superuser, bring back set-id bits and devices
+    /// As the superuser, bring back set-id bits, capabilities and devices
     #[arg(long)]
     pub(crate) same_permissions: bool,
     /// Leave out extended attributes and access control lists

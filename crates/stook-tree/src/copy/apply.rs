@@ -12,79 +12,14 @@
 //! step 5 is all there is. What cannot be set leaves narrower rights, never wider ones.
 
 use std::io;
-use std::os::fd::BorrowedFd;
 
-use stook_sys::{
-    Directory, FileKind, Metadata, Timestamp, Xattr, remove_xattr, set_mode, set_mtime, set_owner,
-    set_xattr,
-};
+use stook_sys::{FileKind, Metadata, Xattr};
 
 use super::content::Ways;
 use super::dress::{Has, Owner, User, excuse, space_of};
 use super::errand::{ATTRIBUTES, At, Fault, Side};
 use super::rights::{ACCESS_ACL, DEFAULT_ACL, Rights, find};
-
-/// A copy, open or by its name.
-pub(super) trait Settable {
-    fn set_owner(&self, uid: u32, gid: u32) -> io::Result<()>;
-    fn set_mode(&self, mode: u32) -> io::Result<()>;
-    fn set_xattr(&self, name: &[u8], value: &[u8]) -> io::Result<()>;
-    fn remove_xattr(&self, name: &[u8]) -> io::Result<()>;
-    fn set_mtime(&self, mtime: Timestamp) -> io::Result<()>;
-}
-
-/// An open file or directory.
-pub(super) struct Open<'f>(pub(super) BorrowedFd<'f>);
-
-impl Settable for Open<'_> {
-    fn set_owner(&self, uid: u32, gid: u32) -> io::Result<()> {
-        set_owner(self.0, uid, gid)
-    }
-
-    fn set_mode(&self, mode: u32) -> io::Result<()> {
-        set_mode(self.0, mode)
-    }
-
-    fn set_xattr(&self, name: &[u8], value: &[u8]) -> io::Result<()> {
-        set_xattr(self.0, name, value)
-    }
-
-    fn remove_xattr(&self, name: &[u8]) -> io::Result<()> {
-        remove_xattr(self.0, name)
-    }
-
-    fn set_mtime(&self, mtime: Timestamp) -> io::Result<()> {
-        set_mtime(self.0, mtime)
-    }
-}
-
-/// Something that is not opened: opening a fifo or a device has consequences, and a link cannot be opened.
-pub(super) struct Named<'n> {
-    pub(super) directory: &'n Directory,
-    pub(super) name: &'n [u8],
-}
-
-impl Settable for Named<'_> {
-    fn set_owner(&self, uid: u32, gid: u32) -> io::Result<()> {
-        self.directory.set_owner(self.name, uid, gid)
-    }
-
-    fn set_mode(&self, mode: u32) -> io::Result<()> {
-        self.directory.set_mode(self.name, mode)
-    }
-
-    fn set_xattr(&self, name: &[u8], value: &[u8]) -> io::Result<()> {
-        self.directory.set_xattr(self.name, name, value)
-    }
-
-    fn remove_xattr(&self, name: &[u8]) -> io::Result<()> {
-        self.directory.remove_xattr(self.name, name)
-    }
-
-    fn set_mtime(&self, mtime: Timestamp) -> io::Result<()> {
-        self.directory.set_mtime(self.name, mtime)
-    }
-}
+use super::settable::Settable;
 
 /// What a copy is to be like.
 #[derive(Clone, Copy)]
@@ -106,7 +41,8 @@ pub(super) struct Changes<'c> {
     capability: Option<&'c [u8]>,
 }
 
-const CAPABILITY: &[u8] = b"security.capability";
+/// Capabilities of a program, as an attribute.
+pub const CAPABILITY: &[u8] = b"security.capability";
 /// The permission bits of the owner.
 pub(super) const OWNER_BITS: u32 = 0o700;
 /// What it takes to set an attribute of one's own file.

@@ -15,7 +15,7 @@ use super::errand::{ATTRIBUTES, At, Fault, Side};
 use super::rights::{ACCESS_ACL, DEFAULT_ACL};
 
 /// Numbers of a user and a group.
-pub(super) type Owner = (u32, u32);
+pub type Owner = (u32, u32);
 
 /// What files made in a directory are like: their group may come from the directory, their mode from the umask.
 #[derive(Debug, Default)]

@@ -6,13 +6,14 @@ use std::sync::atomic::Ordering;
 
 use stook_sys::{Directory, FileKind, Links as Follow, Metadata, NODE_MODE, is_link_refused};
 
-use super::apply::{Named, Original};
+use super::apply::Original;
 use super::dress::Has;
 use super::errand::{ATTRIBUTES, At, Fault, Side};
 use super::file::OpenFile;
 use super::links::{First, Met};
 use super::making::Making;
 use super::rights::ACCESS_ACL;
+use super::settable::Named;
 use super::task::Later;
 use super::work::{Entry, Outcome};
 

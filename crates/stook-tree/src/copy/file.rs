@@ -9,13 +9,14 @@ use stook_sys::{
 };
 use stook_timers::scope;
 
-use super::apply::{Open, Original};
+use super::apply::Original;
 use super::content::{Content, with_buffer};
 use super::dress::{Has, remove_inherited, without_shadows};
 use super::entry::Target;
 use super::errand::{At, Fault, READ_ATTRIBUTES, Side};
 use super::making::{Facts, Making};
 use super::rights::{ACCESS_ACL, Rights};
+use super::settable::Open;
 use super::work::{Entry, Outcome};
 
 /// Set-id and sticky bits: a file is not made with them.

@@ -12,7 +12,7 @@ use stook_sys::{
 };
 use stook_timers::scope;
 
-use super::apply::{OWNER_BITS, Open, Original};
+use super::apply::{OWNER_BITS, Original};
 use super::content::Ways;
 use super::dress::{Born, Has, Owner, User, remove_inherited, without_shadows};
 use super::errand::{ATTRIBUTES, At, Errand, Fault, READ_ATTRIBUTES, Side};
@@ -20,6 +20,7 @@ use super::links::Links;
 use super::node::{Node, Pair};
 use super::places::{IS_ARCHIVE, would_change_archive};
 use super::rights::{ACCESS_ACL, DEFAULT_ACL, find};
+use super::settable::Open;
 use super::task::Later;
 use super::work::{Entrance, Entry, Outcome, Work};
 use crate::names::Names;

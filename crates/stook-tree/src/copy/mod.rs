@@ -31,6 +31,7 @@ mod node;
 mod places;
 mod rights;
 mod round;
+mod settable;
 mod task;
 mod unchanged;
 mod verify;
@@ -42,6 +43,10 @@ use stook_pool::Jobs;
 use stook_sys::{Context, SysError};
 use stook_timers::scope;
 
+pub use apply::CAPABILITY;
+pub use dress::Owner;
+pub use rights::{ACCESS_ACL, DEFAULT_ACL, Rights};
+pub use settable::{Named, Open, Settable};
 pub use verify::{Verified, verify};
 
 use crate::held::Holder;

@@ -1,4 +1,4 @@
-//! Who may do what with a copy: its mode and its access control list, taken together.
+//! Who may do what with a copy, or an extracted file: its mode and its access control list, taken together.
 //!
 //! The group bits of a mode are the mask of the list, if there is one. So neither means anything without the other: the
 //! mode alone would give the owning group what the mask allows to others, and a change of the mode alone may bring
@@ -8,9 +8,10 @@ use stook_sys::{Metadata, Xattr};
 
 use super::dress::Owner;
 
-/// Access control lists, as attributes.
-pub(super) const DEFAULT_ACL: &[u8] = b"system.posix_acl_default";
-pub(super) const ACCESS_ACL: &[u8] = b"system.posix_acl_access";
+/// The list that a directory gives to what is made in it, as an attribute.
+pub const DEFAULT_ACL: &[u8] = b"system.posix_acl_default";
+/// The access control list, as an attribute.
+pub const ACCESS_ACL: &[u8] = b"system.posix_acl_access";
 
 pub(super) const SET_USER_ID: u32 = 0o4000;
 pub(super) const SET_GROUP_ID: u32 = 0o2000;
@@ -29,9 +30,11 @@ const ENTRY_BYTES: usize = 8;
 
 /// The mode and the access control list of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Rights {
-    pub(super) mode: u32,
-    pub(super) list: Option<Vec<u8>>,
+pub struct Rights {
+    /// The mode.
+    pub mode: u32,
+    /// The value of [`ACCESS_ACL`].
+    pub list: Option<Vec<u8>>,
 }
 
 impl Rights {
@@ -39,7 +42,7 @@ impl Rights {
     ///
     /// Set-id bits lend the rights of an owner, so nobody else gets them. A group other than the original's gets what
     /// others have, and others no more than the original's group has, because its members are now among them.
-    pub(super) fn of(original: &Metadata, list: Option<&[u8]>, owner: Owner) -> Self {
+    pub fn of(original: &Metadata, list: Option<&[u8]>, owner: Owner) -> Self {
         let mut rights = Self {
             mode: original.mode,
             list: list.map(<[u8]>::to_vec),
@@ -74,7 +77,7 @@ impl Rights {
     }
 
     /// Returns the mode for a file system without lists: it allows nobody more than mode and list together do.
-    pub(super) fn without_list(&self) -> u32 {
+    pub fn without_list(&self) -> u32 {
         let Some(list) = &self.list else {
             return self.mode;
         };
@@ -96,7 +99,7 @@ impl Rights {
     }
 
     /// Returns the list as it may be set before the mode opens it: nobody but the owner is let in.
-    pub(super) fn closed_list(&self) -> Option<Vec<u8>> {
+    pub fn closed_list(&self) -> Option<Vec<u8>> {
         let mut list = self.list.clone()?;
         let has_mask = rights_of(&list, MASK).is_some();
         change(&mut list, |tag, rights| match tag {

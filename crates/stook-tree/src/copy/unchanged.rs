@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use stook_sys::{Directory, FileKind, Links as Follow, Metadata, Xattr, get_xattrs};
 
-use super::apply::{Named, Original};
+use super::apply::Original;
 use super::content::Ways;
 use super::dress::{Has, User, without_shadows};
 use super::errand::{At, Fault, READ_ATTRIBUTES, Side};
 use super::making::Making;
+use super::settable::Named;
 use super::work::{Entry, Outcome};
 
 impl User {
