@@ -8,11 +8,12 @@ use crate::samples::{Folder, all_rows, commit, config, row, state, volume};
 fn a_rebuilt_index_replaces_the_old_one() {
     let folder = Folder::new();
     std::fs::write(&folder.index, "rubbish").unwrap();
-    std::fs::write(
-        folder.folder.path().join("index.db-journal"),
-        "of the rubbish",
-    )
-    .unwrap();
+    // The header of a rollback journal: its magic number, three counts, the sizes of a sector and of a page.
+    let mut journal = vec![0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
+    for number in [1_u32, 0, 1, 512, 4096] {
+        journal.extend(number.to_be_bytes());
+    }
+    std::fs::write(folder.folder.path().join("index.db-journal"), journal).unwrap();
     let mut rebuild = Rebuild::new(&folder.index, &config()).unwrap();
     assert_eq!(
         rebuild
