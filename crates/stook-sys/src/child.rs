@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn the_run_delay_is_told_of_a_child_that_is_alone_and_of_no_other() {
         if crate::thread_run_delay().is_none() {
-            println!("skipped: the kernel does not count how long threads wait for a processor");
+            stook_testkit::skip!("the kernel does not count how long threads wait for a processor");
             return;
         }
         let delay = |line: &str| started(line).wait(LONG).unwrap().unwrap().run_delay;

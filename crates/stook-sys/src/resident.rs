@@ -210,13 +210,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = made(&folder);
         if storage(folder.path()).unwrap() != Storage::Disk {
-            println!("skipped: the temporary folder is in memory");
+            stook_testkit::skip!("the temporary folder is in memory");
             return;
         }
         for asking in [Asking::Cachestat, Asking::Mincore] {
             if matches!(resident_pages(&file, asking), Err(error) if error.kind() == io::ErrorKind::Unsupported)
             {
-                println!("skipped: no {asking:?} here");
+                stook_testkit::skip!("no {asking:?} here");
                 continue;
             }
             std::fs::read(folder.path().join("f")).unwrap();

@@ -174,7 +174,7 @@ mod tests {
         let file = crate::create_new_file(&folder.path().join("f")).unwrap();
         assert_eq!(get_xattrs(&file).unwrap(), []);
         if let Err(error) = set_xattr(&file, b"user.b", &[7; 3000]) {
-            println!("skipped: no user attributes on this file system: {error}");
+            stook_testkit::skip!("no user attributes on this file system: {error}");
             return;
         }
         set_xattr(&file, b"user.a", b"").unwrap();
@@ -204,7 +204,7 @@ mod tests {
         let file = crate::create_new_file(&folder.path().join("f")).unwrap();
         let directory = Directory::open(folder.path()).unwrap();
         if let Err(error) = set_xattr(&file, b"user.a", b"1") {
-            println!("skipped: no user attributes on this file system: {error}");
+            stook_testkit::skip!("no user attributes on this file system: {error}");
             return;
         }
         let path = directory.path_of(b"f");
@@ -212,7 +212,7 @@ mod tests {
             let (mut direct, mut by_proc) = (vec![0; len], vec![0; len]);
             let listed = listxattrat(&directory, b"f", &mut direct);
             if listed == Err(Errno::NOSYS) {
-                println!("skipped: the kernel has no listxattrat");
+                stook_testkit::skip!("the kernel has no listxattrat");
                 return;
             }
             assert_eq!(listed, llistxattr(&path, &mut by_proc), "{len}");
@@ -229,7 +229,7 @@ mod tests {
         let directory = Directory::open(folder.path()).unwrap();
         directory.create_symlink(b"l", b"f").unwrap();
         if let Err(error) = directory.set_xattr(b"l", b"trusted.a", b"1") {
-            println!("skipped: no trusted attributes here: {error}");
+            stook_testkit::skip!("no trusted attributes here: {error}");
             return;
         }
         let found = directory.xattrs_if_supported(b"l").unwrap();

@@ -14,6 +14,7 @@ pub mod fileset;
 pub mod oracle;
 mod privileges;
 mod random;
+mod skip;
 pub mod slowfs;
 mod snapshot;
 mod temporary;
@@ -22,6 +23,7 @@ mod walk;
 
 pub use privileges::without_privileges;
 pub use random::Random;
+pub use skip::record_skip;
 pub use snapshot::{Compare, Directories, Fact, Facts, Kind, Snapshot};
 pub use temporary::{TempDir, TempTree, remove_tree};
 pub use tree::{

@@ -24,11 +24,11 @@ fn with_attributes() -> Option<(Scene, Vec<&'static str>)> {
     let mut names = vec!["fifo", "file", "link"];
     match source.create_node(b"device", FileKind::CharDevice, (1, 3)) {
         Ok(()) => names.push("device"),
-        Err(error) => println!("skipped: no device can be made here: {error}"),
+        Err(error) => stook_testkit::skip!("no device can be made here: {error}"),
     }
     for name in &names {
         if let Err(error) = source.set_xattr(name.as_bytes(), NAME, name.as_bytes()) {
-            println!("skipped: `{name}` gets no attribute here: {error}");
+            stook_testkit::skip!("`{name}` gets no attribute here: {error}");
             return None;
         }
     }
@@ -99,7 +99,7 @@ fn attributes_that_only_the_superuser_may_set_are_counted_in_a_note() {
         extract_to(&archive, &into, &options)
     });
     match done {
-        Err(error) => println!("skipped: root may not change its user here: {error}"),
+        Err(error) => stook_testkit::skip!("root may not change its user here: {error}"),
         Ok((report, recorder)) => {
             assert_eq!(report.failed, 0);
             assert_eq!(

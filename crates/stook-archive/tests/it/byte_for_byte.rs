@@ -16,7 +16,7 @@ use crate::scene::Scene;
 fn ask(oracle: &Oracle, source: &Path, volumes: &Path) -> Option<Vec<OracleRow>> {
     match oracle.write(source, volumes) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            println!("skipped: python3 is not installed");
+            stook_testkit::skip!("python3 is not installed");
             None
         }
         rows => Some(rows.unwrap()),

@@ -2,7 +2,6 @@
 
 #![allow(
     clippy::disallowed_methods,
-    clippy::print_stdout,
     clippy::unwrap_used,
     reason = "tests make their own files and fail loudly"
 )]

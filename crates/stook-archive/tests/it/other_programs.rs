@@ -102,7 +102,7 @@ fn has_program(program: &str, banner: &str) -> bool {
     let output = Command::new(program).arg("--version").output();
     let is_there = output.is_ok_and(|output| output.stdout.starts_with(banner.as_bytes()));
     if !is_there {
-        println!("skipped: there is no {banner}");
+        stook_testkit::skip!("there is no {banner}");
     }
     is_there
 }
@@ -132,7 +132,7 @@ fn restorable() -> Compare {
     if stook_sys::is_root() {
         return Compare::everything().without(Fact::Xattrs);
     }
-    println!("skipped: set-id bits and owners, which only root can bring back");
+    stook_testkit::skip!("set-id bits and owners, which only root can bring back");
     Compare::content()
         .with(Fact::Mtime)
         .with(Fact::DirectoryMtime)
@@ -193,7 +193,7 @@ fn bsdtar_reads_what_stook_writes() {
     let into = scene.beside("bsd");
     extract_with(&mut || Command::new("bsdtar"), &scene.archive(), &into);
     // libarchive composes letters with their marks where the locale is UTF-8, in any other it complains.
-    println!("skipped: one name with a separate mark, which bsdtar changes");
+    stook_testkit::skip!("one name with a separate mark, which bsdtar changes");
     let names = ["u\u{308}ni", "\u{fc}ni"].map(str::as_bytes);
     assert_some_read_back(&scene, &into, &Compare::content(), |path| {
         let mut components = path.split(|&byte| byte == b'/');

@@ -53,7 +53,7 @@ fn names(folder: &Path) -> Vec<String> {
 
 fn as_ordinary_user(work: impl FnOnce() + Send) {
     if let Err(error) = without_privileges(work) {
-        println!("skipped: root may not change its user here: {error}");
+        stook_testkit::skip!("root may not change its user here: {error}");
     }
 }
 

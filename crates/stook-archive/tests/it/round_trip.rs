@@ -12,7 +12,7 @@ fn holdable(tree: Tree) -> Tree {
     if supports_xattrs(&std::env::temp_dir()) {
         return tree;
     }
-    println!("skipped: extended attributes, which the temporary directory has not");
+    stook_testkit::skip!("extended attributes, which the temporary directory has not");
     tree.without_xattrs()
 }
 
@@ -22,7 +22,7 @@ fn assert_same(source: &Snapshot, extracted: &Snapshot, facts: &Compare, context
     let (mut source, mut extracted) = (source.clone(), extracted.clone());
     source.retain(|_, facts| facts.kind != Kind::Socket);
     if !stook_sys::is_root() {
-        println!("skipped: set-id bits, which only root can bring back");
+        stook_testkit::skip!("set-id bits, which only root can bring back");
         let before = source.clone();
         let has_plain_mode = |path: &[u8]| {
             before
@@ -347,7 +347,7 @@ fn set_id_bits_and_devices_need_same_permissions() {
         assert_eq!(extracted.get(name).unwrap().mode, mode, "{name}");
     }
     if !stook_testkit::can_make_devices() {
-        println!("skipped: devices, which this process cannot make");
+        stook_testkit::skip!("devices, which this process cannot make");
         return;
     }
     scene.lay(&tree! { "null" => character_device(1, 3) });

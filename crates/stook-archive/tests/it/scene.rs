@@ -226,7 +226,7 @@ pub(crate) fn as_ordinary_user(name: &str, body: impl FnOnce()) {
         .gid(NOBODY)
         .output();
     match child {
-        Err(error) => println!("skipped: cannot run the tests as nobody: {error}"),
+        Err(error) => stook_testkit::skip!("cannot run the tests as nobody: {error}"),
         Ok(output) => {
             let text = [output.stdout, output.stderr].concat();
             let text = String::from_utf8_lossy(&text);
@@ -244,7 +244,7 @@ pub(crate) fn python(script: &str, arguments: &[&Path]) -> Option<String> {
         .output();
     match output {
         Err(error) => {
-            println!("skipped: cannot run python3: {error}");
+            stook_testkit::skip!("cannot run python3: {error}");
             None
         }
         Ok(output) => {

@@ -34,7 +34,7 @@ pub(crate) fn one_of_each(dialect: Dialect) -> Tree {
     if supports_xattrs(&std::env::temp_dir()) {
         tree
     } else {
-        println!("skipped: no extended attributes in the temporary directory");
+        stook_testkit::skip!("no extended attributes in the temporary directory");
         tree.without_xattrs()
     }
 }

@@ -28,7 +28,7 @@ fn place() -> Option<Place> {
     });
     let kind = below.max_by_key(|(len, _)| *len).map(|(_, kind)| kind);
     if kind == Some("tmpfs") {
-        println!("skipped: the temporary folder is in memory");
+        stook_testkit::skip!("the temporary folder is in memory");
         return None;
     }
     Some(place)
@@ -104,7 +104,7 @@ fn a_spin_is_not_blocked() {
     let arguments = bench(&["--rounds", "4", "--json"], &["sh", "-c", spin]);
     let hot = samples(&json(&place, &arguments), "hot");
     if hot[0]["run_delay_seconds"].is_null() {
-        println!("skipped: the kernel does not count how long a thread waits for a processor");
+        stook_testkit::skip!("the kernel does not count how long a thread waits for a processor");
         return;
     }
     // On a busy machine it waits for a processor, and that is not blocked either.
@@ -275,7 +275,7 @@ fn the_process_that_serves_a_mount_is_found_and_its_work_counted() {
     std::fs::create_dir(place.path("source")).unwrap();
     std::fs::write(place.path("source/file"), vec![1; 8_000_000]).unwrap();
     if let Some(why) = unavailable() {
-        println!("skipped: {why}");
+        stook_testkit::skip!("{why}");
         return;
     }
     let options = Options::new(Duration::ZERO);

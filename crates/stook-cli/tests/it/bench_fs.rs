@@ -115,7 +115,7 @@ fn how_long_a_tool_waited_for_a_processor_is_known_of_one_thread() {
         sample["run_delay_seconds"].as_f64()
     };
     if delay("single").is_none() {
-        println!("skipped: the kernel does not count how long a thread waits for a processor");
+        stook_testkit::skip!("the kernel does not count how long a thread waits for a processor");
         return;
     }
     assert!(delay("system").is_some(), "tar has one thread: {lines:?}");
@@ -335,7 +335,7 @@ fn an_interrupt_or_the_end_of_the_terminal_cleans_up() {
 #[test]
 fn a_slow_file_system_shows_what_an_operation_costs() {
     if let Some(why) = unavailable() {
-        println!("skipped: {why}");
+        stook_testkit::skip!("{why}");
         return;
     }
     let place = place(&["fast", "below", "slow"]);

@@ -60,7 +60,7 @@ fn stook_and_tar_are_put_side_by_side() {
         ],
     );
     if ran.stderr.contains("cannot run the tool `tar`") {
-        println!("skipped: there is no GNU tar");
+        stook_testkit::skip!("there is no GNU tar");
         return;
     }
     assert_eq!(ran.status, Some(0), "{}", ran.stderr);

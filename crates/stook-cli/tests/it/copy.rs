@@ -166,7 +166,7 @@ fn only_a_refused_link_becomes_a_copy() {
         let ran = match run(error) {
             Ok(ran) if !ran.stderr.contains("ptrace") => ran,
             other => {
-                println!("skipped: strace cannot trace: {:?}", other.err());
+                stook_testkit::skip!("strace cannot trace: {:?}", other.err());
                 return;
             }
         };

@@ -20,7 +20,7 @@ fn is_there() -> bool {
         .status();
     let is_there = tried.is_ok_and(|status| status.success());
     if !is_there {
-        println!("skipped: strace is not there, or may not trace");
+        stook_testkit::skip!("strace is not there, or may not trace");
     }
     is_there
 }

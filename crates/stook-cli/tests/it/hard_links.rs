@@ -13,7 +13,7 @@ fn without_links(place: &Place, error: &str, arguments: &[&str]) -> Option<Ran> 
         .args(["-qq", "-o", "/dev/null", "true"])
         .status();
     if !tried.is_ok_and(|status| status.success()) {
-        println!("skipped: strace is not there, or may not trace");
+        stook_testkit::skip!("strace is not there, or may not trace");
         return None;
     }
     let inject = format!("inject=linkat:error={error}");

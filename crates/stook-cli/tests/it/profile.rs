@@ -19,7 +19,7 @@ fn has(program: &str) -> bool {
 fn is_skipped() -> bool {
     static WHY: LazyLock<Option<String>> = LazyLock::new(why_not);
     if let Some(why) = &*WHY {
-        println!("skipped: {why}");
+        stook_testkit::skip!("{why}");
     }
     WHY.is_some()
 }
@@ -156,7 +156,7 @@ fn every_switch_has_its_stack() {
 #[test]
 fn system_calls_are_counted_once() {
     if !has("perf") && !has("strace") {
-        println!("skipped: neither perf nor strace is here");
+        stook_testkit::skip!("neither perf nor strace is here");
         return;
     }
     let place = Place::new();
@@ -203,7 +203,7 @@ fn system_calls_are_counted_once() {
 #[test]
 fn a_program_that_the_shell_has_built_in_is_counted() {
     if !has("perf") && !has("strace") {
-        println!("skipped: neither perf nor strace is here");
+        stook_testkit::skip!("neither perf nor strace is here");
         return;
     }
     let place = Place::new();
@@ -234,7 +234,7 @@ fn a_recording_that_cannot_be_read_is_no_profile() {
     let path = programs(&place, &["sh", "head", "sleep"]);
     let perf = ["/usr/bin/perf", "/bin/perf"];
     let Some(perf) = perf.iter().find(|perf| Path::new(perf).exists()) else {
-        println!("skipped: perf is elsewhere");
+        stook_testkit::skip!("perf is elsewhere");
         return;
     };
     let script = format!(
@@ -398,7 +398,7 @@ fn without_perf_what_to_install_is_told() {
     );
     assert_eq!(place.names("."), ["programs"]);
     if !has("strace") {
-        println!("skipped: strace is not here");
+        stook_testkit::skip!("strace is not here");
         return;
     }
     // strace alone shows what it can, and the rest is told.
@@ -422,7 +422,7 @@ fn what_a_user_may_not_is_told_with_what_to_set() {
     let setting = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
     let setting: i32 = setting.map_or(9, |text| text.trim().parse().unwrap());
     if !has("perf") || setting != 2 {
-        println!("skipped: perf is not here, or kernel.perf_event_paranoid is not 2");
+        stook_testkit::skip!("perf is not here, or kernel.perf_event_paranoid is not 2");
         return;
     }
     let place = Place::new();
@@ -446,7 +446,7 @@ fn what_a_user_may_not_is_told_with_what_to_set() {
 fn a_process_of_another_user_is_refused_with_what_it_takes() {
     let setting = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
     if !has("strace") || setting.is_ok_and(|text| text.trim().starts_with('-')) {
-        println!("skipped: strace is not here, or any user may trace");
+        stook_testkit::skip!("strace is not here, or any user may trace");
         return;
     }
     let place = Place::new();
@@ -578,7 +578,7 @@ fn a_process_that_perf_may_not_watch_is_an_error() {
     let setting = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
     let setting: i32 = setting.map_or(9, |text| text.trim().parse().unwrap());
     if !has("perf") || !(0..=2).contains(&setting) {
-        println!("skipped: perf is not here, or any user may watch, or none");
+        stook_testkit::skip!("perf is not here, or any user may watch, or none");
         return;
     }
     let place = Place::new();
@@ -663,7 +663,7 @@ fn lines_of_a_python_function_are_counted() {
         .args(["-c", "import line_profiler"])
         .output();
     if !found.is_ok_and(|output| output.status.success()) {
-        println!("skipped: python3 has no line_profiler");
+        stook_testkit::skip!("python3 has no line_profiler");
         return;
     }
     let place = Place::new();

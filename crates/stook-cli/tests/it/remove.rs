@@ -223,7 +223,7 @@ fn a_directory_takes_five_calls_and_an_entry_one() {
 #[test]
 fn strace_counts_the_same() {
     if Command::new("strace").arg("-V").output().is_err() {
-        println!("skipped: strace is not installed");
+        stook_testkit::skip!("strace is not installed");
         return;
     }
     let place = Place::with(&Tree::random(3, 400));
@@ -247,8 +247,8 @@ fn strace_counts_the_same() {
         .output()
         .unwrap();
     if !traced.status.success() {
-        println!(
-            "skipped: strace cannot trace here: {}",
+        stook_testkit::skip!(
+            "strace cannot trace here: {}",
             String::from_utf8_lossy(&traced.stderr)
         );
         return;

@@ -33,7 +33,7 @@ fn found(place: &Place, tree: &str) -> Option<Vec<Vec<u8>>> {
         .ok()
         .filter(|output| output.status.success());
     let Some(output) = output else {
-        println!("skipped: there is no find with -printf");
+        stook_testkit::skip!("there is no find with -printf");
         return None;
     };
     let mut lines = sorted(&output.stdout);

@@ -222,11 +222,11 @@ fn what_name_and_type_rule_out_is_not_looked_at() {
         Some((lines, trace.matches("statx(").count()))
     };
     if Command::new("strace").arg("-V").output().is_err() {
-        println!("skipped: strace is not installed");
+        stook_testkit::skip!("strace is not installed");
         return;
     }
     let (Some(all), Some(some)) = (stats(&[]), stats(&["--include", "*.nc"])) else {
-        println!("skipped: strace cannot trace here");
+        stook_testkit::skip!("strace cannot trace here");
         return;
     };
     assert_eq!((all.0, some.0), (612, 3));

@@ -21,7 +21,7 @@ fn python(script: &str, arguments: &[&str], input: &str) -> Option<String> {
     let mut child = match command {
         Ok(child) => child,
         Err(error) => {
-            println!("skipped: cannot run python3: {error}");
+            stook_testkit::skip!("cannot run python3: {error}");
             return None;
         }
     };

@@ -14,7 +14,7 @@ pub(crate) fn each_kernel(mut check: impl FnMut(Kernel)) {
     for kernel in kernels() {
         match select(kernel) {
             Ok(()) => check(kernel),
-            Err(unsupported) => println!("skipped: {unsupported}"),
+            Err(unsupported) => stook_testkit::skip!("{unsupported}"),
         }
     }
 }

@@ -4,7 +4,6 @@
 
 #![allow(
     clippy::disallowed_methods,
-    clippy::print_stdout,
     clippy::unwrap_used,
     reason = "tests read the environment, say what they skip, and fail loudly"
 )]

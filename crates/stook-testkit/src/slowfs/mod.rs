@@ -58,7 +58,7 @@ const MOST_DESCRIPTORS: u64 = 1 << 20;
 /// use stook_testkit::TempDir;
 ///
 /// if let Some(reason) = unavailable() {
-///     println!("skipped: {reason}");
+///     stook_testkit::skip!("{reason}");
 ///     return Ok(());
 /// }
 /// let (source, mountpoint) = (TempDir::new()?, TempDir::new()?);

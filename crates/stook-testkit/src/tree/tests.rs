@@ -141,7 +141,7 @@ fn deep_goes_below_path_max_and_can_be_removed() {
 fn torture_holds_every_kind() {
     let mut tree = Tree::torture();
     if !supports_xattrs(&std::env::temp_dir()) {
-        println!("skipped: extended attributes, the temporary directory has none");
+        crate::skip!("extended attributes, the temporary directory has none");
         tree = tree.without_xattrs();
     }
     let written = TempTree::new(&tree).unwrap();
@@ -171,14 +171,14 @@ fn torture_holds_every_kind() {
             Some((511, 70_000))
         );
     } else {
-        println!("skipped: devices, this user cannot make them");
+        crate::skip!("devices, this user cannot make them");
     }
 }
 
 #[test]
 fn extended_attributes_arrive() {
     if !supports_xattrs(&std::env::temp_dir()) {
-        println!("skipped: the temporary directory has no extended attributes");
+        crate::skip!("the temporary directory has no extended attributes");
         return;
     }
     let tree = tree! { "f" => file(b"").xattr("user.k", b"v"), "d/" => dir().xattr("user.e", b"") };

@@ -1,7 +1,6 @@
 //! Integration tests of the test kit: the oracle against golden zstash volumes, the programs, the slow file system.
 #![expect(
     clippy::disallowed_methods,
-    clippy::print_stdout,
     clippy::unwrap_used,
     reason = "tests read files plainly, say what they skip, and may panic outside test functions too"
 )]

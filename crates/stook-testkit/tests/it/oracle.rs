@@ -20,7 +20,7 @@ fn fixture(case: &str) -> PathBuf {
 fn run(oracle: &Oracle, source: &Path, volumes: &Path) -> Option<Vec<OracleRow>> {
     match oracle.write(source, volumes) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            println!("skipped: python3 is not installed");
+            stook_testkit::skip!("python3 is not installed");
             None
         }
         rows => Some(rows.unwrap()),
@@ -46,14 +46,14 @@ for path in sys.argv[2:]:
         .args(paths)
         .status()
     else {
-        println!("skipped: python3 is not installed");
+        stook_testkit::skip!("python3 is not installed");
         return false;
     };
     assert!(status.success());
     if rustix::process::geteuid().is_root() {
         return true;
     }
-    println!("skipped: only root can restore the owners of the golden archives");
+    stook_testkit::skip!("only root can restore the owners of the golden archives");
     false
 }
 

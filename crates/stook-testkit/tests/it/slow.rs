@@ -23,7 +23,7 @@ impl Slow {
 pub(crate) fn is_possible() -> bool {
     let reason = unavailable();
     if let Some(reason) = reason {
-        println!("skipped: {reason}");
+        stook_testkit::skip!("{reason}");
     }
     reason.is_none()
 }

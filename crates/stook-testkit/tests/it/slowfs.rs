@@ -244,7 +244,7 @@ fn attributes_obey_their_flags() {
         return;
     };
     if !supports_xattrs(slow.source.path()) {
-        println!("skipped: no extended attributes in the temporary directory");
+        stook_testkit::skip!("no extended attributes in the temporary directory");
         return;
     }
     let path = slow.path("file");
@@ -280,7 +280,7 @@ fn what_another_user_makes_is_his_and_what_he_may_not_is_refused() {
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
     }
     if !rustix::process::geteuid().is_root() {
-        println!("skipped: only root can be another user");
+        stook_testkit::skip!("only root can be another user");
         return;
     }
     let done = without_privileges(|| {
@@ -294,7 +294,7 @@ fn what_another_user_makes_is_his_and_what_he_may_not_is_refused() {
         }
     });
     if let Err(error) = done {
-        println!("skipped: the user cannot be changed here: {error}");
+        stook_testkit::skip!("the user cannot be changed here: {error}");
         return;
     }
     let group_of_parent = fs::metadata(slow.source.join("group")).unwrap().gid();
@@ -321,7 +321,7 @@ fn set_id_bits_go_when_another_user_writes() {
         return;
     };
     if !rustix::process::geteuid().is_root() {
-        println!("skipped: only root can be another user");
+        stook_testkit::skip!("only root can be another user");
         return;
     }
     for path in [slow.mountpoint.path(), slow.source.path()] {
@@ -342,7 +342,7 @@ fn set_id_bits_go_when_another_user_writes() {
         File::create(&opened).unwrap();
     });
     if let Err(error) = done {
-        println!("skipped: the user cannot be changed here: {error}");
+        stook_testkit::skip!("the user cannot be changed here: {error}");
         return;
     }
     open(&kept).write_all(b"by root").unwrap();

@@ -122,7 +122,7 @@ fn umount_ends_the_program() {
     if unmounted.is_ok_and(|status| status.success()) {
         assert!(running.child.wait().unwrap().success());
     } else {
-        println!("skipped: no umount for this user");
+        stook_testkit::skip!("no umount for this user");
         running.send(Signal::TERM);
         running.child.wait().unwrap();
     }

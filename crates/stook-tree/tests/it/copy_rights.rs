@@ -59,7 +59,7 @@ fn can_set(place: &Place, name: &str, attribute: &[u8], value: &[u8]) -> bool {
     let set = folder.set_xattr(&name, attribute, value);
     if let Err(error) = &set {
         let attribute = String::from_utf8_lossy(attribute);
-        println!("skipped: `{attribute}` cannot be set here: {error}");
+        stook_testkit::skip!("`{attribute}` cannot be set here: {error}");
     }
     set.is_ok()
 }
@@ -88,12 +88,12 @@ fn open_up(place: &Place) {
 /// Returns true if a user without privileges can read a file; `None`, said aloud, if that cannot be found out.
 fn is_open_to_nobody(path: &Path) -> Option<bool> {
     if !stook_sys::is_root() {
-        println!("skipped: only the superuser can become another user");
+        stook_testkit::skip!("only the superuser can become another user");
         return None;
     }
     let opened = without_privileges(|| fs::File::open(path).is_ok());
     opened
-        .inspect_err(|error| println!("skipped: the user cannot be changed here: {error}"))
+        .inspect_err(|error| stook_testkit::skip!("the user cannot be changed here: {error}"))
         .ok()
 }
 
@@ -220,7 +220,7 @@ fn links_fifos_and_devices_keep_their_attributes() {
     let node = folder(&place, "a/null").0;
     let kind = stook_sys::FileKind::CharDevice;
     if let Err(error) = node.create_node(b"null", kind, (1, 3)) {
-        println!("skipped: devices cannot be made here: {error}");
+        stook_testkit::skip!("devices cannot be made here: {error}");
         return;
     }
     for name in ["a/link", "a/pipe", "a/null"] {
@@ -325,13 +325,13 @@ fn a_copy_of_a_foreign_groups_file_lets_no_other_group_in() {
     set_mode(&place, ".", 0o777);
     let is_foreign = place.metadata("a/f").gid() == 0 && stook_sys::is_root();
     if !is_foreign {
-        println!("skipped: nothing belongs to another group here");
+        stook_testkit::skip!("nothing belongs to another group here");
         return;
     }
     for options in [options(1), update()] {
         let copied = without_privileges(|| place.copy(&options));
         if let Err(error) = copied {
-            println!("skipped: the user cannot be changed here: {error}");
+            stook_testkit::skip!("the user cannot be changed here: {error}");
             return;
         }
         let mode = |name: &str| place.metadata(name).mode() & 0o777;

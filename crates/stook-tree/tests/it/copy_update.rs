@@ -354,7 +354,7 @@ fn a_full_disk_ends_the_copy_and_leaves_nothing_that_looks_done() {
 #[test]
 fn what_gets_lost_as_it_is_closed_does_not_look_done() {
     if let Some(why) = unavailable() {
-        println!("skipped: {why}");
+        stook_testkit::skip!("{why}");
         return;
     }
     let place = Place::with(&tree! { "small" => file(b"x"), "large" => file(vec![7; 300_000]) });
@@ -389,7 +389,7 @@ fn attributes_that_the_copy_cannot_hold_are_named_once() {
         tree.insert(format!("f{number}"), entry);
     }
     if !stook_testkit::supports_xattrs(&std::env::temp_dir()) {
-        println!("skipped: the file system of the tests takes no attributes");
+        stook_testkit::skip!("the file system of the tests takes no attributes");
         return;
     }
     let place = Place::with(&tree);

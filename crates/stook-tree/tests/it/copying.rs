@@ -237,7 +237,7 @@ pub(crate) fn torture() -> Tree {
     if supports_xattrs(&std::env::temp_dir()) {
         Tree::torture()
     } else {
-        println!("skipped: attributes, which the file system does not take");
+        stook_testkit::skip!("attributes, which the file system does not take");
         Tree::torture().without_xattrs()
     }
 }
@@ -250,7 +250,7 @@ pub(crate) fn can_run(program: &str, arguments: &[&str]) -> bool {
         Ok(output) => String::from_utf8_lossy(&output.stderr).trim().to_owned(),
         Err(error) => error.to_string(),
     };
-    println!("skipped: {program} {arguments:?}: {why}");
+    stook_testkit::skip!("{program} {arguments:?}: {why}");
     false
 }
 

@@ -98,7 +98,7 @@ fn a_large_directory_that_may_be_listed_but_not_searched_has_a_failure_for_every
         without_privileges(|| Recorder::default().walk_open(&root, &options(7, Links::Refuse)));
     let found = match walked {
         Ok(found) => found,
-        Err(error) => return println!("skipped: the user cannot be changed here: {error}"),
+        Err(error) => return stook_testkit::skip!("the user cannot be changed here: {error}"),
     };
     assert_eq!(found.failures.len(), 500);
     assert_eq!(found.listings[&b"names-only"[..]], (Vec::new(), false));
@@ -155,7 +155,7 @@ fn a_directory_that_may_not_be_read_is_told_if_that_is_wanted() {
         let walked = without_privileges(|| Recorder::default().walk_open(&root, &options));
         let found = match walked {
             Ok(found) => found,
-            Err(error) => return println!("skipped: the user cannot be changed here: {error}"),
+            Err(error) => return stook_testkit::skip!("the user cannot be changed here: {error}"),
         };
         assert_eq!(found.paths(), ["closed", "file"]);
         let failure = (b"closed".to_vec(), "open", ErrorKind::PermissionDenied);
@@ -181,7 +181,7 @@ fn a_closed_directory_is_told_by_kind_where_its_facts_may_not_be_had() {
         let walked = without_privileges(|| Recorder::default().walk_open(&root, &options));
         let found = match walked {
             Ok(found) => found,
-            Err(error) => return println!("skipped: the user cannot be changed here: {error}"),
+            Err(error) => return stook_testkit::skip!("the user cannot be changed here: {error}"),
         };
         assert_eq!(found.paths(), paths);
         assert_eq!(found.failed(), [("names-only/sub", "open")]);

@@ -1,7 +1,6 @@
 //! Integration tests of the tree crate: patterns against Python's own, walks against an independent walker.
 #![allow(
     clippy::disallowed_methods,
-    clippy::print_stdout,
     clippy::unwrap_used,
     reason = "tests make their own files, say what they skip, and may panic outside test functions too"
 )]

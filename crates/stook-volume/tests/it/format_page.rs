@@ -31,7 +31,7 @@ fn read(volume: &[u8]) -> Option<std::process::Output> {
     match run {
         Ok(output) => Some(output),
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            println!("skipped: there is no python3");
+            stook_testkit::skip!("there is no python3");
             None
         }
         Err(error) => panic!("{error}"),

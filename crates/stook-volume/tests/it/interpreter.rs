@@ -67,7 +67,7 @@ pub(crate) fn python() -> Option<Command> {
         .status()
         .is_ok_and(|status| status.success());
     if !is_fit {
-        println!("skipped: there is no python3 of version 3.9 or later");
+        stook_testkit::skip!("there is no python3 of version 3.9 or later");
     }
     is_fit.then(|| Command::new("python3"))
 }

@@ -1,6 +1,5 @@
 //! Integration tests: golden bytes, other programs, fixtures, damage.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![expect(clippy::print_stdout, reason = "a test says why it is skipped")]
 
 mod agreement;
 mod fixtures;

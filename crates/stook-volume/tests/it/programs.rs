@@ -148,7 +148,7 @@ fn gnu_tar_reads_every_member() {
         .output()
         .is_ok_and(|o| o.stdout.starts_with(b"tar (GNU tar)"));
     if !is_gnu {
-        println!("skipped: tar is not GNU tar");
+        stook_testkit::skip!("tar is not GNU tar");
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -212,7 +212,7 @@ fn what_gnu_tar_writes_is_read() {
         .output()
         .is_ok_and(|o| o.stdout.starts_with(b"tar (GNU tar)"));
     if !is_gnu {
-        println!("skipped: tar is not GNU tar");
+        stook_testkit::skip!("tar is not GNU tar");
         return;
     }
     let folder = tempfile::tempdir().unwrap();

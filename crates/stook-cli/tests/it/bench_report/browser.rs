@@ -114,7 +114,7 @@ fn look(browser: &str, folder: &Path, page: &str, width: u32) -> (Value, String)
 #[test]
 fn a_browser_shows_every_chart_and_complains_of_nothing() {
     let Some(browser) = browser() else {
-        println!("skipped: there is no chromium");
+        stook_testkit::skip!("there is no chromium");
         return;
     };
     let folder = TempDir::new().unwrap();
