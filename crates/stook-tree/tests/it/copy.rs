@@ -43,11 +43,11 @@ fn a_copy_on_another_file_system_is_the_same() {
     let place = Place::with(&torture());
     let other = TempDir::new_in(shared);
     let (Ok(other), true) = (other, device(shared) != device(&place.path("a"))) else {
-        println!("skipped: there is no second file system");
+        stook_testkit::skip!("there is no second file system");
         return;
     };
     if !supports_xattrs(shared) {
-        println!("skipped: the second file system has no attributes");
+        stook_testkit::skip!("the second file system has no attributes");
         return;
     }
     let told = Told::default();
@@ -72,7 +72,7 @@ fn diff_finds_no_difference() {
         .output();
     match output {
         Ok(output) => assert!(output.status.success(), "{output:?}"),
-        Err(error) => println!("skipped: there is no diff: {error}"),
+        Err(error) => stook_testkit::skip!("there is no diff: {error}"),
     }
 }
 
@@ -415,7 +415,7 @@ fn read_only_trees_are_copied_by_an_ordinary_user() {
         assert_copy(&place.join("a"), &place.join("b"));
     });
     if let Err(error) = outcome {
-        println!("skipped: the user cannot be changed here: {error}");
+        stook_testkit::skip!("the user cannot be changed here: {error}");
     }
 }
 
@@ -428,12 +428,12 @@ fn what_belongs_to_others_becomes_the_users_and_lends_no_rights() {
     });
     fs::set_permissions(place.path("."), fs::Permissions::from_mode(0o777)).unwrap();
     if place.metadata("a/f").uid() != 0 {
-        println!("skipped: nothing belongs to another user here");
+        stook_testkit::skip!("nothing belongs to another user here");
         return;
     }
     let outcome = without_privileges(|| place.copy(&options(1)));
     if let Err(error) = outcome {
-        println!("skipped: the user cannot be changed here: {error}");
+        stook_testkit::skip!("the user cannot be changed here: {error}");
         return;
     }
     for (name, mode) in [("b/f", 0o755), ("b/d", 0o755), ("b/l", 0o777)] {
@@ -495,7 +495,7 @@ fn files_that_are_made_up_as_they_are_read_are_copied_as_they_are_read() {
         "/sys/kernel/mm/transparent_hugepage/enabled",
     ] {
         let Ok(expected) = fs::read(name) else {
-            println!("skipped: there is no {name}");
+            stook_testkit::skip!("there is no {name}");
             continue;
         };
         let to = place.path("made-up");
@@ -543,7 +543,7 @@ fn access_control_lists_are_kept_and_none_are_inherited() {
     let access: &[u8] = b"system.posix_acl_access";
     let default: &[u8] = b"system.posix_acl_default";
     if let Err(error) = set("a/f", access) {
-        println!("skipped: no access control lists here: {error}");
+        stook_testkit::skip!("no access control lists here: {error}");
         return;
     }
     set("a/d", default).unwrap();
@@ -590,7 +590,7 @@ fn fifos_keep_their_access_control_lists() {
     let list = access_list(12_345);
     let source = stook_sys::Directory::open(&place.path("a")).unwrap();
     if let Err(error) = source.set_xattr(b"fifo", attribute, &list) {
-        println!("skipped: no access control lists here: {error}");
+        stook_testkit::skip!("no access control lists here: {error}");
         return;
     }
     place.copy(&options(1));
@@ -600,45 +600,4 @@ fn fifos_keep_their_access_control_lists() {
     assert_eq!(copy.xattrs(b"fifo").unwrap(), wanted);
     assert_eq!(place.metadata("b/fifo").mode() & 0o777, 0o640);
     assert_eq!(copy.xattrs(b"d").unwrap(), []);
-}
-
-#[test]
-fn few_descriptors_are_enough() {
-    // Each directory waits open for the one below it, and has files enough to be split.
-    let mut levels = Tree::new();
-    let path = "d/".repeat(300);
-    for end in 1..=300 {
-        levels.insert(format!("{}f", &path[..2 * end]), file(b"1"));
-        levels.insert(format!("{}side/g", &path[..2 * end]), file(b"2"));
-    }
-    levels.graft("wide", &Tree::wide(600));
-    let place = Place::with(&levels);
-    let exe = std::env::current_exe().unwrap();
-    let script =
-        "ulimit -n 64 && exec \"$0\" --exact copy::copies_what_the_environment_names --nocapture";
-    let status = Command::new("sh")
-        .args(["-c", script])
-        .arg(exe)
-        .env(NAMED, place.path("."))
-        .status()
-        .unwrap();
-    assert!(status.success());
-    place.assert_same();
-}
-
-const NAMED: &str = "STOOK_TEST_TREE_TO_COPY";
-
-/// Does the work of the test above in a process of its own.
-#[test]
-fn copies_what_the_environment_names() {
-    if let Some(place) = std::env::var_os(NAMED) {
-        let place = Path::new(&place);
-        for jobs in [1, 64] {
-            let to = place.join("b");
-            if to.exists() {
-                stook_testkit::remove_tree(&to).unwrap();
-            }
-            copied(&place.join("a"), &to, &options(jobs));
-        }
-    }
 }

@@ -311,7 +311,7 @@ fn directories_above_need_not_be_readable() {
         assert_eq!(fs::read_dir(&home).unwrap().count(), 0);
     });
     if let Err(error) = outcome {
-        println!("skipped: the user cannot be changed here: {error}");
+        stook_testkit::skip!("the user cannot be changed here: {error}");
     }
 }
 
@@ -386,7 +386,7 @@ fn what_may_not_be_removed_is_named_and_the_rest_goes() {
         assert!(!tree.exists());
     });
     if let Err(error) = outcome {
-        println!("skipped: the user cannot be changed here: {error}");
+        stook_testkit::skip!("the user cannot be changed here: {error}");
     }
 }
 
@@ -419,7 +419,7 @@ fn a_directory_of_directories_is_given_permissions_too_but_not_what_holds_the_tr
         set(&holder, 0o755);
     });
     if let Err(error) = outcome {
-        println!("skipped: the user cannot be changed here: {error}");
+        stook_testkit::skip!("the user cannot be changed here: {error}");
     }
 }
 
@@ -450,7 +450,7 @@ fn two_that_give_permissions_at_once_both_end_well() {
         }
     });
     if let Err(error) = outcome {
-        println!("skipped: the user cannot be changed here: {error}");
+        stook_testkit::skip!("the user cannot be changed here: {error}");
     }
 }
 
@@ -469,7 +469,7 @@ fn an_immutable_file_is_named_with_advice() {
         set.is_ok_and(|output| output.status.success())
     };
     if !chattr("+i") {
-        println!("skipped: files cannot be made immutable here");
+        stook_testkit::skip!("files cannot be made immutable here");
         return;
     }
     let told = Told::default();
@@ -518,7 +518,7 @@ fn a_dry_run_names_the_mount_points_that_a_removal_would_leave() {
     };
     let bind = |from: &str, to: &Path| mount("mount", &[Path::new("--bind"), &tree.join(from), to]);
     if !bind("file", &points[0]) || !bind("other", &points[1]) {
-        println!("skipped: nothing can be mounted here");
+        stook_testkit::skip!("nothing can be mounted here");
         return;
     }
     let all = |is_dry_run| {
@@ -555,7 +555,7 @@ fn what_is_mounted_below_stays_unless_wanted() {
         run.is_ok_and(|output| output.status.success())
     };
     if !mount("mount", &[Path::new("--bind"), &other, &mounted]) {
-        println!("skipped: nothing can be mounted here");
+        stook_testkit::skip!("nothing can be mounted here");
         return;
     }
     let told = Told::default();
@@ -740,38 +740,4 @@ fn a_removal_that_is_told_to_stop_stops_and_leaves_no_holes_in_its_account() {
     assert_eq!(told.failures(), []);
     assert_eq!(counts(&tree).0 + 1, all - gone);
     removed(&tree, &options());
-}
-
-#[test]
-fn few_descriptors_are_enough() {
-    let place = TempDir::new().unwrap();
-    let tree = place.path().join("tree");
-    fs::create_dir(&tree).unwrap();
-    // Each directory waits open for the one below it.
-    let mut levels = Tree::new();
-    let path = "d/".repeat(400);
-    for end in 1..=400 {
-        levels.insert(format!("{}f", &path[..2 * end]), file(b"1"));
-    }
-    levels.write(&tree).unwrap();
-    let exe = std::env::current_exe().unwrap();
-    let script = "ulimit -n 40 && exec \"$0\" --exact remove::removes_what_the_environment_names --nocapture";
-    let status = Command::new("sh")
-        .args(["-c", script])
-        .arg(exe)
-        .env(NAMED, &tree)
-        .status()
-        .unwrap();
-    assert!(status.success());
-    assert!(!tree.exists());
-}
-
-const NAMED: &str = "STOOK_TEST_TREE_TO_REMOVE";
-
-/// Does the work of the test above in a process of its own.
-#[test]
-fn removes_what_the_environment_names() {
-    if let Some(tree) = std::env::var_os(NAMED) {
-        removed(Path::new(&tree), &options());
-    }
 }
