@@ -48,10 +48,9 @@ bench-full: bench-programs ## Measure on 1,290,284 files, an hour or two (BENCH=
 bench-programs: tools
 	$(CARGO) build --release --locked -p stook-cli -p stook-testkit
 
-test: tools ## Run all tests
+test: tools ## Run all tests, and list what could not be tested here
 	@.ci/test-tools
-	$(CARGO) test --workspace --locked
-	python3 -m unittest discover --quiet -s bench/tests -t bench
+	@CARGO='$(CARGO)' .ci/test
 
 test-crash: tools ## Kill the program at 200 points and see that nothing is lost
 	STOOK_CRASH_POINTS=200 $(CARGO) test --locked -p stook-cli --test it crash -- --nocapture
