@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! config files tars        zstash's; never another column, zstash inserts by position
-//! stook_meta               format = 1; path = real bytes of config.path where not UTF-8
+//! stook_meta               format = 2; path = real bytes of config.path where not UTF-8
 //! stook_runs               one row a run; the row ids it began and ended at
 //! stook_deleted            names found gone by a run; hides rows up to that run's last_file
 //! stook_checks             volumes that passed their last check, with what told their state then
@@ -19,7 +19,7 @@ use crate::error::{IndexError, READ, WRITE};
 use crate::trust;
 
 /// The greatest format this program reads and the one it writes.
-pub(crate) const FORMAT: i64 = 1;
+pub(crate) const FORMAT: i64 = 2;
 
 const ZSTASH_TABLES: &str = "
 CREATE TABLE config (
@@ -57,7 +57,8 @@ CREATE TABLE IF NOT EXISTS stook_runs (
 CREATE TABLE IF NOT EXISTS stook_deleted (run integer, name text, raw blob);
 CREATE TABLE IF NOT EXISTS stook_raw_names (file integer primary key, name blob);
 CREATE TABLE IF NOT EXISTS stook_checks (volume text primary key, stamp text, checked text);
-INSERT OR IGNORE INTO stook_meta VALUES ('format', 1);
+INSERT OR IGNORE INTO stook_meta VALUES ('format', 2);
+UPDATE stook_meta SET value = 2 WHERE key = 'format' AND value = 1;
 ";
 
 /// Makes all tables in an empty database.
@@ -68,7 +69,7 @@ pub(crate) fn create_tables(connection: &Connection, path: &Path) -> Result<(), 
     add_missing_tables(connection, path)
 }
 
-/// Makes the tables that an archive of zstash may lack.
+/// Makes the tables that an archive of zstash or of an older stook may lack, and says that it has them.
 pub(crate) fn add_missing_tables(connection: &Connection, path: &Path) -> Result<(), IndexError> {
     connection
         .execute_batch(ADDED_TABLES)

@@ -98,12 +98,12 @@ fn an_index_of_a_newer_stook_is_refused_and_not_replaced() {
     );
     assert_snapshot!(refused_by_all(&place), @r"
     status 1
-    error: cannot read `arc/index.db`: its format is 7, this program knows formats up to 1
+    error: cannot read `arc/index.db`: its format is 7, this program knows formats up to 2
     hint: use a newer stook for this archive
     ");
     assert_snapshot!(refused(&place, &["reindex", "arc"]), @r"
     status 1
-    error: cannot read `arc/index.db`: its format is 7, this program knows formats up to 1
+    error: cannot read `arc/index.db`: its format is 7, this program knows formats up to 2
     hint: use a newer stook for this archive
     ");
 }

@@ -1,10 +1,11 @@
 //! Opening what is no index, what is a later one, and what a crash left behind.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 
-use stook_index::{Config, Index, IndexError, Mtime};
+use stook_index::{AsOf, Config, Deleted, Index, IndexError, Mtime};
 
-use crate::samples::{Folder, all_rows, commit, config};
+use crate::samples::{Folder, all_rows, commit, config, state};
 
 fn refusal(folder: &Folder) -> IndexError {
     let read = Index::open_read(&folder.index).unwrap_err();
@@ -90,16 +91,82 @@ fn a_missing_table_or_column_is_named() {
 fn a_later_format_is_refused() {
     let folder = Folder::new();
     drop(folder.create());
-    folder.sql("UPDATE stook_meta SET value = 2 WHERE key = 'format'");
+    folder.sql("UPDATE stook_meta SET value = 3 WHERE key = 'format'");
     let error = refusal(&folder);
     assert!(
-        matches!(error, IndexError::Newer { format: 2, .. }),
+        matches!(error, IndexError::Newer { format: 3, .. }),
         "{error:?}"
     );
     assert_eq!(
         told(&error, &folder),
-        "cannot read `A/index.db`: its format is 2, this program knows formats up to 1"
+        "cannot read `A/index.db`: its format is 3, this program knows formats up to 2"
     );
+}
+
+/// What stook 1 asks of an index before it reads or writes it, word for word. It must go on to refuse what this stook
+/// writes: to it, names that were released are deletions, and it would write volumes without attributes.
+fn stook_1_reads(folder: &Folder) -> bool {
+    let connection = rusqlite::Connection::open(&folder.index).unwrap();
+    let format: i64 = connection
+        .query_row(
+            "SELECT cast(value AS integer) FROM stook_meta WHERE key = 'format'",
+            [],
+            |row| row.get(0),
+        )
+        .unwrap();
+    format <= 1
+}
+
+/// Makes an index what stook 1 left of it.
+fn downgrade(folder: &Folder) {
+    let connection = rusqlite::Connection::open(&folder.index).unwrap();
+    let mut tables = connection
+        .prepare("SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'stook%'")
+        .unwrap();
+    let tables: Vec<String> = tables
+        .query_map([], |row| row.get(0))
+        .unwrap()
+        .map(Result::unwrap)
+        .collect();
+    for table in tables {
+        let is_of_format_1 = matches!(
+            &table[..],
+            "stook_meta" | "stook_runs" | "stook_deleted" | "stook_raw_names" | "stook_checks"
+        );
+        if !is_of_format_1 {
+            folder.sql(&format!("DROP TABLE {table}"));
+        }
+    }
+    folder.sql("UPDATE stook_meta SET value = 1 WHERE key = 'format'; VACUUM");
+}
+
+#[test]
+fn an_index_of_format_1_is_read_as_it_is_and_upgraded_by_the_next_write() {
+    let folder = Folder::new();
+    let mut index = folder.create();
+    commit(&mut index, 0, &["a"], 1);
+    drop(index);
+    assert!(!stook_1_reads(&folder));
+    downgrade(&folder);
+    assert!(stook_1_reads(&folder));
+    let before = std::fs::read(&folder.index).unwrap();
+    let index = Index::open_read(&folder.index).unwrap();
+    assert_eq!(state(&index, AsOf::Now, Deleted::Hide), ["a=1"]);
+    let mut ignore = |_: stook_index::RowRef<'_>| ControlFlow::Continue(());
+    index
+        .check(&mut ignore, &mut |damage| panic!("{damage}"))
+        .unwrap();
+    drop(index);
+    // Opened for writing and left alone is as good as opened for reading.
+    drop(Index::open_write(&folder.index).unwrap());
+    assert!(std::fs::read(&folder.index).unwrap() == before);
+    let mut index = Index::open_write(&folder.index).unwrap();
+    commit(&mut index, 1, &["b"], 2);
+    assert!(!stook_1_reads(&folder));
+    assert_eq!(state(&index, AsOf::Now, Deleted::Hide), ["a=1", "b=2"]);
+    index
+        .check(&mut ignore, &mut |damage| panic!("{damage}"))
+        .unwrap();
 }
 
 #[test]
