@@ -21,7 +21,7 @@ use stook_volume::{Decoded, HeaderCheck, Member, Segment, VolumeError, decode, d
 use crate::ArchiveError;
 use crate::buffers::Buffers;
 use crate::folder::Folder;
-use crate::memory::{budget_bytes, crew};
+use crate::memory::{budget_bytes, worker_pool};
 use crate::mutex::lock;
 use crate::plan::BATCH_BYTES;
 use crate::task::begin_in;
@@ -94,14 +94,14 @@ pub(crate) fn for_each_batch(
     jobs: Jobs,
     work: impl Fn(RowBatch) + Sync,
 ) -> Result<(), ArchiveError> {
-    let crew = crew(name, jobs);
+    let pool = worker_pool(name, jobs);
     let budget = Budget::new(budget_bytes());
     let (sender, receiver) = sync_channel(BATCHES_AHEAD);
     std::thread::scope(|scope| {
         let producer = begin_in(scope, move || {
             send_batches(index, selection, volumes, &sender)
         })?;
-        crew.for_each(receiver.into_iter(), |batch: RowBatch| {
+        pool.for_each(receiver.into_iter(), |batch: RowBatch| {
             let _reserved = budget.reserve(batch.held_len());
             work(batch);
         });

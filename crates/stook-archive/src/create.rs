@@ -24,7 +24,7 @@ use crate::ArchiveError;
 use crate::folder::{Folder, is_needed};
 use crate::guard::{Deletions, Guard, UnlikelyDeletions};
 use crate::layout::Layout;
-use crate::memory::{budget_bytes, crew};
+use crate::memory::{budget_bytes, worker_pool};
 use crate::mutex::lock;
 use crate::observer::{Observer, Tally};
 use crate::pack::Packer;
@@ -475,7 +475,7 @@ impl<'a> Session<'a> {
             writer.resume(leftover, is_complete)
         });
         let result = resumed.and_then(|()| {
-            crew("pack", self.options.jobs).ordered(
+            worker_pool("pack", self.options.jobs).ordered(
                 budget_bytes(),
                 batches(plan, &layout.stretches),
                 |batch, output| packer.pack(&batch, output),

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use stook_index::IndexError;
+use stook_pool::NoThread;
 use stook_sys::{LockError, SysError, display_bytes, display_path};
 use stook_volume::VolumeError;
 
@@ -196,6 +197,12 @@ impl From<IndexError> for ArchiveError {
             IndexError::Interrupted { .. } => Self::Interrupted,
             other => Self::Index(other),
         }
+    }
+}
+
+impl From<NoThread> for ArchiveError {
+    fn from(error: NoThread) -> Self {
+        Self::NoThread(error.source)
     }
 }
 

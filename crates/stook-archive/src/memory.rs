@@ -1,6 +1,6 @@
 //! How much memory the buffers of a run may take, and how many workers its descriptors allow.
 
-use stook_pool::{Crew, Jobs};
+use stook_pool::{Jobs, WorkerPool};
 use stook_sys::{memory_limit, most_open_files};
 
 /// Buffers of a run, all together, where memory is not short: enough for 128 workers with a usual batch
@@ -29,11 +29,11 @@ pub(crate) fn cached_bytes() -> u64 {
 /// Bytes of the budget for a worker: a batch of small files. With less, most would only wait.
 const BYTES_OF_A_WORKER: usize = 512 << 10;
 
-/// Returns a crew of not more workers than can open what they need, and find room for it.
-pub(crate) fn crew(name: &'static str, jobs: Jobs) -> Crew {
+/// Returns a pool of not more workers than can open what they need, and find room for it.
+pub(crate) fn worker_pool(name: &'static str, jobs: Jobs) -> WorkerPool<'static> {
     let files = most_open_files();
     let files = files.saturating_sub(OTHER_FILES.min(files / 2));
-    Crew::new(name, jobs)
+    WorkerPool::new(name, jobs)
         .at_most(files / FILES_OF_A_WORKER)
         .at_most(budget_bytes() / BYTES_OF_A_WORKER)
 }

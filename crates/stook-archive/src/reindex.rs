@@ -26,7 +26,7 @@ use crate::buffers::Buffers;
 use crate::content_md5::{ContentMd5, DEFAULT_MAX_HOLE_BYTES, Interrupted, too_many_holes};
 use crate::folder::Folder;
 use crate::hasher::{Hashing, VolumeHasher, wait_for};
-use crate::memory::{budget_bytes, crew};
+use crate::memory::{budget_bytes, worker_pool};
 use crate::mutex::lock;
 use crate::observer::{Damage, Failure, Observer, Tally};
 use crate::plan::{BATCH_BYTES, DEFAULT_VOLUME_BYTES};
@@ -368,7 +368,7 @@ impl VolumeReader<'_> {
         let budget = Budget::new(budget_bytes());
         let volume_md5 = std::thread::scope(|scope| {
             let volume = begin_in(scope, || self.hash_volume(file, hasher))?;
-            crew("md5s", self.options.jobs).for_each(members.chunks(256), |members| {
+            worker_pool("md5s", self.options.jobs).for_each(members.chunks(256), |members| {
                 let done: Vec<Found> = members
                     .iter()
                     .filter_map(|member| self.found(&budget, file, member))

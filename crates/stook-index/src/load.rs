@@ -8,7 +8,7 @@ use std::ops::{ControlFlow, RangeInclusive};
 use std::sync::{Mutex, PoisonError};
 
 use rusqlite::types::ValueRef;
-use stook_pool::{Crew, Jobs};
+use stook_pool::{Jobs, WorkerPool};
 
 use crate::damage::IndexDamage;
 use crate::error::{IndexError, READ};
@@ -144,7 +144,7 @@ fn load_in_parallel(
 ) -> Result<(), IndexError> {
     let (path, interrupt) = (index.path(), index.interrupt.clone());
     let result = Mutex::new(Ok(loaded));
-    Crew::new("load", jobs).for_each(ranges(index.last_row()?, tasks), |range| {
+    WorkerPool::new("load", jobs).for_each(ranges(index.last_row()?, tasks), |range| {
         let mut part = Loaded::with_capacity(ROWS_A_TASK);
         let loaded = Index::open_read_until(path, &interrupt)
             .and_then(|own| load_range(&own, hasher, range, &mut part));

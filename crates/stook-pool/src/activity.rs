@@ -11,14 +11,14 @@ pub(crate) struct Activity {
     thread: OnceLock<ThreadId>,
     units: AtomicU64,
     is_idle: AtomicBool,
-    has_left: AtomicBool,
+    has_ended: AtomicBool,
 }
 
-/// What a worker does at one moment.
+/// What a worker is doing at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Doing {
+pub(crate) enum WorkerState {
     /// It works, or would if it had a processor.
-    Work,
+    Working,
     /// It has nothing to do.
     Idle,
     /// It is in a system call that waits for the storage.
@@ -31,7 +31,7 @@ thread_local! {
 
 /// Counts units of work that the calling worker has done, such as files; does nothing on other threads.
 ///
-/// The pool judges by them whether more workers get more done. An item counts as one unit anyway: only
+/// By them the pool knows whether more workers get more done. An item counts as one unit anyway: only
 /// work that takes many steps for one item need call this.
 pub fn advance(units: u64) {
     CURRENT.with_borrow(|current| {
@@ -44,7 +44,7 @@ pub fn advance(units: u64) {
 /// The calling worker has nothing to do until this is dropped.
 pub(crate) struct Idle(());
 
-/// Marks the calling worker as idle: it waits for work or for room, not for the storage.
+/// Marks the calling worker as idle: it waits for work or for space, not for the storage.
 pub(crate) fn idle() -> Idle {
     set_idle(true);
     Idle(())
@@ -65,25 +65,25 @@ fn set_idle(is_idle: bool) {
 }
 
 /// Makes an activity that of the calling thread until it is dropped.
-pub(crate) struct Present(Arc<Activity>);
+pub(crate) struct Current(Arc<Activity>);
 
 impl Activity {
-    pub(crate) fn begin(self: &Arc<Self>) -> Present {
+    pub(crate) fn begin(self: &Arc<Self>) -> Current {
         let _ = self.thread.set(current_thread());
         CURRENT.set(Some(Arc::clone(self)));
-        Present(Arc::clone(self))
+        Current(Arc::clone(self))
     }
 
-    /// Looks at the worker; None if it has left, or not yet begun.
-    pub(crate) fn doing(&self) -> Option<Doing> {
+    /// Returns what the worker does now; None if it has ended, or not yet begun.
+    pub(crate) fn state(&self) -> Option<WorkerState> {
         let thread = *self.thread.get()?;
         let is_blocked = is_blocked(thread).ok()?;
         Some(if self.is_idle.load(Ordering::Relaxed) {
-            Doing::Idle
+            WorkerState::Idle
         } else if is_blocked {
-            Doing::Blocked
+            WorkerState::Blocked
         } else {
-            Doing::Work
+            WorkerState::Working
         })
     }
 
@@ -91,14 +91,14 @@ impl Activity {
         self.units.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn has_left(&self) -> bool {
-        self.has_left.load(Ordering::Relaxed)
+    pub(crate) fn has_ended(&self) -> bool {
+        self.has_ended.load(Ordering::Relaxed)
     }
 }
 
-impl Drop for Present {
+impl Drop for Current {
     fn drop(&mut self) {
-        self.0.has_left.store(true, Ordering::Relaxed);
+        self.0.has_ended.store(true, Ordering::Relaxed);
         CURRENT.set(None);
     }
 }

@@ -1,6 +1,8 @@
-//! Bytes that workers may hold together.
+//! Bytes that workers may reserve together.
 
 use std::sync::{Condvar, Mutex, PoisonError};
+
+use stook_sys::lock;
 
 use crate::activity::idle;
 
@@ -8,7 +10,7 @@ use crate::activity::idle;
 #[derive(Debug)]
 pub struct Budget {
     limit: usize,
-    held: Mutex<usize>,
+    reserved: Mutex<usize>,
     freed: Condvar,
 }
 
@@ -25,13 +27,13 @@ impl Budget {
     pub fn new(bytes: usize) -> Self {
         Self {
             limit: bytes,
-            held: Mutex::new(0),
+            reserved: Mutex::new(0),
             freed: Condvar::new(),
         }
     }
 
     /// Waits until the bytes are free, and takes them. More than the whole budget is let in when nobody
-    /// else holds any. Who waits here should hold nothing that others wait for.
+    /// else holds any. The caller should hold nothing that others wait for.
     pub fn reserve(&self, bytes: usize) -> Reserved<'_> {
         self.take(bytes);
         Reserved {
@@ -42,18 +44,16 @@ impl Budget {
 
     /// As [`Self::reserve`], for bytes that another thread gives back by [`Self::give`].
     pub fn take(&self, bytes: usize) {
-        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_full = |held: &mut usize| *held > 0 && *held + bytes > self.limit;
+        let reserved = lock(&self.reserved);
+        let is_full = |reserved: &mut usize| *reserved > 0 && *reserved + bytes > self.limit;
         let _idle = idle();
-        let waited = self.freed.wait_while(held, is_full);
+        let waited = self.freed.wait_while(reserved, is_full);
         *waited.unwrap_or_else(PoisonError::into_inner) += bytes;
     }
 
     /// Gives bytes back that were taken.
     pub fn give(&self, bytes: usize) {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        *held -= bytes;
-        drop(held);
+        *lock(&self.reserved) -= bytes;
         self.freed.notify_all();
     }
 }
@@ -69,13 +69,13 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
-    use crate::{Crew, Jobs};
+    use crate::{Jobs, WorkerPool};
 
     #[test]
     fn workers_together_hold_no_more() {
         let budget = Budget::new(100);
         let (held, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        Crew::new("test", Jobs::Fixed(8)).for_each(0..200, |item| {
+        WorkerPool::new("test", Jobs::Fixed(8)).for_each(0..200, |item| {
             let bytes = if item == 7 { 500 } else { 30 };
             let reserved = budget.reserve(bytes);
             let now = held.fetch_add(bytes, Ordering::SeqCst) + bytes;

@@ -13,7 +13,7 @@
 //! ```
 //! Storage that writes a log stalls now and then, and a sample that falls into a stall makes any growth look
 //! good. So the rate before a growth is the better of the last sample's and of what these workers did in the last
-//! seconds, and a growth is looked at once more when it has had some time.
+//! seconds, and a growth is checked once more when it has had some time.
 //!
 //! Doubling reaches 128 from 2 in six steps. A fifth is above the noise of a sample, and well below what
 //! doubling brings as long as it helps at all. Waiting for a processor is not being blocked: on
@@ -26,11 +26,11 @@ use std::time::Duration;
 pub(crate) struct Sample {
     pub(crate) elapsed: Duration,
     pub(crate) workers: usize,
-    /// How often a worker was looked at.
-    pub(crate) looks: usize,
-    /// Share of the looks that found it blocked, of those that did not find it idle.
+    /// How often a worker was observed.
+    pub(crate) observations: usize,
+    /// Share of the observations that found it blocked, of those that did not find it idle.
     pub(crate) blocked: f64,
-    /// Share of the looks that found it with nothing to do.
+    /// Share of the observations that found it with nothing to do.
     pub(crate) idle: f64,
     /// Units of work done.
     pub(crate) units: u64,
@@ -83,7 +83,7 @@ const GAIN: f64 = 0.2;
 /// Units that make a rate: some for each worker, and not too few.
 const LEAST_UNITS: u64 = 16;
 /// With two workers that is 40 ms. Workers that are never blocked are never taken for blocked ones.
-const LEAST_LOOKS: usize = 8;
+const LEAST_OBSERVATIONS: usize = 8;
 /// A rate is taken as it is after this long.
 const LONGEST_WAIT: Duration = Duration::from_millis(500);
 /// What was done this long ago counts half.
@@ -107,13 +107,13 @@ impl Governor {
     }
 
     /// Returns whether a sample says enough to decide by.
-    pub(crate) fn is_telling(sample: &Sample) -> bool {
+    pub(crate) fn is_significant(sample: &Sample) -> bool {
         let wanted = LEAST_UNITS.max(sample.workers as u64);
-        let is_enough = sample.units >= wanted && sample.looks >= LEAST_LOOKS;
+        let is_enough = sample.units >= wanted && sample.observations >= LEAST_OBSERVATIONS;
         is_enough || sample.elapsed >= LONGEST_WAIT
     }
 
-    /// Takes a telling sample; returns a number of workers if it should be another one.
+    /// Takes a significant sample; returns a number of workers if it should be another one.
     pub(crate) fn decide(&mut self, sample: &Sample) -> Option<Decision> {
         self.pause = self.pause.saturating_sub(sample.elapsed);
         self.rates.add(sample);
@@ -261,7 +261,7 @@ mod tests {
             Sample {
                 elapsed: Duration::from_millis(50),
                 workers,
-                looks: 100,
+                observations: 100,
                 blocked,
                 idle: 0.0,
                 units,
@@ -327,7 +327,7 @@ mod tests {
         let mut sample = Sample {
             elapsed: Duration::from_millis(50),
             workers: 64,
-            looks: 100,
+            observations: 100,
             blocked: 0.1,
             idle: 0.0,
             units: 1000,
@@ -348,7 +348,7 @@ mod tests {
         let sample = Sample {
             elapsed: Duration::from_millis(50),
             workers: 4,
-            looks: 100,
+            observations: 100,
             blocked: 0.99,
             idle: 0.5,
             units: 1000,
@@ -357,26 +357,26 @@ mod tests {
     }
 
     #[test]
-    fn few_units_tell_nothing_until_long_after() {
+    fn few_units_are_not_significant_until_long_after() {
         let mut sample = Sample {
             elapsed: Duration::from_millis(50),
             workers: 32,
-            looks: 100,
+            observations: 100,
             blocked: 0.9,
             idle: 0.0,
             units: 31,
         };
-        assert!(!Governor::is_telling(&sample));
+        assert!(!Governor::is_significant(&sample));
         sample.elapsed = Duration::from_millis(500);
-        assert!(Governor::is_telling(&sample));
+        assert!(Governor::is_significant(&sample));
         sample = Sample {
             units: 32,
             elapsed: Duration::from_millis(1),
             ..sample
         };
-        assert!(Governor::is_telling(&sample));
-        sample.looks = 7;
-        assert!(!Governor::is_telling(&sample));
+        assert!(Governor::is_significant(&sample));
+        sample.observations = 7;
+        assert!(!Governor::is_significant(&sample));
     }
 
     /// A storage that stalls: of ten samples one finds next to nothing done, however many workers there are.
@@ -390,7 +390,7 @@ mod tests {
             let sample = Sample {
                 elapsed: Duration::from_millis(20),
                 workers,
-                looks: 100,
+                observations: 100,
                 blocked: 0.9,
                 idle: 0.0,
                 units: if number % 10 == 7 { 20 } else { 500 },

@@ -2,25 +2,28 @@
 //! work, and an ordered pipeline with a byte budget.
 //!
 //! On a local disk two workers for two processors are enough; on a file system where every operation
-//! waits a millisecond, 128 do sixty times as much. So a [`Crew`] looks at its workers while they run, and
-//! grows while they are blocked and growing helps: see `governor.rs` for the rule, `crew.rs` for the
+//! waits a millisecond, 128 do sixty times as much. So a [`WorkerPool`] samples its workers while they run, and
+//! grows while they are blocked and growing helps: see `governor.rs` for the rule, `controller.rs` for the
 //! figures it is fed. Every change is a sample of the gauge `workers` and a line of the trace.
 //!
 //! All three forms are scoped: they return when every worker has ended, and a panic in a worker becomes
-//! a panic of the caller. Timer scopes of the workers hang under the scope that started them.
+//! a panic of the caller. A pool that is told so by [`WorkerPool::until`] drops the items that are left. Timer scopes of the workers hang under the scope that started them.
 
 #![forbid(unsafe_code)]
 
 mod activity;
 mod budget;
-mod crew;
+mod controller;
 mod governor;
-mod mutex;
+mod observer;
 mod ordered;
 mod tasks;
+mod worker;
+mod worker_pool;
 
 pub use activity::advance;
 pub use budget::{Budget, Reserved};
-pub use crew::{Crew, Jobs, MOST_WORKERS};
+pub use observer::Observer;
 pub use ordered::{Output, Weight};
 pub use tasks::Tasks;
+pub use worker_pool::{Jobs, MAX_WORKERS, NoThread, WorkerPool};

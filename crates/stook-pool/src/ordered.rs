@@ -8,15 +8,17 @@
 //! An item reserves its weight of the budget before a worker begins it, and its parts take the place of
 //! that as they come. What is reserved and what waits is at most `budget` bytes, and one item or part more:
 //! the one that the consumer needs next is always let in, so the pipeline cannot come to a stop. A part
-//! that a worker has in hand while it waits for room is not counted.
+//! that a worker has in hand while it waits for space is not counted.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
+use stook_sys::lock;
+
 use crate::activity::idle;
-use crate::crew::{Crew, Ended, Worker};
-use crate::mutex::lock;
+use crate::worker::{Exit, Worker};
+use crate::worker_pool::{NoThread, WorkerPool};
 
 /// The bytes that something holds: a part while it waits, an item while it is worked on.
 pub trait Weight {
@@ -36,8 +38,8 @@ struct Queue<T> {
     state: Mutex<State<T>>,
     /// The consumer waits here for parts.
     ready: Condvar,
-    /// Workers wait here for room.
-    room: Condvar,
+    /// Workers wait here for space.
+    space: Condvar,
     budget: usize,
 }
 
@@ -77,7 +79,7 @@ impl<T: Weight> Output<'_, T> {
                 && state.held_bytes + added > self.queue.budget
                 && !state.is_wanted(self.ticket)
             {
-                state = wait(&self.queue.room, state);
+                state = wait(&self.queue.space, state);
             }
         }
         if state.is_stopped {
@@ -103,7 +105,7 @@ impl<T: Weight> Drop for Output<'_, T> {
         state.end(self.ticket);
         drop(state);
         self.queue.ready.notify_one();
-        self.queue.room.notify_all();
+        self.queue.space.notify_all();
     }
 }
 
@@ -151,7 +153,7 @@ impl<T: Weight> Queue<T> {
         Self {
             state: Mutex::new(state),
             ready: Condvar::new(),
-            room: Condvar::new(),
+            space: Condvar::new(),
             budget,
         }
     }
@@ -176,13 +178,13 @@ impl<T: Weight> Queue<T> {
         Some((item, output))
     }
 
-    /// Opens the slot of the next item, once there is room for it; None once the pipeline is stopped.
+    /// Opens the slot of the next item, once there is space for it; None once the pipeline is stopped.
     fn open_slot(&self, weight: usize, workers: usize) -> Option<Output<'_, T>> {
         // What a few workers could run ahead by would only take memory: they are never starved.
         let budget = self.budget.min(workers.saturating_mul(BYTES_OF_A_WORKER));
         let mut state = lock(&self.state);
         while !state.is_stopped && !state.slots.is_empty() && state.held_bytes + weight > budget {
-            state = wait(&self.room, state);
+            state = wait(&self.space, state);
         }
         if state.is_stopped {
             return None;
@@ -214,13 +216,13 @@ impl<T: Weight> Queue<T> {
                     if let Some(part) = slot.parts.pop_front() {
                         state.held_bytes -= part.weight();
                         drop(state);
-                        self.room.notify_all();
+                        self.space.notify_all();
                         return Some(part);
                     }
                     if slot.is_done {
                         state.slots.pop_front();
                         state.oldest += 1;
-                        self.room.notify_all();
+                        self.space.notify_all();
                         continue;
                     }
                 }
@@ -233,7 +235,7 @@ impl<T: Weight> Queue<T> {
 
     fn stop(&self) {
         lock(&self.state).is_stopped = true;
-        self.room.notify_all();
+        self.space.notify_all();
         self.ready.notify_all();
     }
 
@@ -243,13 +245,13 @@ impl<T: Weight> Queue<T> {
     }
 }
 
-impl Crew {
+impl WorkerPool<'_> {
     /// Calls `work` with every item, and `consume` on this thread with all parts that the calls hand
     /// over, in the order of the items.
     ///
     /// # Errors
-    /// The first error of `consume`; the workers are then stopped.
-    pub fn ordered<I: Weight + Send, T: Weight + Send, E>(
+    /// The first error of `consume`, and the workers are stopped; [`NoThread`] if the system gives not one thread.
+    pub fn ordered<I: Weight + Send, T: Weight + Send, E: From<NoThread>>(
         &self,
         budget: usize,
         items: impl Iterator<Item = I> + Send,
@@ -259,23 +261,26 @@ impl Crew {
         let queue = Queue::new(budget);
         let items = Mutex::new(items);
         let body = |worker: &Worker<'_>| {
-            while let Some((item, mut output)) = queue.next(&items, worker.number()) {
+            while !self.is_interrupted()
+                && let Some((item, mut output)) = queue.next(&items, worker.number())
+            {
                 work(item, &mut output);
                 drop(output);
-                if worker.is_dismissed() {
-                    return Ended::Dismissed;
+                if worker.is_surplus() {
+                    return Exit::Surplus;
                 }
             }
-            Ended::Done
+            queue.set_exhausted();
+            Exit::NoWork
         };
         self.run_beside(body, || {
-            // However this ends, also by a panic of `consume`: no worker waits for room any more.
+            // However this ends, also by a panic of `consume`: no worker waits for space any more.
             let _stopping = Stopping(&queue);
             while let Some(part) = queue.take() {
                 consume(part)?;
             }
             Ok(())
-        })
+        })?
     }
 }
 
@@ -317,8 +322,8 @@ mod tests {
         }
     }
 
-    fn crew(jobs: usize) -> Crew {
-        Crew::new("test", Jobs::Fixed(jobs))
+    fn pool(jobs: usize) -> WorkerPool<'static> {
+        WorkerPool::new("test", Jobs::Fixed(jobs))
     }
 
     struct Part(u32, usize);
@@ -331,7 +336,7 @@ mod tests {
 
     fn collect(jobs: usize, budget: usize) -> Vec<u32> {
         let mut seen = Vec::new();
-        crew(jobs)
+        pool(jobs)
             .ordered(
                 budget,
                 0..500_u32,
@@ -342,7 +347,7 @@ mod tests {
                 },
                 |part| {
                     seen.push(part.0);
-                    Ok::<(), ()>(())
+                    Ok::<(), NoThread>(())
                 },
             )
             .unwrap();
@@ -367,7 +372,7 @@ mod tests {
     fn one_item_with_many_parts_keeps_to_the_budget() {
         let (made, taken) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let most = AtomicUsize::new(0);
-        crew(1)
+        pool(1)
             .ordered(
                 1000,
                 0..1_u32,
@@ -381,7 +386,7 @@ mod tests {
                 },
                 |_| {
                     taken.fetch_add(1, Ordering::Relaxed);
-                    Ok::<(), ()>(())
+                    Ok::<(), NoThread>(())
                 },
             )
             .unwrap();
@@ -391,15 +396,22 @@ mod tests {
 
     #[test]
     fn an_error_of_the_consumer_stops_the_workers() {
-        let result = crew(4).ordered(
+        let result = pool(4).ordered(
             1000,
             0..,
             |item: u32, output| {
                 output.send(Part(item, 10));
             },
-            |part| if part.0 == 100 { Err("full") } else { Ok(()) },
+            |part| {
+                if part.0 == 100 {
+                    let source = std::io::ErrorKind::StorageFull.into();
+                    return Err(NoThread { source });
+                }
+                Ok(())
+            },
         );
-        assert_eq!(result, Err("full"));
+        let kind = result.unwrap_err().source.kind();
+        assert_eq!(kind, std::io::ErrorKind::StorageFull);
     }
 
     #[test]
@@ -409,7 +421,7 @@ mod tests {
                 assert!(item != 50, "item 50");
                 output.send(Part(item, 10));
             };
-            crew(3).ordered(100, 0..1000, work, |_| Ok::<(), ()>(()))
+            pool(3).ordered(100, 0..1000, work, |_| Ok::<(), NoThread>(()))
         });
         assert!(caught.is_err());
     }

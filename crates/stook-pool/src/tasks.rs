@@ -2,11 +2,13 @@
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
-use crate::activity::idle;
-use crate::crew::{Crew, Ended};
-use crate::mutex::lock;
+use stook_sys::lock;
 
-impl Crew {
+use crate::activity::idle;
+use crate::worker::Exit;
+use crate::worker_pool::WorkerPool;
+
+impl WorkerPool<'_> {
     /// Calls `work` with every item.
     ///
     /// Items are taken from the iterator one at a time, so it may be long or slow.
@@ -21,13 +23,15 @@ impl Crew {
             lock(&items).next()
         };
         self.run(|worker| {
-            while let Some(item) = next() {
+            while !self.is_interrupted()
+                && let Some(item) = next()
+            {
                 work(item);
-                if worker.is_dismissed() {
-                    return Ended::Dismissed;
+                if worker.is_surplus() {
+                    return Exit::Surplus;
                 }
             }
-            Ended::Done
+            Exit::NoWork
         });
     }
 
@@ -48,13 +52,17 @@ impl Crew {
         self.run(|worker| {
             while let Some(task) = tasks.take() {
                 let running = Running(&tasks);
-                work(task, &tasks);
+                if self.is_interrupted() {
+                    tasks.clear();
+                } else {
+                    work(task, &tasks);
+                }
                 drop(running);
-                if worker.is_dismissed() {
-                    return Ended::Dismissed;
+                if worker.is_surplus() {
+                    return Exit::Surplus;
                 }
             }
-            Ended::Done
+            Exit::NoWork
         });
     }
 }
@@ -119,6 +127,13 @@ impl<T> Tasks<T> {
         }
     }
 
+    /// Drops the tasks that wait.
+    fn clear(&self) {
+        let dropped = std::mem::take(&mut lock(&self.state).waiting);
+        // Not under the lock: what a task holds may take long to close.
+        drop(dropped);
+    }
+
     fn finish(&self) {
         let mut state = lock(&self.state);
         state.running -= 1;
@@ -154,15 +169,15 @@ mod tests {
     use super::*;
     use crate::Jobs;
 
-    fn crew(jobs: usize) -> Crew {
-        Crew::new("test", Jobs::Fixed(jobs))
+    fn pool(jobs: usize) -> WorkerPool<'static> {
+        WorkerPool::new("test", Jobs::Fixed(jobs))
     }
 
     #[test]
     fn every_item_is_seen_once() {
         for jobs in [0, 1, 2, 7] {
             let sum = AtomicU64::new(0);
-            crew(jobs).for_each(1..=1000_u64, |item| {
+            pool(jobs).for_each(1..=1000_u64, |item| {
                 sum.fetch_add(item, Ordering::Relaxed);
             });
             assert_eq!(sum.into_inner(), 500_500);
@@ -173,7 +188,7 @@ mod tests {
     fn tasks_may_add_tasks() {
         for jobs in [1, 3] {
             let count = AtomicU64::new(0);
-            crew(jobs).recursive([12_u32], |depth, tasks| {
+            pool(jobs).recursive([12_u32], |depth, tasks| {
                 count.fetch_add(1, Ordering::Relaxed);
                 if depth > 0 {
                     tasks.extend([depth - 1, depth - 1]);
@@ -186,7 +201,7 @@ mod tests {
     #[test]
     fn a_panic_reaches_the_caller() {
         let caught = std::panic::catch_unwind(|| {
-            crew(2).recursive([3_u32], |depth, tasks| {
+            pool(2).recursive([3_u32], |depth, tasks| {
                 assert!(depth > 0, "the bottom");
                 tasks.extend([depth - 1]);
             });

@@ -30,6 +30,7 @@ mod file;
 mod lock;
 mod metadata;
 mod mount;
+mod mutex;
 #[expect(unsafe_code, reason = "the C library knows the users; rustix does not")]
 mod owners;
 #[expect(unsafe_code, reason = "rustix does not have sync_file_range")]
@@ -75,6 +76,7 @@ pub use file::{
 pub use lock::{LockError, WriterLock};
 pub use metadata::{FileId, FileKind, Metadata};
 pub use mount::{DeviceKind, Mount, mount_of, names_of_mount_points};
+pub use mutex::{into_inner, lock};
 pub use owners::Owners;
 pub use page_cache::{
     Forget, drop_cached, drop_caches, may_drop_caches, read_ahead, read_once, start_writeback,

@@ -8,6 +8,8 @@ use std::ffi::{CStr, CString};
 use std::hash::Hash;
 use std::sync::Mutex;
 
+use crate::lock;
+
 /// A table of names and numbers of users and groups, filled as they are asked for.
 #[derive(Debug, Default)]
 pub struct Owners {
@@ -50,9 +52,7 @@ fn remember<K: Hash + Eq + Clone, V: Clone>(
     key: &K,
     lookup: impl FnOnce() -> V,
 ) -> V {
-    let mut table = table
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut table = lock(table);
     if let Some(value) = table.get(key) {
         return value.clone();
     }

@@ -19,7 +19,7 @@ use crate::batch::Window;
 use crate::buffers::Buffers;
 use crate::content_md5::too_many_holes;
 use crate::hasher::VolumeHasher;
-use crate::memory::{budget_bytes, crew};
+use crate::memory::{budget_bytes, worker_pool};
 use crate::observer::Observer;
 use crate::plan::BATCH_BYTES;
 use crate::task::begin_in;
@@ -74,7 +74,7 @@ impl Reading<'_> {
         jobs: Jobs,
         hasher: &VolumeHasher,
     ) -> Result<(), ArchiveError> {
-        let crew = crew("check", jobs);
+        let pool = worker_pool("check", jobs);
         let (sender, receiver) = sync_channel(SECTIONS_AHEAD);
         std::thread::scope(|scope| {
             let producer = begin_in(scope, move || send_sections(index, volume, len, &sender))?;
@@ -82,7 +82,7 @@ impl Reading<'_> {
                 let _scope = scope!("section");
                 self.check_section(&section, hasher.is_running().then_some(output));
             };
-            crew.ordered(
+            pool.ordered(
                 budget_bytes(),
                 receiver.into_iter(),
                 work,

@@ -31,7 +31,7 @@ use crate::batch::{RowBatch, Volumes, Window, disagreement, for_each_batch};
 use crate::content_md5::{ContentMd5, Interrupted};
 use crate::deleted::require_not_missing;
 use crate::folder::Folder;
-use crate::memory::crew;
+use crate::memory::worker_pool;
 use crate::mutex::lock;
 use crate::observer::{Failure, Observer, Tally, sys_failure};
 use own_folder::{INDEX, OwnFolder, SizeAndTime};
@@ -339,8 +339,8 @@ impl Extractor<'_> {
                 self.observer.failed(&failure);
             }
         }
-        let crew = crew("finish directories", self.jobs);
-        self.target.finish_directories(&crew, &self.observer);
+        let pool = worker_pool("finish directories", self.jobs);
+        self.target.finish_directories(&pool, &self.observer);
         if self.observer.is_interrupted() {
             return Err(ArchiveError::Interrupted);
         }

@@ -15,7 +15,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use stook_index::Mtime;
-use stook_pool::Crew;
+use stook_pool::WorkerPool;
 use stook_sys::{
     Directory, FileKind, Links, Metadata, SysError, effective_user, is_link_refused,
     is_no_directory,
@@ -416,12 +416,12 @@ impl Target {
 
     /// Sets modes, owners and times of the directories, those below before those above: what is above may
     /// lose the permission to go down.
-    pub(super) fn finish_directories(&self, crew: &Crew, observer: &dyn Observer) {
+    pub(super) fn finish_directories(&self, pool: &WorkerPool<'_>, observer: &dyn Observer) {
         let depth = |header: &Header| header.name.iter().filter(|&&byte| byte == b'/').count();
         let mut directories = std::mem::take(&mut *lock(&self.directories));
         directories.sort_by_cached_key(|header| std::cmp::Reverse(depth(header)));
         for level in directories.chunk_by(|a, b| depth(a) == depth(b)) {
-            crew.for_each(level.iter(), |header| {
+            pool.for_each(level.iter(), |header| {
                 if observer.is_interrupted() {
                     return;
                 }

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use stook_pool::{Crew, Jobs, Tasks, advance};
+use stook_pool::{Jobs, Tasks, WorkerPool, advance};
 use stook_sys::{Context, Directory, SysError};
 use stook_timers::scope;
 
@@ -53,8 +53,8 @@ pub(super) fn fill(
         failed: Mutex::default(),
         is_over: AtomicBool::new(false),
     };
-    let crew = Crew::new("fileset", jobs);
-    crew.recursive([Task::Directory(ROOT)], |task, tasks| {
+    let pool = WorkerPool::new("fileset", jobs);
+    pool.recursive([Task::Directory(ROOT)], |task, tasks| {
         filler.work(task, tasks);
     });
     let failed = filler.failed.into_inner();

@@ -8,7 +8,7 @@ use stook_testkit::{Tree, file};
 
 use crate::place::Place;
 
-/// Enough files for the crew to grow: a second's work for 4 workers.
+/// Enough files for the pool to grow: a second's work for 4 workers.
 fn many_files() -> Tree {
     let mut tree = Tree::new();
     for number in 0..1500_usize {

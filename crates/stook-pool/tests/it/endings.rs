@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use stook_pool::{Output, Weight};
 
-use crate::{for_each, ordered, recursive};
+use crate::{Failed, for_each, ordered, recursive};
 
 struct Part(usize);
 
@@ -29,7 +29,7 @@ fn a_panic_of_the_consumer_does_not_leave_workers_waiting() {
             while output.send(Part(item)) {}
         };
         let caught = catch_unwind(|| {
-            ordered(jobs, 0, 0.., work, |part| -> Result<(), ()> {
+            ordered(jobs, 0, 0.., work, |part| -> Result<(), Failed> {
                 panic!("part {} is one too many", part.0)
             })
         });
@@ -50,7 +50,7 @@ fn after_a_panic_of_a_worker_nothing_behind_its_item_is_consumed() {
         let caught = catch_unwind(AssertUnwindSafe(|| {
             ordered(jobs, 10_000, 0..1000, work, |part| {
                 seen.lock().unwrap().push(part.0);
-                Ok::<(), ()>(())
+                Ok::<(), Failed>(())
             })
         }));
         assert!(caught.is_err());
@@ -67,7 +67,7 @@ fn a_panic_of_the_iterator_reaches_the_caller() {
     let work = |item: usize, output: &mut Output<'_, Part>| {
         output.send(Part(item));
     };
-    let caught = catch_unwind(|| ordered(2, 1000, items(), work, |_| Ok::<(), ()>(())));
+    let caught = catch_unwind(|| ordered(2, 1000, items(), work, |_| Ok::<(), Failed>(())));
     assert!(caught.is_err());
     assert!(catch_unwind(|| for_each(2, items(), |_| ())).is_err());
 }
@@ -82,9 +82,13 @@ fn an_error_of_the_consumer_is_returned_and_workers_are_told() {
     let mut left = 10;
     let result = ordered(4, 300, 0.., work, |_| {
         left -= 1;
-        if left == 0 { Err("disk full") } else { Ok(()) }
+        if left == 0 {
+            Err(Failed("disk full"))
+        } else {
+            Ok(())
+        }
     });
-    assert_eq!(result, Err("disk full"));
+    assert_eq!(result, Err(Failed("disk full")));
     let refused = refused.into_inner();
     assert!((1..=4).contains(&refused), "{refused}");
 }

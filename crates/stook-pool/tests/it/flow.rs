@@ -8,7 +8,7 @@ use std::thread;
 
 use stook_pool::{Output, Weight};
 
-use crate::{for_each, ordered, recursive};
+use crate::{Failed, for_each, ordered, recursive};
 
 /// Counts itself as held from its making until it is dropped.
 struct Part {
@@ -54,7 +54,7 @@ fn parts_that_wait_stay_within_the_budget() {
             most = most.max(held.load(Ordering::SeqCst));
             assert_eq!(part.item, next / 3);
             next += 1;
-            Ok::<(), ()>(())
+            Ok::<(), Failed>(())
         })
         .unwrap();
         assert_eq!(next, 6000);
@@ -86,7 +86,7 @@ fn the_item_that_the_consumer_waits_for_gets_through() {
     };
     ordered(2, 10, 0..2, work, |part: Part| {
         seen.push(part.item);
-        Ok::<(), ()>(())
+        Ok::<(), Failed>(())
     })
     .unwrap();
     assert_eq!(seen, [0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1]);
@@ -101,7 +101,7 @@ fn a_part_larger_than_the_budget_passes() {
     };
     ordered(4, 10, 0..50, work, |_| {
         seen += 1;
-        Ok::<(), ()>(())
+        Ok::<(), Failed>(())
     })
     .unwrap();
     assert_eq!(seen, 50);
@@ -110,7 +110,7 @@ fn a_part_larger_than_the_budget_passes() {
 #[test]
 fn without_items_all_three_return_at_once() {
     let work = |_: usize, _: &mut Output<'_, Part>| unreachable!("there is no item");
-    let consume = |_: Part| -> Result<(), ()> { unreachable!("there is no part") };
+    let consume = |_: Part| -> Result<(), Failed> { unreachable!("there is no part") };
     ordered(3, 10, std::iter::empty(), work, consume).unwrap();
     for_each(3, std::iter::empty::<u8>(), |_| unreachable!("no item"));
     recursive(3, (), |(), _| ());
@@ -126,11 +126,11 @@ fn items_are_taken_only_as_they_are_needed() {
     };
     let result = ordered(2, 50, items, work, |part: Part| {
         if part.item == 100 {
-            return Err("enough");
+            return Err(Failed("enough"));
         }
         Ok(())
     });
-    assert_eq!(result, Err("enough"));
+    assert_eq!(result, Err(Failed("enough")));
     // Five parts fit the budget, two are in hand, and a worker may have opened the next item.
     let taken = taken.into_inner();
     assert!((101..=112).contains(&taken), "{taken}");

@@ -1,11 +1,11 @@
-//! How crews grow: what they were asked, not how fast the machine is.
+//! How pools grow: what they were asked, not how fast the machine is.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use stook_pool::{Crew, Jobs, MOST_WORKERS, advance};
+use stook_pool::{Jobs, MAX_WORKERS, WorkerPool, advance};
 use stook_timers::snapshot;
 
 /// Counts those inside at once.
@@ -39,7 +39,7 @@ fn operations_of_a_millisecond_bring_64_workers() {
     let inside = Inside::default();
     let begun = Instant::now();
     let items = until(&inside, 64, Duration::from_secs(60));
-    Crew::new("sleep", Jobs::Adaptive).for_each(items, |_| {
+    WorkerPool::new("sleep", Jobs::Adaptive).for_each(items, |_| {
         inside.with(|| thread::sleep(Duration::from_millis(1)));
     });
     assert!(
@@ -55,7 +55,7 @@ fn operations_of_a_millisecond_bring_64_workers() {
 fn one_long_item_of_many_small_steps_counts_as_many() {
     let inside = Inside::default();
     let items = until(&inside, 32, Duration::from_secs(60));
-    Crew::new("steps", Jobs::Adaptive).for_each(items, |_| {
+    WorkerPool::new("steps", Jobs::Adaptive).for_each(items, |_| {
         inside.with(|| {
             for _ in 0..200 {
                 thread::sleep(Duration::from_micros(500));
@@ -74,7 +74,7 @@ fn work_without_waiting_stays_at_the_processors() {
     let inside = Inside::default();
     let begun = Instant::now();
     let items = (0..).take_while(|_| begun.elapsed() < Duration::from_millis(700));
-    Crew::new("spin", Jobs::Adaptive).for_each(items, |item: u64| {
+    WorkerPool::new("spin", Jobs::Adaptive).for_each(items, |item: u64| {
         inside.with(|| {
             let mut sum = item;
             for n in 0..20_000 {
@@ -99,21 +99,21 @@ fn work_without_waiting_stays_at_the_processors() {
 }
 
 #[test]
-fn limits_hold_for_every_crew() {
+fn limits_hold_for_every_pool() {
     let cpus = thread::available_parallelism().unwrap().get();
     for (jobs, most, expected) in [
-        (Jobs::Adaptive, 1000, MOST_WORKERS.max(cpus).min(1000)),
+        (Jobs::Adaptive, 1000, MAX_WORKERS.max(cpus).min(1000)),
         (Jobs::Adaptive, 3, 3),
         (Jobs::Fixed(1000), 5, 5),
         (Jobs::Fixed(0), 5, 1),
         (Jobs::Fixed(7), 0, 1),
     ] {
-        assert_eq!(Crew::new("test", jobs).at_most(most).most(), expected);
+        assert_eq!(WorkerPool::new("test", jobs).at_most(most).most(), expected);
     }
     let inside = Inside::default();
     let begun = Instant::now();
     let items = (0..).take_while(|_| begun.elapsed() < Duration::from_millis(300));
-    Crew::new("few", Jobs::Adaptive)
+    WorkerPool::new("few", Jobs::Adaptive)
         .at_most(5)
         .for_each(items, |_: u32| {
             inside.with(|| thread::sleep(Duration::from_millis(1)));
@@ -124,7 +124,7 @@ fn limits_hold_for_every_crew() {
 #[test]
 fn a_fixed_number_begins_at_once() {
     let (present, all_here) = (Mutex::new(0), Condvar::new());
-    Crew::new("fixed", Jobs::Fixed(9)).for_each(0..9, |_| {
+    WorkerPool::new("fixed", Jobs::Fixed(9)).for_each(0..9, |_| {
         let mut present = present.lock().unwrap();
         *present += 1;
         all_here.notify_all();

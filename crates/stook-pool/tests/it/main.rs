@@ -7,8 +7,9 @@
 mod endings;
 mod flow;
 mod growth;
+mod interruption;
 
-use stook_pool::{Crew, Jobs, Output, Tasks, Weight};
+use stook_pool::{Jobs, NoThread, Output, Tasks, Weight, WorkerPool};
 
 /// An item that reserves nothing.
 struct Light<T>(T);
@@ -19,11 +20,21 @@ impl<T> Weight for Light<T> {
     }
 }
 
-fn crew(jobs: usize) -> Crew {
-    Crew::new("test", Jobs::Fixed(jobs))
+/// What ends a pipeline.
+#[derive(Debug, PartialEq)]
+struct Failed(&'static str);
+
+impl From<NoThread> for Failed {
+    fn from(_: NoThread) -> Self {
+        Self("no thread")
+    }
 }
 
-fn ordered<I: Send, T: Weight + Send, E>(
+fn pool(jobs: usize) -> WorkerPool<'static> {
+    WorkerPool::new("test", Jobs::Fixed(jobs))
+}
+
+fn ordered<I: Send, T: Weight + Send, E: From<NoThread>>(
     jobs: usize,
     budget: usize,
     items: impl Iterator<Item = I> + Send,
@@ -31,13 +42,13 @@ fn ordered<I: Send, T: Weight + Send, E>(
     consume: impl FnMut(T) -> Result<(), E>,
 ) -> Result<(), E> {
     let work = |Light(item): Light<I>, output: &mut Output<'_, T>| work(item, output);
-    crew(jobs).ordered(budget, items.map(Light), work, consume)
+    pool(jobs).ordered(budget, items.map(Light), work, consume)
 }
 
 fn for_each<T: Send>(jobs: usize, items: impl Iterator<Item = T> + Send, work: impl Fn(T) + Sync) {
-    crew(jobs).for_each(items, work);
+    pool(jobs).for_each(items, work);
 }
 
 fn recursive<T: Send>(jobs: usize, first: T, work: impl Fn(T, &Tasks<T>) + Sync) {
-    crew(jobs).recursive([first], work);
+    pool(jobs).recursive([first], work);
 }

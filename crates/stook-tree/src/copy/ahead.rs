@@ -7,7 +7,7 @@
 
 use std::io;
 
-use stook_pool::Crew;
+use stook_pool::WorkerPool;
 use stook_sys::{Directory, FileId, FileKind};
 use stook_timers::scope;
 
@@ -42,9 +42,9 @@ pub(super) fn make_directories(
         path: Vec::new(),
         depth: 0,
     };
-    let crew =
-        Crew::new("mkdir-ahead", errand.options.jobs).at_most(holder.most_workers(OPEN_FILES));
-    crew.recursive([root], |task, tasks| {
+    let pool = WorkerPool::new("mkdir-ahead", errand.options.jobs)
+        .at_most(holder.most_workers(OPEN_FILES));
+    pool.recursive([root], |task, tasks| {
         if errand.is_stopped() {
             return;
         }

@@ -6,7 +6,7 @@
 use std::io;
 use std::sync::Arc;
 
-use stook_pool::{Crew, Tasks, advance};
+use stook_pool::{Tasks, WorkerPool, advance};
 use stook_sys::{Directory, FileId, FileKind, Links, is_mount_point};
 use stook_timers::scope;
 
@@ -48,8 +48,8 @@ impl<'h> Round<'_, 'h> {
     pub(super) fn over_trees(&self, pair: Pair, facts: Facts) {
         let root = Arc::new(Node::root(pair, facts));
         let most = self.holder.most_workers(OPEN_FILES);
-        let crew = Crew::new(self.name, self.errand.options.jobs).at_most(most);
-        crew.recursive([Task::Rest(root)], |task, tasks| match task {
+        let pool = WorkerPool::new(self.name, self.errand.options.jobs).at_most(most);
+        pool.recursive([Task::Rest(root)], |task, tasks| match task {
             Task::Directory(later) => self.run_directory(later, tasks),
             Task::Rest(node) => Names::with(|names| self.go_through(node, None, names, tasks)),
             Task::Chunk(chunk) => self.run_chunk(chunk, tasks),

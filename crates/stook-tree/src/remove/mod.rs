@@ -18,7 +18,7 @@ mod refuse;
 
 use std::sync::atomic::AtomicU64;
 
-use stook_pool::{Crew, Jobs};
+use stook_pool::{Jobs, WorkerPool};
 use stook_sys::names_of_mount_points;
 use stook_timers::scope;
 
@@ -111,9 +111,9 @@ pub fn remove<O: RemoveObserver>(
         directories: AtomicU64::new(0),
     };
     let holder = Holder::new();
-    let crew = Crew::new("remove", options.jobs).at_most(holder.most_workers(2));
+    let pool = WorkerPool::new("remove", options.jobs).at_most(holder.most_workers(2));
     let last_first = trees.iter().rev().map(Task::Tree);
-    crew.recursive(last_first, |task, tasks| match task {
+    pool.recursive(last_first, |task, tasks| match task {
         Task::Tree(_) if observer.is_stopped() => {}
         Task::Tree(tree) => remover.begin(tree, tasks),
         Task::Directory(waiting) if observer.is_stopped() => {

@@ -19,7 +19,7 @@ mod split;
 use std::io;
 use std::sync::Arc;
 
-use stook_pool::{Crew, Jobs, Tasks};
+use stook_pool::{Jobs, Tasks, WorkerPool};
 use stook_sys::{Directory, FileId, FileKind, Links, Metadata};
 use stook_timers::scope;
 
@@ -122,8 +122,8 @@ pub fn walk(root: &Directory, options: &WalkOptions, visitor: &impl Visitor) {
         visitor,
         openings: Openings::new(root, options.links),
     };
-    let crew = Crew::new("walk", options.jobs).at_most(walk.openings.most_workers());
-    crew.recursive([Task::Directory(Unopened::root())], |task, tasks| {
+    let pool = WorkerPool::new("walk", options.jobs).at_most(walk.openings.most_workers());
+    pool.recursive([Task::Directory(Unopened::root())], |task, tasks| {
         if visitor.is_stopped() {
             return;
         }
