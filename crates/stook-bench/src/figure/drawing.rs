@@ -2,8 +2,8 @@
 
 use maud::{Markup, html};
 
-use super::ink::SERIES;
 use super::scale::Scale;
+use super::style::SERIES;
 use super::unit::Unit;
 
 /// Height of a line of text.

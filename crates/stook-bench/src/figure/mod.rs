@@ -1,8 +1,7 @@
 //! Charts as SVG: pure functions from figures to text.
 //!
 //! A chart is drawn in two widths, one for a screen and one for a phone, as letters must not shrink with the page. It needs
-//! no script, font or picture from elsewhere. `png` turns one into a picture, with letters that the program brings along,
-//! so it is the same on every machine.
+//! no script, font or picture from elsewhere.
 //!
 //! ```
 //! use stook_bench::figure::{Bars, Chart, Figure, Group, Unit};
@@ -20,11 +19,10 @@ mod bars;
 mod curves;
 mod drawing;
 mod heat;
-mod ink;
-mod picture;
 mod scale;
 mod scatter;
 mod stacks;
+mod style;
 #[cfg(test)]
 mod tests;
 mod unit;
@@ -35,13 +33,12 @@ pub use bars::{Bars, Group};
 pub use curves::{Curve, Curves};
 pub(crate) use drawing::clean;
 pub use heat::Heat;
-pub(crate) use ink::page_style;
 pub use scatter::{Cloud, Point, Scatter};
 pub use stacks::{Stack, Stacks};
+pub(crate) use style::page_style;
 pub use unit::Unit;
 pub(crate) use unit::{grouped, three_digits, with_groups};
 
-use crate::error::BenchError;
 use drawing::{Drawing, LINE, fitted, number};
 
 /// A chart with its title.
@@ -137,26 +134,11 @@ impl Figure {
 
     /// Returns the chart as a file of its own: with its title, light or dark as the reader's system is.
     pub fn svg(&self) -> String {
-        self.standalone(&ink::file_style())
-    }
-
-    /// Returns the chart as a light picture, 1424 pixels wide.
-    ///
-    /// # Errors
-    /// [`BenchError::Refused`] if it would be too large for a picture.
-    ///
-    /// # Cost
-    /// Some 10 to 50 ms.
-    pub fn png(&self) -> Result<Vec<u8>, BenchError> {
-        picture::png(&self.standalone(&ink::picture_style()), &self.name)
-    }
-
-    fn standalone(&self, style: &str) -> String {
         const ABOVE: f64 = 20.0;
         let drawing = self.chart.draw(Width::Wide);
         let title = fitted(&self.title, drawing.width * 0.8);
         let frame = html! {
-            style { (PreEscaped(style)) }
+            style { (PreEscaped(style::file_style())) }
             (drawing::rectangle("paper", -16.0, -ABOVE - LINE, drawing.width + 32.0, drawing.height + ABOVE + LINE + 16.0))
             (drawing::text(0.0, -LINE, "start", "title", &title))
         };

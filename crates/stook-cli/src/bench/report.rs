@@ -91,9 +91,8 @@ fn replace(path: &Path, bytes: &[u8]) -> Result<(), CliError> {
 fn write_figures(folder: &Path, figures: &[Figure]) -> Result<usize, CliError> {
     stook_sys::create_directory(folder)?;
     for figure in figures {
-        let path = |ending: &str| folder.join(format!("{}.{ending}", figure.name));
-        replace(&path("svg"), figure.svg().as_bytes())?;
-        replace(&path("png"), &figure.png()?)?;
+        let path = folder.join(format!("{}.svg", figure.name));
+        replace(&path, figure.svg().as_bytes())?;
     }
     Ok(figures.len())
 }

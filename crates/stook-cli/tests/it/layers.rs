@@ -8,7 +8,7 @@ use cargo_metadata::{DependencyKind, MetadataCommand, Package};
 use crate::place::{Place, names};
 
 /// Who may depend on a heavy package, or on one that opens a door: one owner, and the test kit where it must.
-const OWNERS: [(&str, &[&str]); 20] = [
+const OWNERS: [(&str, &[&str]); 19] = [
     ("clap", &["stook-cli"]),
     ("clap_complete", &["stook-cli"]),
     ("clap_mangen", &["stook-cli"]),
@@ -18,7 +18,6 @@ const OWNERS: [(&str, &[&str]); 20] = [
     ("fuser", &["stook-testkit"]),
     ("inferno", &["stook-bench"]),
     ("maud", &["stook-bench"]),
-    ("resvg", &["stook-bench"]),
     ("tracing-subscriber", &["stook-cli", "stook-timers"]),
     ("fastrace", &["stook-timers"]),
     ("rusqlite", &["stook-index"]),

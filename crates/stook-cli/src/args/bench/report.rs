@@ -17,7 +17,7 @@ pub(crate) struct ReportArgs {
     /// Where the page goes
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: PathBuf,
-    /// Write each figure as SVG and as PNG into this folder, too; figures of the same names are replaced
+    /// Write each figure as an SVG into this folder, too; figures of the same names are replaced
     #[arg(long, value_name = "DIR")]
     pub(crate) figures: Option<PathBuf>,
 }

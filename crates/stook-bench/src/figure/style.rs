@@ -1,8 +1,8 @@
 //! Colours and style sheets of the figures.
 //!
 //! A figure says only what its parts are (`class="s2"`); a style sheet says how they look. So the same drawing serves the
-//! page, where colours are variables that change between light and dark; a file of its own, which follows the reader's
-//! choice; and a picture, which is light. The colours of series differ in lightness too, and every series also has a
+//! page, where colours are variables that change between light and dark, and a file of its own, which follows the reader's
+//! choice. The colours of series differ in lightness too, and every series also has a
 //! name beside it, a shape or a dash: nothing is told by colour alone.
 
 use std::fmt::Write;
@@ -44,7 +44,7 @@ const COLOURS: &[(&str, &str, &str)] = &[
 
 /// What the parts of a figure look like, in terms of the colours.
 const RULES: &str = "
-.figure text{font-family:Roboto,system-ui,-apple-system,\"Segoe UI\",sans-serif;font-size:12px;fill:var(--ink)}
+.figure text{font-family:system-ui,-apple-system,\"Segoe UI\",sans-serif;font-size:12px;fill:var(--ink)}
 .figure .faint{fill:var(--faint);font-size:11px}
 .figure .strong{font-weight:600}
 .figure .title{font-weight:600;font-size:15px}
@@ -64,9 +64,9 @@ const RULES: &str = "
 /// Dashes of lines, by series.
 const DASHES: [&str; SERIES] = ["none", "6 3", "2 2.5", "9 3 2 3", "12 4", "4 2 1.5 2 1.5 2"];
 
-/// Which of the two looks.
+/// Which of the two themes.
 #[derive(Clone, Copy)]
-enum Look {
+enum Theme {
     Light,
     Dark,
 }
@@ -74,7 +74,7 @@ enum Look {
 /// Returns the style sheet of a page: the colours as variables, light or dark as the reader's system or the page's
 /// `data-look` says.
 pub(crate) fn page_style() -> String {
-    let (light, dark) = (variables(Look::Light), variables(Look::Dark));
+    let (light, dark) = (variables(Theme::Light), variables(Theme::Dark));
     format!(
         ":root{{color-scheme:light;{light}}}\n\
          @media (prefers-color-scheme:dark){{:root:not([data-look=light]){{color-scheme:dark;{dark}}}}}\n\
@@ -85,16 +85,11 @@ pub(crate) fn page_style() -> String {
 
 /// Returns the style sheet of a figure in a file of its own: colours spelled out, as not every viewer knows variables.
 pub(super) fn file_style() -> String {
-    let dark = spelled_out(Look::Dark);
+    let dark = spelled_out(Theme::Dark);
     format!(
         "{}@media (prefers-color-scheme:dark){{{dark}}}",
-        spelled_out(Look::Light)
+        spelled_out(Theme::Light)
     )
-}
-
-/// Returns the style sheet of a picture.
-pub(super) fn picture_style() -> String {
-    spelled_out(Look::Light)
 }
 
 fn rules() -> String {
@@ -119,23 +114,23 @@ fn rules() -> String {
     text
 }
 
-fn colour((_, light, dark): (&str, &'static str, &'static str), look: Look) -> &'static str {
-    match look {
-        Look::Light => light,
-        Look::Dark => dark,
+fn colour((_, light, dark): (&str, &'static str, &'static str), theme: Theme) -> &'static str {
+    match theme {
+        Theme::Light => light,
+        Theme::Dark => dark,
     }
 }
 
-fn variables(look: Look) -> String {
+fn variables(theme: Theme) -> String {
     let all = COLOURS
         .iter()
-        .map(|&entry| format!("--{}:{};", entry.0, colour(entry, look)));
+        .map(|&entry| format!("--{}:{};", entry.0, colour(entry, theme)));
     all.collect()
 }
 
-fn spelled_out(look: Look) -> String {
+fn spelled_out(theme: Theme) -> String {
     COLOURS.iter().fold(rules(), |text, &entry| {
-        text.replace(&format!("var(--{})", entry.0), colour(entry, look))
+        text.replace(&format!("var(--{})", entry.0), colour(entry, theme))
     })
 }
 
@@ -163,23 +158,26 @@ mod tests {
         (a.max(b) + 0.05) / (a.min(b) + 0.05)
     }
 
-    fn named(name: &str, look: Look) -> &'static str {
-        colour(*COLOURS.iter().find(|entry| entry.0 == name).unwrap(), look)
+    fn named(name: &str, theme: Theme) -> &'static str {
+        colour(
+            *COLOURS.iter().find(|entry| entry.0 == name).unwrap(),
+            theme,
+        )
     }
 
     #[test]
     fn every_colour_stands_out_from_what_lies_below_it() {
-        for look in [Look::Light, Look::Dark] {
-            let paper = named("paper", look);
-            assert!(contrast(named("ink", look), paper) > 12.0);
-            assert!(contrast(named("faint", look), paper) > 4.5);
+        for theme in [Theme::Light, Theme::Dark] {
+            let paper = named("paper", theme);
+            assert!(contrast(named("ink", theme), paper) > 12.0);
+            assert!(contrast(named("faint", theme), paper) > 4.5);
             for series in 0..SERIES {
-                let found = contrast(named(&format!("s{series}"), look), paper);
+                let found = contrast(named(&format!("s{series}"), theme), paper);
                 assert!(found > 3.5, "s{series}: {found}");
             }
             for step in 0..=6 {
                 let (fill, text) = (format!("h{step}"), format!("t{step}"));
-                let found = contrast(named(&fill, look), named(&text, look));
+                let found = contrast(named(&fill, theme), named(&text, theme));
                 assert!(found > 4.5, "h{step}: {found}");
             }
         }
@@ -187,9 +185,8 @@ mod tests {
 
     #[test]
     fn a_file_of_its_own_needs_no_variables() {
-        for style in [file_style(), picture_style()] {
-            assert!(!style.contains("var("), "{style}");
-        }
+        let style = file_style();
+        assert!(!style.contains("var("), "{style}");
         assert!(page_style().contains("var(--s5)"));
     }
 }
