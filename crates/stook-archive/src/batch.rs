@@ -16,10 +16,11 @@ use stook_md5::md5_many;
 use stook_pool::{Budget, Jobs};
 use stook_sys::{append_at, most_open_files, open_file, read_ahead};
 use stook_timers::scope;
-use stook_volume::{Decoded, HeaderCheck, Member, Segment, VolumeError, decode, decode_bytes};
+use stook_volume::{Decoded, HeaderCheck, Member, Segment, decode, decode_bytes};
 
 use crate::ArchiveError;
 use crate::buffers::Buffers;
+use crate::cause::Cause;
 use crate::folder::Folder;
 use crate::memory::{budget_bytes, worker_pool};
 use crate::mutex::lock;
@@ -238,20 +239,18 @@ impl<'a> Window<'a> {
     }
 
     /// Decodes the member at `offset`.
-    pub(crate) fn member(&self, offset: u64) -> Result<Member, String> {
+    pub(crate) fn member(&self, offset: u64) -> Result<Member, Cause> {
         let _scope = scope!("decode");
         let at = usize::try_from(offset.saturating_sub(self.start)).unwrap_or(usize::MAX);
         let bytes = self.bytes().get(at..).unwrap_or_default();
         match decode_bytes(bytes, offset) {
             Ok(Decoded::Member(member)) => Ok(member),
-            Ok(Decoded::End) => Err("there is no member, but the end of the volume".to_owned()),
-            Ok(Decoded::NeedMore(_)) => {
-                match decode(self.file, offset).map_err(|error| describe(&error))? {
-                    Some(member) => Ok(member),
-                    None => Err("there is no member, but the end of the volume".to_owned()),
-                }
-            }
-            Err(error) => Err(describe(&error)),
+            Ok(Decoded::End) => Err(Cause::NoMember),
+            Ok(Decoded::NeedMore(_)) => match decode(self.file, offset)? {
+                Some(member) => Ok(member),
+                None => Err(Cause::NoMember),
+            },
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -358,21 +357,11 @@ fn segments_of(member: &Member) -> Vec<Segment> {
     })
 }
 
-fn describe(error: &VolumeError) -> String {
-    match error {
-        VolumeError::Io { source, .. } => stook_sys::cause(source),
-        other => other.to_string(),
-    }
-}
-
 /// Returns in what a member differs from its row, if it does.
-pub(crate) fn disagreement(row: &Row, member: &Member) -> Option<String> {
+pub(crate) fn disagreement(row: &Row, member: &Member) -> Option<Cause> {
     let header = &member.header;
     if header.name != row.name {
-        return Some(format!(
-            "the member there is `{}`",
-            stook_sys::display_bytes(&header.name)
-        ));
+        return Some(Cause::OtherMember(header.name.clone()));
     }
     let size = if header.kind.has_content() {
         header.size
@@ -380,14 +369,14 @@ pub(crate) fn disagreement(row: &Row, member: &Member) -> Option<String> {
         0
     };
     if size != row.size {
-        return Some(format!(
-            "its header says {size} bytes, the index says {}",
-            row.size
-        ));
+        return Some(Cause::OtherSize {
+            header: size,
+            index: row.size,
+        });
     }
     let is_file = header.kind.has_content();
     if is_file != row.md5.is_some() {
-        return Some("the header and the index differ in what kind of file it is".to_owned());
+        return Some(Cause::OtherKind);
     }
     let difference = i128::from(stook_index::Mtime::from(header.mtime).0) - i128::from(row.mtime.0);
     // Archives of others: Python's floats lose a microsecond, and old headers have whole seconds.
@@ -396,11 +385,8 @@ pub(crate) fn disagreement(row: &Row, member: &Member) -> Option<String> {
         (HeaderCheck::Absent, 0) => 1_000_000,
         (HeaderCheck::Absent, _) => 1,
     };
-    (difference.abs() > tolerance).then(|| {
-        format!(
-            "its header says it was changed at {}, the index says {}",
-            stook_index::Mtime::from(header.mtime),
-            row.mtime
-        )
+    (difference.abs() > tolerance).then(|| Cause::OtherTime {
+        header: header.mtime.into(),
+        index: row.mtime,
     })
 }

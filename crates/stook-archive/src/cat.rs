@@ -9,6 +9,7 @@ use stook_timers::scope;
 
 use crate::ArchiveError;
 use crate::batch::{RowBatch, Volumes, Window, disagreement};
+use crate::cause::Cause;
 use crate::content_md5::ContentMd5;
 use crate::deleted::explain_missing;
 use crate::folder::Folder;
@@ -29,9 +30,9 @@ pub fn cat(
     let _scope = scope!("cat");
     let folder = Folder::new(archive);
     let index = folder.open_index()?;
-    let damaged = |what: String| ArchiveError::Damaged {
+    let damaged = |cause: Cause| ArchiveError::Damaged {
         name: name.to_vec(),
-        what,
+        cause,
     };
     let (row, doubt) = find(&index, name, as_of)?;
     let Some(row) = row else {
@@ -55,11 +56,11 @@ pub fn cat(
     };
     let volumes = Volumes::new(&folder);
     let file = volumes.get(row.volume)?;
-    let window = Window::of(&batch, &file, &volumes.buffers)
-        .map_err(|error| damaged(stook_sys::cause(&error)))?;
+    let window =
+        Window::of(&batch, &file, &volumes.buffers).map_err(|error| damaged(error.into()))?;
     let member = window.member(row.offset).map_err(damaged)?;
-    if let Some(what) = disagreement(&row, &member) {
-        return Err(damaged(what));
+    if let Some(cause) = disagreement(&row, &member) {
+        return Err(damaged(cause));
     }
     let mut md5 = ContentMd5::new(name, row.size, &Silent);
     let mut position = 0;
@@ -76,10 +77,10 @@ pub fn cat(
         .and_then(|()| output.flush().map_err(CatError::Output))
         .map_err(|error| match error {
             CatError::Output(error) => ArchiveError::Output(error),
-            CatError::Volume(error) => damaged(stook_sys::cause(&error)),
+            CatError::Volume(error) => damaged(error.into()),
         })?;
     if md5.finish() != Ok(expected) {
-        return Err(damaged("its content does not have its MD5".to_owned()));
+        return Err(damaged(Cause::WrongMd5));
     }
     doubt.map_or(Ok(()), |doubt| Err(damaged(doubt)))
 }
@@ -89,7 +90,7 @@ fn find(
     index: &Index,
     name: &[u8],
     as_of: AsOf,
-) -> Result<(Option<Row>, Option<String>), ArchiveError> {
+) -> Result<(Option<Row>, Option<Cause>), ArchiveError> {
     let selection = Selection::of(index, as_of, Deleted::Hide, &|row| row.name == name)?;
     let mut found = None;
     index.selected(&selection, |row| {
@@ -103,13 +104,11 @@ fn find(
         if doubt.is_some() || !damage.rows.as_ref().is_none_or(is_newer) {
             return;
         }
-        let place = damage.place().unwrap_or_default();
-        let may_be = if damage.name.is_some() {
-            ""
+        doubt = Some(if damage.name.is_some() {
+            Cause::Index(Box::new(damage))
         } else {
-            "what became of it later may be there: "
-        };
-        doubt = Some(format!("{may_be}{place} in index.db: {}", damage.what));
+            Cause::MayBeNewer(Box::new(damage))
+        });
     })?;
     Ok((found, doubt))
 }

@@ -10,6 +10,7 @@ use stook_md5::Md5;
 use stook_timers::scope;
 use stook_volume::Member;
 
+use crate::cause::Cause;
 use crate::observer::Observer;
 
 /// Zeros that are hashed between two questions: some 25 ms.
@@ -27,7 +28,7 @@ pub(crate) struct Interrupted;
 
 impl From<Interrupted> for io::Error {
     fn from(_: Interrupted) -> Self {
-        Self::other("interrupted")
+        Cause::Interrupted.into()
     }
 }
 
@@ -102,13 +103,12 @@ fn update_zeros(md5: &mut Md5, mut len: u64) {
 
 /// Returns why a member is not hashed: its sparse map claims more zeros than anybody is to wait for, at the cost of a
 /// few bytes.
-pub(crate) fn too_many_holes(member: &Member, max_hole_bytes: u64) -> Option<String> {
+pub(crate) fn too_many_holes(member: &Member, max_hole_bytes: u64) -> Option<Cause> {
     let holes = member.header.size.saturating_sub(member.data_len);
     let is_sparse = member.header.sparse.is_some();
-    (is_sparse && holes > max_hole_bytes).then(|| {
-        format!(
-            "its sparse map claims {holes} bytes of holes, more than the limit of {max_hole_bytes}; `--max-hole SIZE` raises it"
-        )
+    (is_sparse && holes > max_hole_bytes).then_some(Cause::TooManyHoles {
+        holes,
+        limit: max_hole_bytes,
     })
 }
 

@@ -53,27 +53,6 @@ impl fmt::Display for Dated<'_> {
     }
 }
 
-impl MissingName {
-    /// Returns advice for the user.
-    pub(crate) fn hint(&self) -> String {
-        let state = match self.absence.found_in {
-            None => {
-                return "no run ended while it was there; `stook list --all` shows its versions"
-                    .to_owned();
-            }
-            Some((AsOf::Now, _)) => "the newest state, without `--as-of`,".to_owned(),
-            Some((AsOf::Run(run), _)) => format!("`--as-of {run}`"),
-        };
-        match (self.absence.found_in, &self.absence.deleted_by) {
-            (Some((_, found)), _) if self.absence.names > 1 => {
-                format!("{state} has {found} of them")
-            }
-            (_, Some(_)) => format!("{state} brings it back"),
-            (_, None) => format!("{state} has it"),
-        }
-    }
-}
-
 fn whole_seconds(time: Mtime) -> Mtime {
     Mtime(time.0 - time.0.rem_euclid(1_000_000))
 }
@@ -156,7 +135,7 @@ mod tests {
         as_of: AsOf,
         deleted_by: Option<i64>,
         found: Option<(AsOf, u64)>,
-    ) -> (String, String) {
+    ) -> String {
         let run = |id| Run {
             id: RunId(id),
             command: "update".to_owned(),
@@ -175,7 +154,7 @@ mod tests {
                 found_in: found,
             },
         };
-        (missing.to_string(), missing.hint())
+        missing.to_string()
     }
 
     #[test]
@@ -185,36 +164,30 @@ mod tests {
             (
                 missing(1, AsOf::Now, Some(3), Some((after(2), 1))),
                 "it was deleted by run 3 (2026-11-21 18:30:00)",
-                "`--as-of 2` brings it back",
             ),
             (
                 missing(12, AsOf::Now, Some(5), Some((after(4), 7))),
                 "the 12 names that match were deleted, the last of them by run 5 (2026-11-21 18:30:00)",
-                "`--as-of 4` has 7 of them",
             ),
             (
                 missing(1, after(1), None, Some((after(4), 1))),
                 "as of run 1, it was not archived yet",
-                "`--as-of 4` has it",
             ),
             (
                 missing(1, after(1), None, Some((AsOf::Now, 1))),
                 "as of run 1, it was not archived yet",
-                "the newest state, without `--as-of`, has it",
             ),
             (
                 missing(1, after(3), Some(2), Some((after(1), 1))),
                 "as of run 3, it was deleted by run 2 (2026-11-21 18:30:00)",
-                "`--as-of 1` brings it back",
             ),
             (
                 missing(1, AsOf::Now, Some(1), None),
                 "it was deleted by run 1 (2026-11-21 18:30:00)",
-                "no run ended while it was there; `stook list --all` shows its versions",
             ),
         ];
-        for ((text, hint), expected_text, expected_hint) in cases {
-            assert_eq!((&*text, &*hint), (expected_text, expected_hint));
+        for (text, expected) in cases {
+            assert_eq!(text, expected);
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::create::Unseen;
 use crate::folder::Folder;
 use crate::guard::{Deletions, Guard};
 use crate::mutex::lock;
-use crate::observer::{Failure, Observer, Tally};
+use crate::observer::{Failure, Note, Observer, Tally};
 use crate::plan::content_len;
 use crate::survey::{Comparison, Held, Sink, SurveyOptions, open_source, survey};
 
@@ -171,7 +171,7 @@ pub fn diff(
         tree: source_path,
     };
     if let Some(unlikely) = guard.unlikely_deletions(Deletions::Guarded, None, &observer)? {
-        observer.noted(&format!("`stook update` would stop: {unlikely}"));
+        observer.note(&Note::WouldStop(unlikely));
     }
     if known.unseen() > 0 {
         index.unseen_names(&known, |name| {

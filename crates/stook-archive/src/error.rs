@@ -1,4 +1,4 @@
-//! What ends an operation, with advice where there is some.
+//! What ends an operation. Advice is up to the program that prints it.
 
 use std::path::{Path, PathBuf};
 
@@ -7,8 +7,10 @@ use stook_pool::NoThread;
 use stook_sys::{LockError, SysError, display_bytes, display_path};
 use stook_volume::VolumeError;
 
+use crate::cause::Cause;
 use crate::deleted::MissingName;
-use crate::guard::{StopReason, UnlikelyDeletions};
+use crate::guard::UnlikelyDeletions;
+use crate::list::When;
 
 /// An error that ended an operation.
 #[derive(Debug, thiserror::Error)]
@@ -157,12 +159,13 @@ pub enum ArchiveError {
         archive: PathBuf,
     },
     /// A member's bytes are not what was archived.
-    #[error("cannot read `{}`: it is damaged: {what}", display_bytes(name))]
+    #[error("cannot read `{}`: it is damaged: {cause}", display_bytes(name))]
     Damaged {
         /// The member.
         name: Vec<u8>,
         /// What is wrong.
-        what: String,
+        #[source]
+        cause: Cause,
     },
     /// Nothing to rebuild an index from.
     #[error("cannot reindex `{}`: it has no volumes", display_path(path))]
@@ -171,14 +174,12 @@ pub enum ArchiveError {
         path: PathBuf,
     },
     /// A state that the archive does not have.
-    #[error("cannot go back to {wanted} in `{}`: {why}", display_path(archive))]
+    #[error("cannot go back to {wanted} in `{}`: {}", display_path(archive), wanted.absence())]
     NoSuchRun {
         /// The run or the time asked for.
-        wanted: String,
+        wanted: When,
         /// The archive.
         archive: PathBuf,
-        /// Why there is no such state.
-        why: &'static str,
     },
     /// The receiver of the output failed.
     #[error("cannot write the output: {}", stook_sys::cause(.0))]
@@ -218,48 +219,10 @@ impl ArchiveError {
         }
     }
 
-    /// Returns advice for the user.
-    pub fn hint(&self) -> Option<String> {
-        Some(match self {
-            Self::Index(error) => return error.hint(),
-            Self::Exists { path } => format!("`stook update SOURCE {}` adds what has changed", display_path(path)),
-            Self::NoIndex { path } => format!("`stook reindex {}` rebuilds it from the volumes", display_path(path)),
-            Self::OtherFiles { .. } => "`--allow-other-files` creates the archive all the same, and leaves them alone".to_owned(),
-            Self::IntoArchive { .. } | Self::IntoOtherArchive { .. } => {
-                "`--into` takes a folder that is not there yet, or any that is no archive".to_owned()
-            }
-            Self::NameTaken { .. } => "move it away, then try again".to_owned(),
-            Self::NoSuchMember { archive, .. } => format!("`stook list {}` shows what is there", display_path(archive)),
-            Self::NotAnArchive { path } => format!("`stook create SOURCE {}` makes one", display_path(path)),
-            Self::NotInState { missing, .. } => missing.hint(),
-            Self::UnlikelyDeletions { archive, unlikely } => unlikely_hint(archive, unlikely),
-            Self::NoMatch { pattern, .. } if !pattern.is_empty() && !pattern.iter().any(|byte| b"*/".contains(byte)) => {
-                format!("a pattern is compared with whole paths; `*/{}` finds that name in any directory", display_bytes(pattern))
-            }
-            Self::NoSuchRun { archive, .. } => format!("`stook list --runs {}` shows the runs", display_path(archive)),
-            Self::Sys(error) if error.is_no_space() => {
-                "the archive is valid; make room and run the same command again, it goes on from there".to_owned()
-            }
-            Self::NoThread(_) => "raise the limit of processes, `ulimit -u`, or that of the control group, `pids.max`".to_owned(),
-            _ => return None,
-        })
-    }
-
     /// Returns true if it was damaged data in a volume that ended the operation.
     pub fn is_damage(&self) -> bool {
         matches!(self, Self::Damaged { .. } | Self::Volume { .. })
     }
-}
-
-fn unlikely_hint(archive: &Path, unlikely: &UnlikelyDeletions) -> String {
-    let (tree, archive) = (display_path(&unlikely.tree), display_path(archive));
-    let look = match unlikely.reason {
-        StopReason::Refused => format!("`stook diff {tree} {archive}` names them;"),
-        _ => format!("is `{tree}` the right directory, mounted and complete?"),
-    };
-    format!(
-        "{look} `--deletions record` records them as deleted; `--deletions keep` keeps them in the newest state"
-    )
 }
 
 /// Names the first few of some files.

@@ -15,6 +15,7 @@
 mod batch;
 mod buffers;
 mod cat;
+mod cause;
 mod check;
 mod content_md5;
 mod create;
@@ -43,6 +44,7 @@ mod tracks;
 mod writer;
 
 pub use cat::cat;
+pub use cause::Cause;
 pub use check::{CheckOptions, CheckReport, check};
 pub use content_md5::DEFAULT_MAX_HOLE_BYTES;
 pub use create::{WriteOptions, WriteReport, create, update};
@@ -52,12 +54,13 @@ pub use error::ArchiveError;
 pub use extract::{ExtractOptions, ExtractReport, extract};
 pub use guard::{Deletions, NameCounts, StopReason, UnlikelyDeletions};
 pub use list::{ListOptions, ListReport, When, list, run_counts, runs, state_at};
-pub use observer::{Damage, Failure, Observer, Silent};
+pub use observer::{Damage, Failure, Note, Observer, Silent};
 pub use plan::{DEFAULT_VOLUME_BYTES, PlanSummary, PlannedVolume};
 pub use reindex::{ReindexOptions, ReindexReport, reindex};
 pub use remove_archived::{RemoveArchivedObserver, RemoveArchivedReport, Staying, remove_archived};
 pub use stook_index::{
-    Absence, AsOf, IndexDamage, Interrupt, Mtime, RowRef, Run, RunCounts, RunId, VolumeId, Writer,
+    Absence, AsOf, IndexDamage, IndexError, Interrupt, Mtime, RowId, RowRef, Run, RunCounts, RunId,
+    VolumeId, Writer,
 };
 pub use stook_pool::Jobs;
 pub use stook_volume::Dialect;

@@ -1,5 +1,6 @@
 //! `list`: what an archive holds, straight from the index.
 
+use std::fmt;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -112,31 +113,40 @@ pub enum When {
     Time(Mtime),
 }
 
+impl fmt::Display for When {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Run(run) => write!(f, "run {run}"),
+            Self::Time(time) => write!(f, "{time}"),
+        }
+    }
+}
+
+impl When {
+    /// Returns why an archive may not have this state.
+    pub(crate) fn absence(&self) -> &'static str {
+        match self {
+            Self::Run(_) => "it has no such run",
+            Self::Time(_) => "no run had finished by then",
+        }
+    }
+}
+
 /// Finds the state that an archive had.
 ///
 /// # Errors
 /// `NoSuchRun` if the archive has no such run, or none was finished by then.
 pub fn state_at(archive: &Path, when: When) -> Result<AsOf, ArchiveError> {
     let index = Folder::new(archive).open_index()?;
-    let (run, wanted, why) = match when {
-        When::Run(id) => (
-            index
-                .readable_runs(|_| {})?
-                .into_iter()
-                .find(|run| run.id == id)
-                .map(|run| run.id),
-            format!("run {id}"),
-            "it has no such run",
-        ),
-        When::Time(time) => (
-            index.run_at(time)?,
-            time.to_string(),
-            "no run had finished by then",
-        ),
+    let run = match when {
+        When::Run(id) => {
+            let mut runs = index.readable_runs(|_| {})?.into_iter();
+            runs.find(|run| run.id == id).map(|run| run.id)
+        }
+        When::Time(time) => index.run_at(time)?,
     };
     run.map(AsOf::Run).ok_or_else(|| ArchiveError::NoSuchRun {
-        wanted,
+        wanted: when,
         archive: archive.to_owned(),
-        why,
     })
 }

@@ -5,19 +5,24 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use stook_index::{IndexDamage, Interrupt, VolumeId};
 use stook_sys::{SysError, display_bytes};
 
+use crate::cause::Cause;
+use crate::guard::UnlikelyDeletions;
+
 /// One file that could not be archived or brought back; the rest goes on.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("cannot {operation} `{}`: {cause}", display_bytes(path))]
 pub struct Failure {
     /// What was tried, as a verb.
     pub operation: &'static str,
     /// Path in the tree.
     pub path: Vec<u8>,
     /// Why it failed.
-    pub cause: String,
+    #[source]
+    pub cause: Cause,
 }
 
 impl Failure {
-    pub(crate) fn new(operation: &'static str, path: &[u8], cause: impl Into<String>) -> Self {
+    pub(crate) fn new(operation: &'static str, path: &[u8], cause: impl Into<Cause>) -> Self {
         Self {
             operation,
             path: path.to_vec(),
@@ -27,36 +32,17 @@ impl Failure {
 
     /// A member that the index does not tell enough of to be read.
     pub(crate) fn row(damage: &IndexDamage) -> Self {
-        let place = damage.place().unwrap_or_default();
-        match &damage.name {
-            Some(name) => Self::new(
-                "read",
-                name,
-                format!("{place} in index.db: {}", damage.what),
-            ),
-            None => Self::new("read", b"index.db", format!("{place}: {}", damage.what)),
-        }
+        let path = damage.name.as_deref().unwrap_or(b"index.db");
+        Self::new("read", path, Cause::Index(Box::new(damage.clone())))
     }
 
     pub(crate) fn io(operation: &'static str, path: &[u8], error: &std::io::Error) -> Self {
-        Self::new(operation, path, stook_sys::cause(error))
-    }
-}
-
-impl std::fmt::Display for Failure {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "cannot {} `{}`: {}",
-            self.operation,
-            display_bytes(&self.path),
-            self.cause
-        )
+        Self::new(operation, path, error)
     }
 }
 
 /// Something in an archive that is not as it was written.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Damage {
     /// Where it is.
     pub volume: VolumeId,
@@ -65,7 +51,7 @@ pub struct Damage {
     /// The member that is affected, if it is one.
     pub member: Option<Vec<u8>>,
     /// What is wrong.
-    pub what: String,
+    pub cause: Cause,
 }
 
 impl std::fmt::Display for Damage {
@@ -77,7 +63,29 @@ impl std::fmt::Display for Damage {
         if let Some(member) = &self.member {
             write!(f, ", `{}`", display_bytes(member))?;
         }
-        write!(f, ": {}", self.what)
+        write!(f, ": {}", self.cause)
+    }
+}
+
+/// A fact that is no failure, and that a program may have advice about.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum Note {
+    /// A volume in the archive's folder that the index does not have.
+    #[error("{0} is not in the index")]
+    NotIndexed(VolumeId),
+    /// The capabilities of so many files were not restored.
+    #[error("the capabilities of {} were left out", files(*.0))]
+    CapabilitiesLeftOut(u64),
+    /// An update would stop before it writes anything.
+    #[error("an update would stop: {0}")]
+    WouldStop(UnlikelyDeletions),
+}
+
+fn files(number: u64) -> String {
+    match number {
+        1 => "a file".to_owned(),
+        number => format!("{number} files"),
     }
 }
 
@@ -97,6 +105,10 @@ pub trait Observer: Sync {
     fn index_damaged(&self, _damage: &IndexDamage) {}
     /// A fact that the user should know, and that is no failure.
     fn noted(&self, _text: &str) {}
+    /// Such a fact with a kind, for a program that has advice about it.
+    fn note(&self, note: &Note) {
+        self.noted(&note.to_string());
+    }
     /// An entry was archived, extracted or checked.
     fn done(&self, _path: &[u8]) {}
     /// Holes of a file have been hashed for a while, up to this byte; told again and again.
@@ -167,6 +179,9 @@ impl Observer for Tally<'_> {
     fn noted(&self, text: &str) {
         self.inner.noted(text);
     }
+    fn note(&self, note: &Note) {
+        self.inner.note(note);
+    }
     fn done(&self, path: &[u8]) {
         self.inner.done(path);
     }
@@ -183,5 +198,5 @@ impl Observer for Tally<'_> {
 
 /// A member that cannot be read because its volume cannot.
 pub(crate) fn sys_failure(path: &[u8], error: &SysError) -> Failure {
-    Failure::new("read", path, error.to_string())
+    Failure::new("read", path, error)
 }

@@ -23,6 +23,7 @@ use stook_volume::{
 };
 
 use crate::buffers::Buffers;
+use crate::cause::Cause;
 use crate::content_md5::{ContentMd5, Interrupted};
 use crate::observer::{Failure, Observer};
 use crate::plan::{BATCH_BYTES, Batch, Plan, PlannedMember, content_len, header_of};
@@ -281,7 +282,7 @@ impl Packer<'_> {
         let encoded = encode(header, self.dialect, bytes);
         encoded
             .map(drop)
-            .map_err(|error| Failure::new("archive", &header.name, error.to_string()))
+            .map_err(|error| Failure::new("archive", &header.name, error))
     }
 
     /// Takes the header as the plan knows it.
@@ -471,7 +472,7 @@ fn append(file: &File, offset: u64, len: u64, bytes: &mut Vec<u8>) -> io::Result
     let start = bytes.len();
     let len = usize::try_from(len).map_err(io::Error::other)?;
     if append_at(file, bytes, len, offset)? < len {
-        return Err(io::Error::other("it shrank while it was read"));
+        return Err(Cause::Shrank.into());
     }
     Ok(start)
 }
@@ -485,25 +486,17 @@ fn check_unchanged(file: &File, member: &PlannedMember<'_>) -> Result<(), Failur
     })
 }
 
-fn describe_change(before: &Metadata, now: &Metadata) -> Option<String> {
-    let cause = if !now.is_same_file(before) || now.kind != before.kind {
-        "another file took its place while it was archived".to_owned()
+fn describe_change(before: &Metadata, now: &Metadata) -> Option<Cause> {
+    if !now.is_same_file(before) || now.kind != before.kind {
+        Some(Cause::Replaced)
     } else if now.size != before.size {
-        let verb = if now.size > before.size {
-            "grew"
-        } else {
-            "shrank"
-        };
-        format!(
-            "it {verb} from {} to {} bytes while it was archived",
-            before.size, now.size
-        )
-    } else if now.mtime != before.mtime {
-        "it changed while it was archived".to_owned()
+        Some(Cause::Resized {
+            before: before.size,
+            now: now.size,
+        })
     } else {
-        return None;
-    };
-    Some(cause)
+        (now.mtime != before.mtime).then_some(Cause::Modified)
+    }
 }
 
 fn unreadable(member: &PlannedMember<'_>, error: &io::Error) -> Failure {

@@ -23,6 +23,7 @@ use stook_volume::{BLOCK, Depth, Event, Member, Scanner, VolumeError};
 use crate::ArchiveError;
 use crate::batch::{Window, is_stooks};
 use crate::buffers::Buffers;
+use crate::cause::Cause;
 use crate::content_md5::{ContentMd5, DEFAULT_MAX_HOLE_BYTES, Interrupted, too_many_holes};
 use crate::folder::Folder;
 use crate::hasher::{Hashing, VolumeHasher, wait_for};
@@ -211,12 +212,11 @@ fn note_missing_volumes(
         ControlFlow::Continue(())
     })?;
     for (volume, members) in missing {
-        let what = format!("the volume is missing: {members} members of the old index are lost");
         observer.damaged(&Damage {
             volume,
             offset: None,
             member: None,
-            what,
+            cause: Cause::MembersLost(members),
         });
     }
     Ok(())
@@ -230,7 +230,7 @@ struct Found {
     md5: Option<[u8; 16]>,
     offset: u64,
     /// Why its MD5 was not taken; then it has that of the old index, or is left out.
-    not_hashed: Option<String>,
+    not_hashed: Option<Cause>,
 }
 
 impl Found {
@@ -311,33 +311,34 @@ impl VolumeReader<'_> {
                     len,
                     reason,
                 }) => {
-                    let what = match len {
-                        0 => reason.to_string(),
-                        _ => format!("{reason}; {len} bytes are skipped"),
+                    let cause = match len {
+                        0 => reason.into(),
+                        len => Cause::Skipped {
+                            reason: Arc::new(reason),
+                            len,
+                        },
                     };
-                    self.damaged(Some(offset), None, what);
+                    self.damaged(Some(offset), None, cause);
                 }
                 Ok(Event::End { .. }) => {}
-                Err(error) => self.ends_early(&error),
+                Err(error) => self.ends_early(error),
             }
         }
         Ok(members)
     }
 
     /// What follows in this volume is out of reach.
-    fn ends_early(&self, error: &VolumeError) {
-        let (offset, cause) = match error {
-            VolumeError::Io { offset, source } => (Some(*offset), stook_sys::cause(source)),
-            other => (None, other.to_string()),
+    fn ends_early(&self, error: VolumeError) {
+        let offset = match &error {
+            VolumeError::Io { offset, .. } => Some(*offset),
+            _ => None,
         };
-        let what = format!("cannot read: {cause}; members behind this place are left out");
-        self.damaged(offset, None, what);
+        self.damaged(offset, None, Cause::RestLeftOut(Box::new(error.into())));
     }
 
     fn out_of_reach(&self, error: &SysError) {
-        let (operation, cause) = (error.operation, stook_sys::cause(&error.source));
-        let what = format!("cannot {operation} the volume: {cause}; its members are left out");
-        self.damaged(None, None, what);
+        let cause = Cause::volume_unusable(error.operation, &error.source);
+        self.damaged(None, None, Cause::VolumeLeftOut(Box::new(cause)));
     }
 
     /// Names a member whose MD5 was not taken; without one from the old index it is no file.
@@ -346,7 +347,7 @@ impl VolumeReader<'_> {
             return true;
         };
         let (operation, why) = if found.md5.is_some() {
-            ("verify", format!("{why}; its MD5 is that in the old index"))
+            ("verify", Cause::OldMd5Kept(Box::new(why.clone())))
         } else {
             ("index", why.clone())
         };
@@ -416,11 +417,7 @@ impl VolumeReader<'_> {
                 Ok(md5) => Some(md5),
                 Err(_) if self.observer.is_interrupted() => return None,
                 Err(error) => {
-                    self.damaged(
-                        Some(member.offset),
-                        Some(&header.name),
-                        stook_sys::cause(&error),
-                    );
+                    self.damaged(Some(member.offset), Some(&header.name), error.into());
                     return None;
                 }
             }
@@ -471,28 +468,23 @@ impl VolumeReader<'_> {
                 if found.not_hashed.is_some() {
                     continue;
                 }
-                let what = "its content does not have the MD5 in the old index".to_owned();
-                self.damaged(Some(found.offset), Some(&found.name), what);
+                self.damaged(Some(found.offset), Some(&found.name), Cause::WrongOldMd5);
             }
         }
         let mut lost: Vec<Row> = known.into_values().flatten().collect();
         lost.sort_by_key(|row| row.id);
         for row in lost {
-            self.damaged(
-                None,
-                Some(&row.name),
-                "it is in the old index, but not in the volume".to_owned(),
-            );
+            self.damaged(None, Some(&row.name), Cause::Lost);
         }
         Ok(())
     }
 
-    fn damaged(&self, offset: Option<u64>, member: Option<&[u8]>, what: String) {
+    fn damaged(&self, offset: Option<u64>, member: Option<&[u8]>, cause: Cause) {
         self.observer.damaged(&Damage {
             volume: self.id,
             offset,
             member: member.map(<[u8]>::to_vec),
-            what,
+            cause,
         });
     }
 }

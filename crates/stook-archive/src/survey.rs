@@ -13,13 +13,12 @@ use stook_sys::{Directory, FileId, FileKind, Links, Metadata};
 use stook_timers::scope;
 use stook_tree::{Filter, Listing, TreeError, Visitor, WalkOptions, split, walk};
 
+use crate::cause::Cause;
 use crate::mutex::lock;
 use crate::observer::{Failure, Observer};
 
 /// The longest path of a member, in bytes.
 pub(crate) const LONGEST_PATH: usize = 65_535;
-
-pub(crate) const IS_TOO_LONG: &str = "its path is longer than 65,535 bytes";
 
 /// What to look at, and how.
 pub(crate) struct SurveyOptions<'a> {
@@ -232,7 +231,7 @@ impl Surveyor<'_> {
         let is_too_long = path.len() > LONGEST_PATH;
         if is_too_long {
             self.observer
-                .failed(&Failure::new("archive", path, IS_TOO_LONG));
+                .failed(&Failure::new("archive", path, Cause::PathTooLong));
             // Looked up so that it does not count as deleted.
             let _ = self.held.map(|held| held.known.lookup(path));
         }

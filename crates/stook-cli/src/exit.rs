@@ -8,8 +8,7 @@ use stook_archive::ArchiveError;
 use stook_bench::BenchError;
 use stook_sys::display_bytes;
 
-use crate::output;
-use crate::text::count;
+use crate::{hints, output};
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,77 +101,72 @@ impl From<std::io::Error> for CliError {
     }
 }
 
-/// Prints an error and returns how the command ended.
-pub(crate) fn report(error: &CliError) -> Ending {
-    match error {
-        // Whoever read the output has seen enough.
-        CliError::Output(error) if error.kind() == ErrorKind::BrokenPipe => Ending::Done,
-        CliError::Output(error) => {
-            output::error(
-                &format!("cannot write the output: {}", stook_sys::cause(error)),
-                None,
-            );
-            Ending::Failed
-        }
-        CliError::Option { option, value, why } => {
-            output::error(&format!("cannot use `{value}` for {option}: {why}"), None);
-            Ending::Usage
-        }
-        CliError::FewDescriptors { found, needed } => {
-            output::error(
-                &format!("cannot work with {found} open files: {needed} are needed"),
-                Some("the limit is the one of `ulimit -Hn`; the administrator can raise it"),
-            );
-            Ending::Failed
-        }
-        CliError::Sys(error) => {
-            output::error(&error.to_string(), None);
-            Ending::Failed
-        }
-        CliError::NoMatch { patterns, unread } => {
-            let quoted = patterns
-                .iter()
-                .map(|text| format!("`{}`", display_bytes(text)));
-            let quoted: Vec<String> = quoted.collect();
-            output::error(
-                &format!("cannot find {}: no entry matches", quoted.join(", ")),
-                Some(&no_match_hint(*unread)),
-            );
-            Ending::Failed
-        }
-        CliError::Archive(ArchiveError::Interrupted) => {
-            output::error(
-                "interrupted",
-                Some("the same command may be given again; what is done already is not done twice"),
-            );
-            Ending::Interrupted
-        }
-        CliError::Bench(error) => {
-            output::error(&error.to_string(), error.hint().as_deref());
-            match error {
-                BenchError::Interrupted => Ending::Interrupted,
-                BenchError::Usage(_) => Ending::Usage,
-                _ => Ending::Failed,
+/// An error as it is printed: its text, advice if there is some, and how the command ends.
+pub(crate) struct Report {
+    pub(crate) text: String,
+    pub(crate) hint: Option<String>,
+    pub(crate) ending: Ending,
+}
+
+impl CliError {
+    /// Returns what is printed of it; `None` if whoever read the output has seen enough.
+    pub(crate) fn report(&self) -> Option<Report> {
+        let (text, hint, ending) = match self {
+            Self::Output(error) if error.kind() == ErrorKind::BrokenPipe => return None,
+            Self::Output(error) => {
+                let text = format!("cannot write the output: {}", stook_sys::cause(error));
+                (text, None, Ending::Failed)
             }
-        }
-        CliError::Archive(error) => {
-            output::error(&error.to_string(), error.hint().as_deref());
-            if error.is_damage() {
-                Ending::Damage
-            } else {
-                Ending::Failed
+            Self::Option { option, value, why } => {
+                let text = format!("cannot use `{value}` for {option}: {why}");
+                (text, None, Ending::Usage)
             }
-        }
+            Self::FewDescriptors { found, needed } => {
+                let text = format!("cannot work with {found} open files: {needed} are needed");
+                (text, Some(hints::OPEN_FILES.to_owned()), Ending::Failed)
+            }
+            Self::Sys(error) => (error.to_string(), None, Ending::Failed),
+            Self::NoMatch { patterns, unread } => {
+                let quoted = patterns
+                    .iter()
+                    .map(|text| format!("`{}`", display_bytes(text)));
+                let quoted: Vec<String> = quoted.collect();
+                let text = format!("cannot find {}: no entry matches", quoted.join(", "));
+                (text, Some(hints::of_no_match(*unread)), Ending::Failed)
+            }
+            Self::Bench(error) => (error.to_string(), error.hint(), ending_of_bench(error)),
+            Self::Archive(error) => {
+                let ending = ending_of_archive(error);
+                (error.to_string(), hints::of_archive(error), ending)
+            }
+        };
+        Some(Report { text, hint, ending })
     }
 }
 
-fn no_match_hint(unread: u64) -> String {
-    if unread > 0 {
-        let directories = count(unread, "directory", "directories");
-        return format!("nothing was removed; {directories} could not be read");
+fn ending_of_bench(error: &BenchError) -> Ending {
+    match error {
+        BenchError::Interrupted => Ending::Interrupted,
+        BenchError::Usage(_) => Ending::Usage,
+        _ => Ending::Failed,
     }
-    "nothing was removed; a pattern is compared with paths below the tree: `*/NAME` finds a name in any directory of it"
-        .to_owned()
+}
+
+fn ending_of_archive(error: &ArchiveError) -> Ending {
+    match error {
+        ArchiveError::Interrupted => Ending::Interrupted,
+        error if error.is_damage() => Ending::Damage,
+        _ => Ending::Failed,
+    }
+}
+
+/// Prints an error and returns how the command ended.
+pub(crate) fn report(error: &CliError) -> Ending {
+    let Some(report) = error.report() else {
+        return Ending::Done;
+    };
+    output::error(&report.text, report.hint.as_deref());
+    report.ending
 }
 
 /// Prints help, version, or in one line what is wrong with the command line.

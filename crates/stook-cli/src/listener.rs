@@ -50,7 +50,7 @@ impl<'a> Listener<'a> {
         let failure = Failure {
             operation: error.operation,
             path: error.path,
-            cause: stook_sys::cause(&error.source),
+            cause: error.source.into(),
         };
         if self.failed.fetch_add(1, Ordering::Relaxed) < MOST_NAMED {
             output::error(&failure.to_string(), None);

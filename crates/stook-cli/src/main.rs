@@ -11,6 +11,7 @@ mod copy;
 mod descriptors;
 mod exit;
 mod format;
+mod hints;
 mod listener;
 mod moment;
 mod mutex;

@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
-use stook_archive::{Damage, Failure, IndexDamage, Interrupt, Observer};
+use stook_archive::{Damage, Failure, IndexDamage, Interrupt, Note, Observer};
 use stook_sys::{display_bytes, peak_memory, reset_peak_memory};
 
 use crate::args::Common;
+use crate::hints;
 use crate::output::{self, Data, JsonPath, hex};
 
 /// Time before a bar appears: what is over sooner needs none.
@@ -63,6 +64,8 @@ struct State {
     phases: Vec<Phase>,
     current: Option<(&'static str, Instant)>,
     bar: Option<Bar>,
+    /// Advice that was printed.
+    hints: Vec<&'static str>,
 }
 
 struct Bar {
@@ -237,6 +240,20 @@ impl Reporter {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Prints advice, each piece once.
+    fn advise(&self, hint: Option<&'static str>) {
+        let Some(hint) = hint.filter(|_| self.verbosity != Verbosity::Quiet) else {
+            return;
+        };
+        let mut state = self.state();
+        if state.hints.contains(&hint) {
+            return;
+        }
+        state.hints.push(hint);
+        drop(state);
+        output::message(&format!("hint: {hint}"));
+    }
+
     /// Warns of a pattern that matches nothing.
     pub(crate) fn unmatched(&self, pattern: &[u8]) {
         if self.verbosity != Verbosity::Quiet {
@@ -265,10 +282,13 @@ impl Reporter {
             let Failure {
                 operation, cause, ..
             } = failure;
+            let fields = serde_json::json!({
+                "operation": operation, "cause": cause.to_string(), "errno": cause.errno(),
+            });
             self.print_json(&JsonEvent {
                 kind: "failure",
                 path: Some(path),
-                fields: serde_json::json!({ "operation": operation, "cause": cause }),
+                fields,
             });
         }
     }
@@ -293,6 +313,7 @@ impl Observer for Reporter {
 
     fn failed(&self, failure: &Failure) {
         output::error(&failure.to_string(), None);
+        self.advise(hints::of_failure(&failure.cause));
         self.failed_as_json(failure);
     }
 
@@ -315,11 +336,12 @@ impl Observer for Reporter {
             let Damage {
                 volume,
                 offset,
-                what,
+                cause,
                 ..
             } = damage;
-            let fields =
-                serde_json::json!({ "volume": volume.to_string(), "offset": offset, "what": what });
+            let fields = serde_json::json!({
+                "volume": volume.to_string(), "offset": offset, "cause": cause.to_string(), "errno": cause.errno(),
+            });
             let path = damage.member.as_deref().map(JsonPath::new);
             self.print_json(&JsonEvent {
                 kind: "damage",
@@ -341,7 +363,7 @@ impl Observer for Reporter {
             } = damage;
             let rows = rows.as_ref().map(|rows| [*rows.start(), *rows.end()]);
             let fields = serde_json::json!({
-                "index": true, "table": table, "rows": rows, "column": column, "what": what,
+                "index": true, "table": table, "rows": rows, "column": column, "cause": what.to_string(),
             });
             self.print_json(&JsonEvent {
                 kind: "damage",
@@ -362,6 +384,11 @@ impl Observer for Reporter {
                 fields: serde_json::json!({ "text": text }),
             });
         }
+    }
+
+    fn note(&self, note: &Note) {
+        self.noted(&note.to_string());
+        self.advise(hints::of_note(note));
     }
 
     fn done(&self, path: &[u8]) {

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, Statement, params};
 
-use crate::error::{IndexError, WRITE};
+use crate::error::{IndexError, StagingFault, WRITE};
 use crate::index::{Index, fault_at};
 use crate::name::escape_name;
 use crate::staging::Staging;
@@ -88,7 +88,7 @@ fn insert_staged(
         None => return Ok(()),
         Some(checkpoint) if checkpoint.volume == volume => {}
         Some(checkpoint) => {
-            return Err(staging.bad(format!("it belongs to `{}`", checkpoint.volume)));
+            return Err(staging.bad(StagingFault::OtherVolume(checkpoint.volume)));
         }
     }
     let mut outcome = Ok(());

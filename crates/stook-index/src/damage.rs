@@ -5,11 +5,85 @@
 
 use std::fmt;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use stook_sys::display_bytes;
 
+use crate::types::VolumeId;
+
+/// What is wrong with a part of an index.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum IndexFault {
+    /// A value, a row or a table is not one of an archive.
+    #[error("{0}")]
+    Wrong(&'static str),
+    /// SQLite cannot read it.
+    #[error("{0}")]
+    Sqlite(#[source] Arc<rusqlite::Error>),
+    /// What SQLite's own check says of the file, word for word.
+    #[error("{0}")]
+    Integrity(String),
+    /// One row lies on a page that cannot be read.
+    #[error("it cannot be read: {0}")]
+    UnreadableRow(#[source] Box<IndexFault>),
+    /// Several rows lie on pages that cannot be read.
+    #[error("they cannot be read: {0}")]
+    UnreadableRows(#[source] Box<IndexFault>),
+    /// A setting of the database is not that of an archive.
+    #[error("its `{setting}` is {found} instead of {expected}")]
+    Setting {
+        /// Its name.
+        setting: &'static str,
+        /// What it is.
+        found: String,
+        /// What it must be.
+        expected: &'static str,
+    },
+    /// The file is longer or shorter than its pages.
+    #[error("it has {found} bytes, its pages take {expected}")]
+    Length {
+        /// Bytes of the file.
+        found: u64,
+        /// Bytes of the pages.
+        expected: i64,
+    },
+    /// A setting of the archive is missing.
+    #[error("`{0}` is missing")]
+    NoSetting(&'static str),
+    /// A setting of the archive has a value that makes no sense.
+    #[error("its value is none of `{0}`")]
+    BadSetting(&'static str),
+    /// A volume has members, but no row in `tars`.
+    #[error("`{0}` is missing, and `files` has members in it")]
+    NoVolume(VolumeId),
+    /// The first or the last row of a run is not where one may be.
+    #[error("{subject} {what}")]
+    RunRange {
+        /// Which row.
+        subject: &'static str,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// So many rows could be read once, and then not.
+    #[error("{0} rows that could be read a moment ago cannot be read now")]
+    RowsGone(u64),
+}
+
+impl From<&'static str> for IndexFault {
+    fn from(what: &'static str) -> Self {
+        Self::Wrong(what)
+    }
+}
+
+impl From<rusqlite::Error> for IndexFault {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(Arc::new(error))
+    }
+}
+
 /// Something in an index that no archive holds, or that cannot be read.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct IndexDamage {
     /// The table; `None` if it is about the file as a whole.
     pub table: Option<&'static str>,
@@ -20,12 +94,12 @@ pub struct IndexDamage {
     /// Path in the tree of the entry, if the row has a name that can be read.
     pub name: Option<Vec<u8>>,
     /// What is wrong.
-    pub what: String,
+    pub what: IndexFault,
 }
 
 impl IndexDamage {
     /// Of the file as a whole.
-    pub(crate) fn file(what: impl Into<String>) -> Self {
+    pub(crate) fn file(what: impl Into<IndexFault>) -> Self {
         Self {
             table: None,
             rows: None,
@@ -36,7 +110,7 @@ impl IndexDamage {
     }
 
     /// Of a table as a whole.
-    pub(crate) fn table(table: &'static str, what: impl Into<String>) -> Self {
+    pub(crate) fn table(table: &'static str, what: impl Into<IndexFault>) -> Self {
         Self {
             table: Some(table),
             ..Self::file(what)
@@ -48,7 +122,7 @@ impl IndexDamage {
         table: &'static str,
         row: i64,
         column: &'static str,
-        what: impl Into<String>,
+        what: impl Into<IndexFault>,
     ) -> Self {
         Self {
             rows: Some(row..=row),
@@ -59,11 +133,15 @@ impl IndexDamage {
 
     /// Of rows that SQLite cannot read.
     pub(crate) fn unreadable(table: &'static str, rows: &UnreadableRows) -> Self {
-        let is_one = rows.ids.start() == rows.ids.end();
-        let subject = if is_one { "it" } else { "they" };
+        let cause = Box::new(rows.cause.clone());
+        let what = if rows.ids.start() == rows.ids.end() {
+            IndexFault::UnreadableRow(cause)
+        } else {
+            IndexFault::UnreadableRows(cause)
+        };
         Self {
             rows: Some(rows.ids.clone()),
-            ..Self::table(table, format!("{subject} cannot be read: {}", rows.cause))
+            ..Self::table(table, what)
         }
     }
 
@@ -103,10 +181,10 @@ impl fmt::Display for IndexDamage {
 }
 
 /// Rows that lie on a damaged page.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) struct UnreadableRows {
     /// Where rows may be; ends with the greatest number if nothing behind can be read either.
     pub(crate) ids: RangeInclusive<i64>,
-    /// SQLite's own words.
-    pub(crate) cause: String,
+    /// Why they cannot be read.
+    pub(crate) cause: IndexFault,
 }

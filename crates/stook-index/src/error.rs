@@ -1,4 +1,4 @@
-//! Errors of the index: one enum, printed on one line, with advice where there is some.
+//! Errors of the index: one enum, printed on one line.
 //!
 //! Kinds a caller treats differently (missing, busy, newer, damaged) are variants of their own;
 //! whatever else SQLite reports keeps its text under the operation and the path.
@@ -128,14 +128,17 @@ pub enum IndexError {
         why: &'static str,
     },
     /// A part of the database that is needed cannot be read, or makes no sense.
-    #[error("cannot use `{}`: {place}: {what}", display_path(path))]
+    #[error(
+        "cannot use `{}`: {}: {}",
+        display_path(path),
+        damage.place().unwrap_or_else(|| "the file".to_owned()),
+        damage.what
+    )]
     Damaged {
         /// The database.
         path: PathBuf,
-        /// Which part.
-        place: String,
-        /// What is wrong with it.
-        what: String,
+        /// Which part, and what is wrong with it.
+        damage: Box<IndexDamage>,
     },
     /// A line of `config` is missing or makes no sense.
     #[error("cannot read `{}`: its setting `{setting}` {why}", display_path(path))]
@@ -196,47 +199,44 @@ pub enum IndexError {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
-        why: String,
+        #[source]
+        why: StagingFault,
     },
     /// A system call failed.
     #[error(transparent)]
     System(#[from] SysError),
 }
 
-impl IndexError {
-    /// Returns what the user can do about it, if anything is known to help.
-    pub fn hint(&self) -> Option<String> {
-        let text = match self {
-            Self::NotFound { .. } => {
-                "an archive is a folder with `index.db` and volumes in it; check the path"
-            }
-            Self::Exists { .. } => "use `stook update` to add to an archive",
-            Self::Foreign { .. } | Self::ForeignJournal { .. } => "move it away, then try again",
-            Self::NotSqlite { .. }
-            | Self::NotAnIndex { .. }
-            | Self::NotPlain { .. }
-            | Self::BadRow { .. }
-            | Self::Damaged { .. }
-            | Self::BadConfig { .. } => REINDEX,
-            Self::Newer { .. } => "use a newer stook for this archive",
-            Self::Busy { .. } => "wait until the other program has ended, then try again",
-            Self::ReadOnly { .. } => {
-                "check the permissions of the file and of its folder, and whether the disk is mounted read-only"
-            }
-            Self::Sqlite { source, .. } => return sqlite_hint(source),
-            Self::VolumeExists { .. } => {
-                "another program may be writing to the archive at the same time"
-            }
-            Self::BadStaging { .. } => "the interrupted volume is written again from its start",
-            Self::TooLarge { .. }
-            | Self::VolumeOrder { .. }
-            | Self::BadRun { .. }
-            | Self::Interrupted { .. }
-            | Self::System(_) => return None,
-        };
-        Some(text.to_owned())
-    }
+/// What is wrong with a staging file.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StagingFault {
+    /// Something in it makes no sense.
+    #[error("{0}")]
+    Wrong(&'static str),
+    /// What SQLite's own check says of it, word for word.
+    #[error("it is damaged: {0}")]
+    Integrity(String),
+    /// It is that of another volume.
+    #[error("it belongs to `{0}`")]
+    OtherVolume(VolumeId),
+    /// It cannot be opened or read as a database.
+    #[error("{}", without_path(.0))]
+    Unusable(#[source] Box<IndexError>),
+}
 
+/// The path stands in front of it already.
+fn without_path(error: &IndexError) -> String {
+    match error {
+        IndexError::NotSqlite { .. } => "it is not an SQLite database".to_owned(),
+        IndexError::NotAnIndex { missing, .. } => format!("it has no {missing}"),
+        IndexError::NotPlain { table, what, .. } => format!("its `{table}` {what}"),
+        IndexError::Sqlite { source, .. } => source.to_string(),
+        other => other.to_string(),
+    }
+}
+
+impl IndexError {
     /// Returns true if the file's content is at fault, so that writing it anew helps.
     pub fn is_damage(&self) -> bool {
         match self {
@@ -250,6 +250,23 @@ impl IndexError {
             Self::Sqlite { source, .. } => {
                 source.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt)
             }
+            _ => false,
+        }
+    }
+
+    /// Returns true if the file system has no room left.
+    pub fn is_no_space(&self) -> bool {
+        match self {
+            Self::Sqlite { source, .. } => source.sqlite_error_code() == Some(ErrorCode::DiskFull),
+            Self::System(error) => error.is_no_space(),
+            _ => false,
+        }
+    }
+
+    /// Returns true if an interrupted write must be undone before anything can be read, and that is not allowed here.
+    pub fn is_waiting_for_rollback(&self) -> bool {
+        match self {
+            Self::Sqlite { source, .. } => source.sqlite_error_code() == Some(ErrorCode::ReadOnly),
             _ => false,
         }
     }
@@ -289,8 +306,7 @@ impl IndexError {
     pub fn damaged(path: &Path, damage: &IndexDamage) -> Self {
         Self::Damaged {
             path: path.to_owned(),
-            place: damage.place().unwrap_or_else(|| "the file".to_owned()),
-            what: damage.what.clone(),
+            damage: Box::new(damage.clone()),
         }
     }
 
@@ -308,17 +324,3 @@ impl IndexError {
 pub(crate) const READ: &str = "read";
 /// The operation of every statement that changes the database.
 pub(crate) const WRITE: &str = "write";
-
-const REINDEX: &str = "`stook reindex` writes the index anew from the volumes";
-
-fn sqlite_hint(source: &rusqlite::Error) -> Option<String> {
-    let text = match source.sqlite_error_code()? {
-        ErrorCode::DatabaseCorrupt => REINDEX,
-        ErrorCode::DiskFull => "free some space, then try again",
-        ErrorCode::ReadOnly => {
-            "an interrupted write must be undone first: run any command once with write access to the archive"
-        }
-        _ => return None,
-    };
-    Some(text.to_owned())
-}

@@ -37,8 +37,8 @@ mod types;
 
 pub use absence::Absence;
 pub use check::Structure;
-pub use damage::IndexDamage;
-pub use error::IndexError;
+pub use damage::{IndexDamage, IndexFault};
+pub use error::{IndexError, StagingFault};
 pub use history::{RunCounts, Writer};
 pub use index::Index;
 pub use interrupt::Interrupt;

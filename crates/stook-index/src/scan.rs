@@ -14,7 +14,7 @@ use std::path::Path;
 use rusqlite::types::ValueRef;
 use rusqlite::{ErrorCode, Statement};
 
-use crate::damage::UnreadableRows;
+use crate::damage::{IndexFault, UnreadableRows};
 use crate::error::{IndexError, READ};
 use crate::index::fault_at;
 
@@ -79,7 +79,7 @@ fn scan_part(
     next: &mut Option<i64>,
     last: i64,
     visit: &mut impl FnMut(Step<'_, '_>) -> Result<ControlFlow<()>, IndexError>,
-) -> Result<Option<String>, IndexError> {
+) -> Result<Option<IndexFault>, IndexError> {
     let mut rows = statement
         .query([*next, Some(last)])
         .map_err(fault_at(READ, path))?;
@@ -87,12 +87,12 @@ fn scan_part(
         let row = match rows.next() {
             Ok(Some(row)) => row,
             Ok(None) => return Ok(None),
-            Err(error) if is_unreadable(&error) => return Ok(Some(error.to_string())),
+            Err(error) if is_unreadable(&error) => return Ok(Some(error.into())),
             Err(error) => return Err(fault_at(READ, path)(error)),
         };
         let id = match row.get_ref(0).map_err(fault_at(READ, path))? {
             ValueRef::Integer(id) if next.is_some_and(|next| id >= next) => id,
-            _ => return Ok(Some("the ids of rows do not ascend".to_owned())),
+            _ => return Ok(Some("the ids of rows do not ascend".into())),
         };
         *next = id.checked_add(1);
         if visit(Step::Row(id, row))?.is_break() || next.is_none() {

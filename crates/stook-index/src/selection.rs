@@ -8,7 +8,7 @@
 
 use std::ops::ControlFlow;
 
-use crate::damage::{IndexDamage, UnreadableRows};
+use crate::damage::{IndexDamage, IndexFault, UnreadableRows};
 use crate::error::{IndexError, READ};
 use crate::id_set::IdSet;
 use crate::index::Index;
@@ -233,8 +233,7 @@ impl Index {
             return Ok(());
         }
         let missing = selection.len() - shown;
-        let what = format!("{missing} rows that could be read a moment ago cannot be read now");
-        let damage = IndexDamage::table("files", what);
+        let damage = IndexDamage::table("files", IndexFault::RowsGone(missing));
         Err(IndexError::damaged(&self.path, &damage))
     }
 

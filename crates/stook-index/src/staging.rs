@@ -17,7 +17,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 
 use crate::commit::signed;
-use crate::error::{IndexError, READ, WRITE};
+use crate::error::{IndexError, READ, StagingFault, WRITE};
 use crate::index::{fault_at, set_durable};
 use crate::interrupt::Interrupt;
 use crate::mtime::Mtime;
@@ -118,7 +118,7 @@ impl Staging {
             IndexError::BadStaging { .. } => error,
             damage if damage.is_damage() => IndexError::BadStaging {
                 path: path.to_owned(),
-                why: damage_text(&damage),
+                why: StagingFault::Unusable(Box::new(damage)),
             },
             other => other,
         })
@@ -151,7 +151,7 @@ impl Staging {
             .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
             .map_err(self.fault(READ))?;
         if verdict != "ok" {
-            return Err(self.bad(format!("it is damaged: {verdict}")));
+            return Err(self.bad(StagingFault::Integrity(verdict)));
         }
         schema::require_columns(
             &self.connection,
@@ -241,7 +241,7 @@ impl Staging {
         match decoded {
             None => Ok(None),
             Some(Some(checkpoint)) => Ok(Some(checkpoint)),
-            Some(None) => Err(self.bad("its checkpoint makes no sense".to_owned())),
+            Some(None) => Err(self.bad(StagingFault::Wrong("its checkpoint makes no sense"))),
         }
     }
 
@@ -259,7 +259,8 @@ impl Staging {
             .map_err(self.fault(READ))?;
         let mut rows = statement.query([]).map_err(self.fault(READ))?;
         while let Some(row) = rows.next().map_err(self.fault(READ))? {
-            let row = decode_row(row).ok_or_else(|| self.bad("a row makes no sense".to_owned()))?;
+            let row = decode_row(row)
+                .ok_or_else(|| self.bad(StagingFault::Wrong("a row makes no sense")))?;
             if visit(row).is_break() {
                 break;
             }
@@ -275,7 +276,7 @@ impl Staging {
         place::remove_database(path.as_ref())
     }
 
-    pub(crate) fn bad(&self, why: String) -> IndexError {
+    pub(crate) fn bad(&self, why: StagingFault) -> IndexError {
         IndexError::BadStaging {
             path: self.path.clone(),
             why,
@@ -291,16 +292,6 @@ impl Staging {
 
     fn fault(&self, operation: &'static str) -> impl FnOnce(rusqlite::Error) -> IndexError + '_ {
         fault_at(operation, &self.path)
-    }
-}
-
-fn damage_text(damage: &IndexError) -> String {
-    match damage {
-        IndexError::NotSqlite { .. } => "it is not an SQLite database".to_owned(),
-        IndexError::NotAnIndex { missing, .. } => format!("it has no {missing}"),
-        IndexError::NotPlain { table, what, .. } => format!("its `{table}` {what}"),
-        IndexError::Sqlite { source, .. } => source.to_string(),
-        other => other.to_string(),
     }
 }
 

@@ -29,12 +29,13 @@ use stook_tree::Pattern;
 
 use crate::ArchiveError;
 use crate::batch::{RowBatch, Volumes, Window, for_each_batch, is_stooks};
+use crate::cause::Cause;
 use crate::content_md5::DEFAULT_MAX_HOLE_BYTES;
 use crate::extract::{is_match, require_matches};
 use crate::folder::Folder;
 use crate::hasher::{Hashing, wait_for};
 use crate::mutex::lock;
-use crate::observer::{Damage, Failure, Observer, Tally};
+use crate::observer::{Damage, Failure, Note, Observer, Tally};
 use reading::{Reading, read_members};
 pub(crate) use record::passed_volumes;
 use record::{Checked, record};
@@ -166,9 +167,7 @@ fn check_volumes(
         report.volume_md5s += u64::from(is_whole);
     }
     for id in &known.strangers {
-        checker.observer.noted(&format!(
-            "{id} is not in the index; `stook reindex` would add it"
-        ));
+        checker.observer.note(&Note::NotIndexed(*id));
     }
     Ok(())
 }
@@ -300,13 +299,8 @@ impl<'a> Checker<'a> {
         let file = match self.volumes.get(batch.volume) {
             Ok(file) => file,
             Err(error) => {
-                let what = stook_sys::cause(&error.source);
-                return self.damaged(
-                    batch.volume,
-                    None,
-                    None,
-                    format!("cannot {} the volume: {what}", error.operation),
-                );
+                let cause = Cause::volume_unusable(error.operation, &error.source);
+                return self.damaged(batch.volume, None, None, cause);
             }
         };
         let reading = Reading {
@@ -343,28 +337,16 @@ impl<'a> Checker<'a> {
         let (len, file) = match opened {
             Ok((Ok(len), file)) => (len, file),
             Ok((Err(error), _)) => {
-                self.damaged(
-                    id,
-                    None,
-                    None,
-                    format!("cannot look at the volume: {}", stook_sys::cause(&error)),
-                );
+                self.damaged(id, None, None, Cause::volume_unusable("look at", &error));
                 return Ok(false);
             }
             Err(error) if error.is_not_found() => {
-                self.damaged(id, None, None, "the volume is missing".to_owned());
+                self.damaged(id, None, None, Cause::VolumeMissing);
                 return Ok(false);
             }
             Err(error) => {
-                self.damaged(
-                    id,
-                    None,
-                    None,
-                    format!(
-                        "cannot open the volume: {}",
-                        stook_sys::cause(&error.source)
-                    ),
-                );
+                let cause = Cause::volume_unusable("open", &error.source);
+                self.damaged(id, None, None, cause);
                 return Ok(false);
             }
         };
@@ -387,12 +369,7 @@ impl<'a> Checker<'a> {
         reading.check_sections(index, volume, len, options.jobs, &hasher)?;
         let found = wait_for(hasher.finish());
         if found.is_some() && found != expected && !self.observer.is_interrupted() {
-            self.damaged(
-                id,
-                None,
-                None,
-                "the MD5 of the whole volume is not the one in the index".to_owned(),
-            );
+            self.damaged(id, None, None, Cause::WrongVolumeMd5);
         }
         if options.whole_volumes && expected.is_none() {
             self.observer
@@ -411,8 +388,11 @@ impl<'a> Checker<'a> {
                 ));
             }
             (None, Some(newest)) => {
-                let what = format!("the volume has {len} bytes, the index says {}", newest.size);
-                self.damaged(id, None, None, what);
+                let cause = Cause::VolumeResized {
+                    found: len,
+                    index: newest.size,
+                };
+                self.damaged(id, None, None, cause);
             }
             _ => {}
         }
@@ -420,18 +400,18 @@ impl<'a> Checker<'a> {
     }
 
     /// The volume has not passed, though nothing is known to be wrong with it.
-    fn not_verified(&self, volume: VolumeId, member: &[u8], why: String) {
+    fn not_verified(&self, volume: VolumeId, member: &[u8], why: Cause) {
         lock(&self.unverified).insert(volume);
         self.observer.failed(&Failure::new("verify", member, why));
     }
 
-    fn damaged(&self, volume: VolumeId, offset: Option<u64>, member: Option<&[u8]>, what: String) {
+    fn damaged(&self, volume: VolumeId, offset: Option<u64>, member: Option<&[u8]>, cause: Cause) {
         lock(&self.checked).insert(volume, None);
         self.observer.damaged(&Damage {
             volume,
             offset,
             member: member.map(<[u8]>::to_vec),
-            what,
+            cause,
         });
     }
 }

@@ -4,6 +4,7 @@ use stook_index::Row;
 use stook_volume::{Member, Segment};
 
 use crate::batch::disagreement;
+use crate::cause::Cause;
 use crate::content_md5::{ContentMd5, Interrupted};
 use crate::observer::Observer;
 
@@ -88,7 +89,7 @@ impl<'a> MemberCheck<'a> {
         Ok(())
     }
 
-    pub(super) fn verdict(self) -> Result<Option<String>, Interrupted> {
+    pub(super) fn verdict(self) -> Result<Option<Cause>, Interrupted> {
         let different = disagreement(self.row, &self.member);
         if different.is_some() {
             return Ok(different);
@@ -100,12 +101,10 @@ impl<'a> MemberCheck<'a> {
                 (None, None) => None,
             };
             if found.is_some_and(|found| found != expected) {
-                let what = "its content does not have the MD5 in the index";
-                return Ok(Some(what.to_owned()));
+                return Ok(Some(Cause::WrongMd5));
             }
         }
-        let what = || "its padding is not zeros".to_owned();
-        Ok(self.has_dirty_padding.then(what))
+        Ok(self.has_dirty_padding.then_some(Cause::DirtyPadding))
     }
 }
 

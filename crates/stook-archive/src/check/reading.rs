@@ -17,6 +17,7 @@ use super::{Checker, KnownVolume};
 use crate::ArchiveError;
 use crate::batch::Window;
 use crate::buffers::Buffers;
+use crate::cause::Cause;
 use crate::content_md5::too_many_holes;
 use crate::hasher::VolumeHasher;
 use crate::memory::{budget_bytes, worker_pool};
@@ -131,10 +132,11 @@ impl Reading<'_> {
         let mut slices = Vec::new();
         for row in &section.rows {
             match Window::read(self.file, self.buffers(), row.offset, 64 << 10)
-                .and_then(|window| window.member(row.offset).map_err(io::Error::other))
+                .map_err(Cause::from)
+                .and_then(|window| window.member(row.offset))
             {
                 Ok(member) => slices.push(self.check_of(row, member)),
-                Err(error) => self.row_damaged(row, stook_sys::cause(&error)),
+                Err(cause) => self.row_damaged(row, cause),
             }
         }
         let mut rest = RestCheck::new(section.rows.first().map_or(section.start, |_| u64::MAX));
@@ -191,13 +193,13 @@ impl Reading<'_> {
     pub(super) fn check_member(
         &self,
         row: &Row,
-        found: Result<ReadMember, String>,
+        found: Result<ReadMember, Cause>,
         window: &Window<'_>,
     ) -> Option<u64> {
         let ReadMember { member, md5 } = match found {
             Ok(found) => found,
-            Err(what) => {
-                self.row_damaged(row, what);
+            Err(cause) => {
+                self.row_damaged(row, cause);
                 return None;
             }
         };
@@ -214,7 +216,7 @@ impl Reading<'_> {
         match result {
             Ok(()) => self.judge(check),
             Err(_) if self.checker.observer.is_interrupted() => {}
-            Err(error) => self.row_damaged(row, stook_sys::cause(&error)),
+            Err(error) => self.row_damaged(row, error.into()),
         }
         Some(end)
     }
@@ -234,7 +236,7 @@ impl Reading<'_> {
         match expected {
             Some(expected) if expected < row.offset => self.stray(expected, row.offset),
             Some(expected) if expected > row.offset => {
-                self.row_damaged(row, "it overlaps the member before".to_owned());
+                self.row_damaged(row, Cause::Overlap);
             }
             _ => {}
         }
@@ -254,10 +256,10 @@ impl Reading<'_> {
             self.checker.bytes.fetch_add(row.size, Ordering::Relaxed);
         }
         if is_crc_lost {
-            self.row_damaged(row, "its header has lost its CRC".to_owned());
+            self.row_damaged(row, Cause::NoHeaderCrc);
         }
         match verdict {
-            Some(what) => self.row_damaged(row, what),
+            Some(cause) => self.row_damaged(row, cause),
             None if is_verified => self.checker.observer.done(&row.name),
             None => {}
         }
@@ -273,10 +275,7 @@ impl Reading<'_> {
     fn judge_rest(&self, section: &Section, end: Option<u64>, first_other: Option<u64>) {
         let Some(end) = end else { return };
         if end > section.end {
-            let what = "the volume ends, or the next member begins, before the last member does";
-            return self
-                .checker
-                .damaged(self.id, Some(section.end), None, what.to_owned());
+            return self.damaged(section.end, Cause::EndsEarly);
         }
         if !section.is_last {
             if end < section.end {
@@ -285,19 +284,12 @@ impl Reading<'_> {
             return;
         }
         if let Some(offset) = first_other {
-            let what = "after the last member there is something other than zeros";
-            return self
-                .checker
-                .damaged(self.id, Some(offset), None, what.to_owned());
+            return self.damaged(offset, Cause::NotZeros);
         }
         // A volume of zstash with a file that shrank is no whole number of records.
         let is_whole = self.has_its_length || section.end.is_multiple_of(RECORD);
         if section.end - end < 2 * BLOCK || !is_whole {
-            let what = format!(
-                "the volume is cut off: {} bytes follow the last member",
-                section.end - end
-            );
-            self.checker.damaged(self.id, Some(end), None, what);
+            self.damaged(end, Cause::CutOff(section.end - end));
         }
     }
 
@@ -307,25 +299,20 @@ impl Reading<'_> {
         if end <= start {
             return;
         }
-        let what = format!(
-            "{} bytes belong to no member that the index knows",
-            end - start
-        );
-        self.checker.damaged(self.id, Some(start), None, what);
+        self.damaged(start, Cause::Stray(end - start));
     }
 
-    fn row_damaged(&self, row: &Row, what: String) {
+    fn damaged(&self, offset: u64, cause: Cause) {
+        self.checker.damaged(self.id, Some(offset), None, cause);
+    }
+
+    fn row_damaged(&self, row: &Row, cause: Cause) {
         self.checker
-            .damaged(self.id, Some(row.offset), Some(&row.name), what);
+            .damaged(self.id, Some(row.offset), Some(&row.name), cause);
     }
 
     pub(super) fn unreadable(&self, offset: u64, error: &io::Error) {
-        self.checker.damaged(
-            self.id,
-            Some(offset),
-            None,
-            format!("cannot read: {}", stook_sys::cause(error)),
-        );
+        self.damaged(offset, Cause::unreadable(error));
     }
 }
 
@@ -339,9 +326,9 @@ pub(super) struct ReadMember {
 pub(super) fn read_members<'r>(
     rows: &'r [Row],
     window: &Window<'_>,
-) -> impl Iterator<Item = (&'r Row, Result<ReadMember, String>)> + use<'r> {
+) -> impl Iterator<Item = (&'r Row, Result<ReadMember, Cause>)> + use<'r> {
     let members = rows.iter().map(|row| window.member(row.offset));
-    let members: Vec<Result<Member, String>> = members.collect();
+    let members: Vec<Result<Member, Cause>> = members.collect();
     let md5s = window.md5s(members.iter().map(|member| member.as_ref().ok()));
     let found = members.into_iter().zip(md5s);
     let found = found.map(|(member, md5)| member.map(|member| ReadMember { member, md5 }));

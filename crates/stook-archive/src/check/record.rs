@@ -119,8 +119,8 @@ pub(super) fn record(
         return Ok(());
     }
     let written = match structure {
-        Structure::Sound => write(folder, checked).map_err(|error| error.to_string()),
-        Structure::Damaged => Err("a write might make the damage of index.db worse".to_owned()),
+        Structure::Sound => write(folder, checked).map_err(NotRecorded::Failed),
+        Structure::Damaged => Err(NotRecorded::DamagedIndex),
     };
     let is_wrong = checked
         .iter()
@@ -132,6 +132,15 @@ pub(super) fn record(
         _ => {}
     }
     Ok(())
+}
+
+/// Why nothing was recorded.
+#[derive(Debug, thiserror::Error)]
+enum NotRecorded {
+    #[error("a write might make the damage of index.db worse")]
+    DamagedIndex,
+    #[error(transparent)]
+    Failed(ArchiveError),
 }
 
 /// Not under the writer's lock: an update that begins just now need not fail, and touches none of these rows.

@@ -23,6 +23,7 @@ use stook_tree::{ACCESS_ACL, CAPABILITY, DEFAULT_ACL, Owner, Rights, Settable};
 use stook_volume::{Header, Kind};
 
 use super::target::TargetOptions;
+use crate::observer::{Note, Observer};
 
 /// Set-user-id and set-group-id.
 const SET_ID_BITS: u32 = 0o6000;
@@ -57,29 +58,20 @@ impl Restorer {
         }
     }
 
-    /// Returns what was left out, in words.
-    pub(super) fn notes(&self) -> Vec<String> {
+    /// Tells what was left out.
+    pub(super) fn tell_notes(&self, observer: &dyn Observer) {
         let refused = self.refused_attributes.load(Ordering::Relaxed);
         let withheld = self.withheld_capabilities.load(Ordering::Relaxed);
-        let mut notes = Vec::new();
         match refused {
             0 => {}
-            1 => notes.push("an attribute that only the superuser may set was left out".to_owned()),
-            number => notes.push(format!(
+            1 => observer.noted("an attribute that only the superuser may set was left out"),
+            number => observer.noted(&format!(
                 "{number} attributes that only the superuser may set were left out"
             )),
         }
-        match withheld {
-            0 => {}
-            1 => notes.push(
-                "the capabilities of a file were left out: they come back with --same-permissions"
-                    .to_owned(),
-            ),
-            number => notes.push(format!(
-                "the capabilities of {number} files were left out: they come back with --same-permissions"
-            )),
+        if withheld > 0 {
+            observer.note(&Note::CapabilitiesLeftOut(withheld));
         }
-        notes
     }
 
     /// Returns the owner that an entry is given; `None` for an ordinary user, who gives nothing away.

@@ -28,6 +28,7 @@ use stook_volume::{Header, Member};
 
 use crate::ArchiveError;
 use crate::batch::{RowBatch, Volumes, Window, disagreement, for_each_batch};
+use crate::cause::Cause;
 use crate::content_md5::{ContentMd5, Interrupted};
 use crate::deleted::require_not_missing;
 use crate::folder::Folder;
@@ -344,9 +345,7 @@ impl Extractor<'_> {
         if self.observer.is_interrupted() {
             return Err(ArchiveError::Interrupted);
         }
-        for note in self.target.notes() {
-            self.observer.noted(&note);
-        }
+        self.target.tell_notes(&self.observer);
         Ok(())
     }
 
@@ -411,16 +410,17 @@ fn contents_of_first_names(
 
 /// Decodes the member of a row and makes sure that it is the one.
 pub(crate) fn read_member(row: &Row, window: &Window<'_>) -> Result<Member, Failure> {
-    let wrong = |what: String| {
-        Failure::new(
-            "read",
-            &row.name,
-            format!("{what} (byte {} of {})", row.offset, row.volume),
-        )
+    let wrong = |cause: Cause| {
+        let cause = Cause::At {
+            cause: Box::new(cause),
+            offset: row.offset,
+            volume: row.volume,
+        };
+        Failure::new("read", &row.name, cause)
     };
     let mut member = window.member(row.offset).map_err(wrong)?;
-    if let Some(what) = disagreement(row, &member) {
-        return Err(wrong(what));
+    if let Some(cause) = disagreement(row, &member) {
+        return Err(wrong(cause));
     }
     // Headers of old writers have whole seconds only; the index has the time to the microsecond.
     if Mtime::from(member.header.mtime) != row.mtime {

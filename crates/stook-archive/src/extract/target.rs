@@ -27,9 +27,10 @@ use stook_volume::{Header, Kind};
 use super::ContentError;
 use super::metadata::{Given, Restorer, list_of};
 use super::own_folder::OwnFolder;
+use crate::cause::Cause;
 use crate::mutex::lock;
 use crate::observer::{Failure, Observer};
-use crate::survey::{IS_TOO_LONG, LONGEST_PATH};
+use crate::survey::LONGEST_PATH;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TargetOptions {
@@ -87,8 +88,6 @@ pub(super) enum Outcome {
 
 /// The permission bits of the owner.
 const OWNER_BITS: u32 = 0o700;
-
-const IS_IN_ARCHIVE: &str = "it would be written into the archive itself";
 
 impl Target {
     pub(super) fn open(
@@ -215,9 +214,9 @@ impl Target {
             .map_err(|error| Failure::io("set the metadata of", &header.name, &error))
     }
 
-    /// Returns what was left out, in words.
-    pub(super) fn notes(&self) -> Vec<String> {
-        self.restorer.notes()
+    /// Tells what was left out.
+    pub(super) fn tell_notes(&self, observer: &dyn Observer) {
+        self.restorer.tell_notes(observer);
     }
 
     /// Makes anything but a regular file.
@@ -232,8 +231,7 @@ impl Target {
             Kind::CharDevice | Kind::BlockDevice
                 if !(self.restorer.is_root && self.options.same_permissions) =>
             {
-                let cause = "a device is made only by the superuser with --same-permissions";
-                Err(Failure::new("create", &header.name, cause))
+                Err(Failure::new("create", &header.name, Cause::DeviceRefused))
             }
             _ => self.place_node(header, last),
         }
@@ -266,7 +264,7 @@ impl Target {
         let directory = parent.open_beneath(name)?;
         let own = directory.own_metadata()?;
         if self.own_folder.has(own.identity()) {
-            return Err(io::Error::other(IS_IN_ARCHIVE));
+            return Err(Cause::IntoArchive.into());
         }
         let mode = own.mode;
         if !self.restorer.is_root && mode & 0o700 != 0o700 {
@@ -454,22 +452,17 @@ impl Target {
 
     fn require_replaceable(&self, header: &Header, there: &Metadata) -> Result<(), Failure> {
         if self.options.no_overwrite {
-            return Err(Failure::new(
-                "extract",
-                &header.name,
-                "something else is there, and --no-overwrite was given",
-            ));
+            return Err(Failure::new("extract", &header.name, Cause::NotOverwritten));
         }
         if there.kind == FileKind::Directory {
             return Err(Failure::new(
                 "extract",
                 &header.name,
-                "a directory is in its place",
+                Cause::DirectoryInPlace,
             ));
         }
         if self.own_folder.links_to(there.identity()) {
-            let cause = "a file of the archive is in its place";
-            return Err(Failure::new("extract", &header.name, cause));
+            return Err(Failure::new("extract", &header.name, Cause::ArchiveInPlace));
         }
         Ok(())
     }
@@ -494,7 +487,7 @@ impl Target {
                     Failure::io("look at the directory of", &header.name, &error)
                 })?;
                 if self.own_folder.has(own.identity()) {
-                    return Err(Failure::new("extract", &header.name, IS_IN_ARCHIVE));
+                    return Err(Failure::new("extract", &header.name, Cause::IntoArchive));
                 }
                 let lends_lists = self.restorer.lends_lists(&directory).map_err(|error| {
                     Failure::io(
@@ -532,7 +525,7 @@ impl Target {
             directory = match directory.open_beneath(component) {
                 Err(error) if error.kind() == ErrorKind::NotFound => {
                     if !has_made && self.own_folder.is(&directory)? {
-                        return Err(io::Error::other(IS_IN_ARCHIVE));
+                        return Err(Cause::IntoArchive.into());
                     }
                     has_made = true;
                     match directory.create_directory(component, 0o777) {
@@ -589,32 +582,28 @@ fn fill_file(
     fill(file).map_err(|error| match error {
         ContentError::Read(error) => Failure::io("read", &header.name, &error),
         ContentError::Write(error) => Failure::io("write", &header.name, &error),
-        ContentError::Interrupted => Failure::new("extract", &header.name, "interrupted"),
-        ContentError::WrongMd5 => Failure::new(
-            "extract",
-            &header.name,
-            "its MD5 is not that of the archived file",
-        ),
+        ContentError::Interrupted => Failure::new("extract", &header.name, Cause::Interrupted),
+        ContentError::WrongMd5 => Failure::new("extract", &header.name, Cause::WrongMd5),
     })
 }
 
 /// Returns the path without `.` and empty components, or why it cannot be trusted.
-fn safe_path(name: &[u8]) -> Result<Vec<u8>, &'static str> {
+fn safe_path(name: &[u8]) -> Result<Vec<u8>, Cause> {
     if name.starts_with(b"/") {
-        return Err("its name is an absolute path");
+        return Err(Cause::AbsolutePath);
     }
     if name.len() > LONGEST_PATH {
-        return Err(IS_TOO_LONG);
+        return Err(Cause::PathTooLong);
     }
     let components = name
         .split(|&byte| byte == b'/')
         .filter(|component| !matches!(component, [] | [b'.']));
     let components: Vec<&[u8]> = components.collect();
     if components.contains(&&b".."[..]) {
-        return Err("its name leads outside of the target");
+        return Err(Cause::OutsideTarget);
     }
     if components.is_empty() {
-        return Err("it has no name");
+        return Err(Cause::NoName);
     }
     Ok(components.join(&b'/'))
 }
@@ -658,7 +647,7 @@ mod tests {
             assert!(safe_path(name.as_bytes()).is_err(), "{name}");
         }
         for empty in ["", ".", "./", "././"] {
-            assert_eq!(safe_path(empty.as_bytes()), Err("it has no name"));
+            assert!(matches!(safe_path(empty.as_bytes()), Err(Cause::NoName)));
         }
         assert_eq!(safe_path(b"./a//b/./c").unwrap(), b"a/b/c");
         assert_eq!(safe_path(b"a..b/...").unwrap(), b"a..b/...");

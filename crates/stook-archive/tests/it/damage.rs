@@ -95,7 +95,7 @@ fn a_damaged_file_is_a_failure_and_leaves_nothing_half_right() {
     specimen.file.write_all_at(b"S", at as u64).unwrap();
     let recorder = Recorder::new();
     let extracted = specimen.scene.extract_with(AsOf::Now, &recorder);
-    let text = "cannot extract `b`: its MD5 is not that of the archived file";
+    let text = "cannot extract `b`: its content does not have the MD5 in the index";
     assert_eq!(recorder.failure_texts(), [text]);
     let paths: Vec<&[u8]> = extracted.entries().map(|(path, _)| path).collect();
     assert_eq!(paths, [b"a", b"c"]);
@@ -284,7 +284,7 @@ fn a_volume_that_the_index_does_not_know_is_noted() {
     .unwrap();
     let recorder = Recorder::new();
     assert_eq!(scene.check(&recorder).damages, 0);
-    let note = "000001.tar is not in the index; `stook reindex` would add it";
+    let note = "000001.tar is not in the index";
     assert_eq!(recorder.notes(), [note]);
     // Nor does an update write over it.
     fs::write(scene.path("b"), b"b").unwrap();

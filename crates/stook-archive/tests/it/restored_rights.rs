@@ -86,7 +86,7 @@ fn capabilities_come_back_where_set_id_bits_do() {
     assert_eq!(attribute(&into, "tool", CAPABILITY), None);
     assert_eq!(
         recorder.notes(),
-        ["the capabilities of a file were left out: they come back with --same-permissions"]
+        ["the capabilities of a file were left out"]
     );
     let options = ExtractOptions {
         same_permissions: true,

@@ -356,7 +356,7 @@ fn set_id_bits_and_devices_need_same_permissions() {
     assert_eq!((report.written, report.failed), (0, 1));
     assert_eq!(
         recorder.failure_texts(),
-        ["cannot create `null`: a device is made only by the superuser with --same-permissions"]
+        ["cannot create `null`: only the superuser can create a device, and only on request"]
     );
     assert!(!into.join("null").exists());
 }

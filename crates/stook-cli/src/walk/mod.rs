@@ -134,7 +134,7 @@ impl<S: Sink> Visitor for Visit<'_, S> {
         self.walker.reporter.failed(&Failure {
             operation: error.operation,
             path: self.walker.full_path(&error.path),
-            cause: stook_sys::cause(&error.source),
+            cause: error.source.into(),
         });
     }
 

@@ -231,7 +231,7 @@ fn a_senseless_row_fails_alone() {
     assert_eq!(checked, expected);
     let json = place.run(&["check", "arc", "d/b", "--json"]);
     let fields = format!(
-        r#"{{"type":"damage","path":"a","column":"mtime","index":true,"rows":[1,1],"table":"files","what":"{why}"}}"#
+        r#"{{"type":"damage","path":"a","cause":"{why}","column":"mtime","index":true,"rows":[1,1],"table":"files"}}"#
     );
     assert_eq!(json.text().lines().next(), Some(fields.as_str()));
     let printed = damaged(&place, &["cat", "arc", "a"]);

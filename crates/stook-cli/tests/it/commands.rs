@@ -329,11 +329,11 @@ fn a_flipped_byte_gives_status_4_and_is_named() {
     ");
     let cat = place.run(&["cat", "arc", "a"]);
     assert_eq!(cat.status, Some(4));
-    assert_snapshot!(cat.stderr, @"error: cannot read `a`: it is damaged: its content does not have its MD5");
+    assert_snapshot!(cat.stderr, @"error: cannot read `a`: it is damaged: its content does not have the MD5 in the index");
     let extracted = place.run(&["extract", "arc", "--into", "out"]);
     assert_eq!(extracted.status, Some(3));
     assert_snapshot!(extracted.stderr, @r"
-    error: cannot extract `a`: its MD5 is not that of the archived file
+    error: cannot extract `a`: its content does not have the MD5 in the index
     extracted 5 entries, 3.0 kB; 1 failed
     ");
     assert!(!place.path("out/a").exists());

@@ -77,7 +77,8 @@ fn another_directory_is_named_with_the_one_that_was_archived() {
     let diff = place.run(&["diff", "other", "arc"]);
     assert_eq!(diff.status, Some(0));
     assert_snapshot!(shown(&diff.stderr), @r"
-    note: `stook update` would stop: the archive has 0 of the 2 names in `other`, and 6 names would be recorded as deleted; the archive was created from `/SRC`
+    note: an update would stop: the archive has 0 of the 2 names in `other`, and 6 names would be recorded as deleted; the archive was created from `/SRC`
+    hint: `stook update --deletions` says what is meant
     2 new, 0 changed, 6 deleted, 0 unchanged
     ");
     // A copy of the tree is legitimate, so it is only noted, and not under --quiet.

@@ -202,7 +202,8 @@ fn a_volume_that_claims_endless_holes_holds_nobody_up() {
     let ran = place.run(&["reindex", "arc"]);
     assert_eq!(ran.status, Some(3), "{}", ran.stderr);
     let told = "error: cannot index `endless`: its sparse map claims 9223372036854775807 bytes of holes, \
-        more than the limit of 1099511627776; `--max-hole SIZE` raises it\n\
+        more than the limit of 1099511627776\n\
+        hint: `--max-hole SIZE` raises the limit\n\
         indexed 1 member, 0 B, in 1 volume; 1 failed\n";
     assert!(ran.stderr.ends_with(told), "{}", ran.stderr);
     // What an index may say of it.

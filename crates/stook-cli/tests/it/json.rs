@@ -110,13 +110,13 @@ fn failures_skips_and_damage_are_objects_of_their_own() {
     let ran = place.run(&["check", "arc", "--json"]);
     assert_eq!(ran.status, Some(4));
     assert_snapshot!(ran.text(), @r#"
-    {"type":"damage","path":"a","offset":0,"volume":"000000.tar","what":"its content does not have the MD5 in the index"}
+    {"type":"damage","path":"a","cause":"its content does not have the MD5 in the index","errno":null,"offset":0,"volume":"000000.tar"}
     {"bytes":7,"damages":1,"members":1,"type":"summary","unverified":0,"volume_md5s":0,"volumes":1}
     "#);
     let ran = place.run(&["extract", "arc", "--into", "out", "--json"]);
     assert_eq!(ran.status, Some(3));
     assert_snapshot!(ran.text(), @r#"
-    {"type":"failure","path":"a","cause":"its MD5 is not that of the archived file","operation":"extract"}
+    {"type":"failure","path":"a","cause":"its content does not have the MD5 in the index","errno":null,"operation":"extract"}
     {"bytes":0,"failed":1,"members":1,"type":"summary","unchanged":0,"written":0}
     "#);
 }

@@ -3,7 +3,7 @@
 use stook_sys::exists;
 
 use super::{Check, Structure};
-use crate::damage::IndexDamage;
+use crate::damage::{IndexDamage, IndexFault};
 use crate::error::{IndexError, READ};
 use crate::scan::is_unreadable;
 
@@ -84,6 +84,15 @@ const MADE_TOGETHER: [&str; 5] = [
     "stook_raw_names",
 ];
 
+/// The check also prints headings, and `ok` if there is nothing to say.
+fn is_fault(line: &&str) -> bool {
+    *line != "ok" && !line.starts_with("***") && !line.is_empty()
+}
+
+fn integrity_fault(line: &str) -> IndexFault {
+    IndexFault::Integrity(line.to_owned())
+}
+
 impl Check<'_> {
     /// What SQLite finds, and what the header says.
     pub(super) fn file(&mut self) -> Result<Structure, IndexError> {
@@ -101,8 +110,11 @@ impl Check<'_> {
                 .query_row(&query, [], |row| row.get(0));
             let found: Option<String> = self.value(found, None)?;
             if let Some(found) = found.filter(|found| found != expected) {
-                let what = format!("its `{setting}` is {found} instead of {expected}");
-                self.tell(IndexDamage::file(what));
+                self.tell(IndexDamage::file(IndexFault::Setting {
+                    setting,
+                    found,
+                    expected,
+                }));
             }
         }
         self.length()?;
@@ -117,16 +129,15 @@ impl Check<'_> {
             i64::try_from(MESSAGES).unwrap_or(1),
             |row| {
                 let text: String = row.get(0)?;
-                messages.extend(text.lines().map(ToOwned::to_owned));
+                messages.extend(text.lines().filter(is_fault).map(integrity_fault));
                 Ok(())
             },
         );
         match asked {
             Ok(()) => {}
-            Err(error) if is_unreadable(&error) => messages.push(error.to_string()),
+            Err(error) if is_unreadable(&error) => messages.push(error.into()),
             Err(error) => return Err(self.index.fault(READ)(error)),
         }
-        messages.retain(|line| line != "ok" && !line.starts_with("***") && !line.is_empty());
         if messages.is_empty() {
             return Ok(Structure::Sound);
         }
@@ -150,8 +161,7 @@ impl Check<'_> {
         let version = self.index.data_version()?;
         let found = exists(&self.index.path)?.map_or(0, |metadata| metadata.size);
         if found != expected.unsigned_abs() && version == self.index.data_version()? {
-            let what = format!("it has {found} bytes, its pages take {expected}");
-            self.tell(IndexDamage::file(what));
+            self.tell(IndexDamage::file(IndexFault::Length { found, expected }));
         }
         Ok(())
     }

@@ -130,7 +130,7 @@ impl Check<'_> {
         let mut statement = match index.connection.prepare(&query) {
             Ok(statement) => statement,
             Err(error) if is_unreadable(&error) => {
-                self.tell(IndexDamage::table(table, error.to_string()));
+                self.tell(IndexDamage::table(table, error));
                 return Ok(());
             }
             Err(error) => return Err(index.fault(READ)(error)),
@@ -155,7 +155,7 @@ impl Check<'_> {
             Err(error) if is_unreadable(&error) => {
                 let damage = IndexDamage {
                     table,
-                    ..IndexDamage::file(error.to_string())
+                    ..IndexDamage::file(error)
                 };
                 self.tell(damage);
                 Ok(None)

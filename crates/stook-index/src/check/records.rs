@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use rusqlite::types::ValueRef;
 
 use super::{Check, is_strict_md5, strict_time, text};
-use crate::damage::IndexDamage;
+use crate::damage::{IndexDamage, IndexFault};
 use crate::error::{IndexError, READ};
 use crate::index::read_maxsize;
 use crate::name::escape_name;
@@ -16,7 +16,7 @@ use crate::types::{Run, VolumeId};
 impl Check<'_> {
     pub(super) fn config(&mut self) -> Result<(), IndexError> {
         const TABLE: &str = "config";
-        let mut missing: BTreeSet<&str> = ["hpss", "maxsize", "path"].into();
+        let mut missing: BTreeSet<&'static str> = ["hpss", "maxsize", "path"].into();
         self.each(TABLE, "rowid, arg, value", |check, id, row| {
             let column = |index| row.get_ref(index).map_err(check.index.fault(READ));
             let (arg, value) = (column(1)?, column(2)?);
@@ -25,21 +25,21 @@ impl Check<'_> {
                 check.tell(IndexDamage::value(TABLE, id, "arg", what));
                 return Ok(());
             };
-            if missing.remove(arg) {
+            if let Some(setting) = missing.take(arg) {
                 let value = text(value);
-                let is_sound = match arg {
+                let is_sound = match setting {
                     "maxsize" => value.and_then(read_maxsize).is_some(),
                     _ => value.is_some(),
                 };
                 if !is_sound {
-                    let what = format!("its value is none of `{arg}`");
+                    let what = IndexFault::BadSetting(setting);
                     check.tell(IndexDamage::value(TABLE, id, "value", what));
                 }
             }
             Ok(())
         })?;
         for setting in missing {
-            self.tell(IndexDamage::table(TABLE, format!("`{setting}` is missing")));
+            self.tell(IndexDamage::table(TABLE, IndexFault::NoSetting(setting)));
         }
         Ok(())
     }
@@ -117,8 +117,7 @@ impl Check<'_> {
             .map(|(volume, _)| *volume)
             .collect();
         for volume in missing {
-            let what = format!("`{volume}` is missing, and `files` has members in it");
-            self.tell(IndexDamage::table(TABLE, what));
+            self.tell(IndexDamage::table(TABLE, IndexFault::NoVolume(volume)));
         }
         Ok(())
     }

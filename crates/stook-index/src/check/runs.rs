@@ -4,7 +4,7 @@ use rusqlite::OptionalExtension;
 use rusqlite::types::ValueRef;
 
 use super::{Check, strict_time, text};
-use crate::damage::IndexDamage;
+use crate::damage::{IndexDamage, IndexFault};
 use crate::error::{IndexError, READ};
 use crate::rows::volume_of;
 use crate::runs::{BAD_FINISHED, BAD_STARTED};
@@ -118,10 +118,11 @@ impl Check<'_> {
             _ => None,
         };
         if let Some(what) = what.filter(|_| !self.has_unknown_rows) {
-            let what = match column {
-                "first_file" => format!("the row before its first_file {what}"),
-                _ => format!("its {column} {what}"),
+            let subject = match column {
+                "first_file" => "the row before its first_file",
+                _ => "its last_file",
             };
+            let what = IndexFault::RunRange { subject, what };
             self.tell(IndexDamage::value(TABLE, run.id.0, column, what));
         }
         Ok(())

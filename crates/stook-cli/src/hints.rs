@@ -1,0 +1,245 @@
+//! Advice, keyed by the kind of what went wrong: the one place that knows which option or command helps.
+//!
+//! Libraries say what failed and why; none of their texts names an option.
+
+use std::path::Path;
+
+use stook_archive::{
+    ArchiveError, AsOf, Cause, IndexError, MissingName, Note, StopReason, UnlikelyDeletions,
+};
+use stook_sys::{display_bytes, display_path};
+
+const REINDEX: &str = "`stook reindex` writes the index anew from the volumes";
+
+/// What the same command does after an interruption, unless it says more.
+pub(crate) const INTERRUPTED: &str =
+    "the same command may be given again; what is done already is not done twice";
+
+/// What to do where a process may open too few files.
+pub(crate) const OPEN_FILES: &str =
+    "the limit is the one of `ulimit -Hn`; the administrator can raise it";
+
+/// Returns advice about an error that ended an operation on an archive.
+pub(crate) fn of_archive(error: &ArchiveError) -> Option<String> {
+    Some(match error {
+        ArchiveError::Index(error) => return of_index(error).map(ToOwned::to_owned),
+        ArchiveError::Exists { path } => {
+            let path = display_path(path);
+            format!("`stook update SOURCE {path}` adds what has changed")
+        }
+        ArchiveError::NoIndex { path } => {
+            let path = display_path(path);
+            format!("`stook reindex {path}` rebuilds it from the volumes")
+        }
+        ArchiveError::OtherFiles { .. } => {
+            "`--allow-other-files` creates the archive all the same, and leaves them alone".into()
+        }
+        ArchiveError::IntoArchive { .. } | ArchiveError::IntoOtherArchive { .. } => {
+            "`--into` takes a folder that is not there yet, or any that is no archive".into()
+        }
+        ArchiveError::NameTaken { .. } => "move it away, then try again".into(),
+        ArchiveError::NoSuchMember { archive, .. } => {
+            format!("`stook list {}` shows what is there", display_path(archive))
+        }
+        ArchiveError::NotAnArchive { path } => {
+            format!("`stook create SOURCE {}` makes one", display_path(path))
+        }
+        ArchiveError::NotInState { missing, .. } => of_missing(missing),
+        ArchiveError::UnlikelyDeletions { archive, unlikely } => of_deletions(archive, unlikely),
+        ArchiveError::NoMatch { pattern, .. } if is_bare_name(pattern) => format!(
+            "a pattern is compared with whole paths; `*/{}` finds that name in any directory",
+            display_bytes(pattern)
+        ),
+        ArchiveError::NoSuchRun { archive, .. } => {
+            format!(
+                "`stook list --runs {}` shows the runs",
+                display_path(archive)
+            )
+        }
+        ArchiveError::Sys(error) if error.is_no_space() => {
+            "the archive is valid; make room and run the same command again, it goes on from there"
+                .into()
+        }
+        ArchiveError::NoThread(_) => {
+            "raise the limit of processes, `ulimit -u`, or that of the control group, `pids.max`"
+                .into()
+        }
+        ArchiveError::Interrupted => INTERRUPTED.into(),
+        _ => return None,
+    })
+}
+
+fn is_bare_name(pattern: &[u8]) -> bool {
+    !pattern.is_empty() && !pattern.iter().any(|byte| b"*/".contains(byte))
+}
+
+fn of_index(error: &IndexError) -> Option<&'static str> {
+    Some(match error {
+        IndexError::NotFound { .. } => {
+            "an archive is a folder with `index.db` and volumes in it; check the path"
+        }
+        IndexError::Exists { .. } => "use `stook update` to add to an archive",
+        IndexError::Foreign { .. } | IndexError::ForeignJournal { .. } => {
+            "move it away, then try again"
+        }
+        IndexError::Newer { .. } => "use a newer stook for this archive",
+        IndexError::Busy { .. } => "wait until the other program has ended, then try again",
+        IndexError::ReadOnly { .. } => {
+            "check the permissions of the file and of its folder, and whether the disk is mounted read-only"
+        }
+        IndexError::VolumeExists { .. } => {
+            "another program may be writing to the archive at the same time"
+        }
+        IndexError::BadStaging { .. } => "the interrupted volume is written again from its start",
+        error if error.is_waiting_for_rollback() => {
+            "an interrupted write must be undone first: run any command once with write access to the archive"
+        }
+        error if error.is_no_space() => "free some space, then try again",
+        error if error.is_damage() => REINDEX,
+        _ => return None,
+    })
+}
+
+fn of_missing(missing: &MissingName) -> String {
+    let absence = &missing.absence;
+    let state = match absence.found_in {
+        None => {
+            return "no run ended while it was there; `stook list --all` shows its versions".into();
+        }
+        Some((AsOf::Now, _)) => "the newest state, without `--as-of`,".to_owned(),
+        Some((AsOf::Run(run), _)) => format!("`--as-of {run}`"),
+    };
+    match (absence.found_in, &absence.deleted_by) {
+        (Some((_, found)), _) if absence.names > 1 => format!("{state} has {found} of them"),
+        (_, Some(_)) => format!("{state} brings it back"),
+        (_, None) => format!("{state} has it"),
+    }
+}
+
+fn of_deletions(archive: &Path, unlikely: &UnlikelyDeletions) -> String {
+    let (tree, archive) = (display_path(&unlikely.tree), display_path(archive));
+    let first = match unlikely.reason {
+        StopReason::Refused => format!("`stook diff {tree} {archive}` names them;"),
+        _ => format!("is `{tree}` the right directory, mounted and complete?"),
+    };
+    format!(
+        "{first} `--deletions record` records them as deleted; `--deletions keep` keeps them in the newest state"
+    )
+}
+
+/// Returns advice about a file that failed.
+pub(crate) fn of_failure(cause: &Cause) -> Option<&'static str> {
+    Some(match cause {
+        Cause::TooManyHoles { .. } => "`--max-hole SIZE` raises the limit",
+        Cause::OldMd5Kept(cause) => return of_failure(cause),
+        Cause::DeviceRefused => "`--same-permissions` creates devices, given by the superuser",
+        Cause::NotOverwritten => "without `--no-overwrite` it is replaced",
+        _ => return None,
+    })
+}
+
+/// Returns advice about a fact that is no failure.
+pub(crate) fn of_note(note: &Note) -> Option<&'static str> {
+    Some(match note {
+        Note::NotIndexed(_) => "`stook reindex` adds it",
+        Note::CapabilitiesLeftOut(_) => {
+            "`--same-permissions` restores them, given by the superuser"
+        }
+        Note::WouldStop(_) => "`stook update --deletions` says what is meant",
+        _ => return None,
+    })
+}
+
+/// Returns advice where a pattern of `remove` matches nothing; `unread` directories could not be read.
+pub(crate) fn of_no_match(unread: u64) -> String {
+    if unread > 0 {
+        let directories = crate::text::count(unread, "directory", "directories");
+        return format!("nothing was removed; {directories} could not be read");
+    }
+    "nothing was removed; a pattern is compared with paths below the tree: `*/NAME` finds a name in any directory of it"
+        .to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use stook_archive::{Absence, RunId};
+
+    use super::*;
+
+    fn missing(names: u64, is_deleted: bool, found_in: Option<(AsOf, u64)>) -> String {
+        let run = stook_archive::Run {
+            id: RunId(3),
+            command: "update".to_owned(),
+            started: stook_archive::Mtime(0),
+            finished: None,
+            first_file: stook_archive::RowId(1),
+            last_file: None,
+            failed: 0,
+        };
+        of_missing(&MissingName {
+            name: b"a/b".to_vec(),
+            as_of: AsOf::Now,
+            absence: Absence {
+                names,
+                deleted_by: is_deleted.then_some(run),
+                found_in,
+            },
+        })
+    }
+
+    #[test]
+    fn a_name_that_is_missing_is_shown_where_it_is() {
+        let after = |run| AsOf::Run(RunId(run));
+        for (hint, expected) in [
+            (
+                missing(1, true, Some((after(2), 1))),
+                "`--as-of 2` brings it back",
+            ),
+            (
+                missing(12, true, Some((after(4), 7))),
+                "`--as-of 4` has 7 of them",
+            ),
+            (missing(1, false, Some((after(4), 1))), "`--as-of 4` has it"),
+            (
+                missing(1, false, Some((AsOf::Now, 1))),
+                "the newest state, without `--as-of`, has it",
+            ),
+            (
+                missing(1, true, None),
+                "no run ended while it was there; `stook list --all` shows its versions",
+            ),
+        ] {
+            assert_eq!(hint, expected);
+        }
+    }
+
+    #[test]
+    fn damage_of_an_index_is_mended_by_a_rebuild() {
+        let path = || PathBuf::from("arc/index.db");
+        let no_column = IndexError::NotAnIndex {
+            path: path(),
+            missing: "table `files`".to_owned(),
+        };
+        for error in [IndexError::NotSqlite { path: path() }, no_column] {
+            assert_eq!(of_index(&error), Some(REINDEX), "{error}");
+        }
+        let foreign = IndexError::ForeignJournal { path: path() };
+        assert_eq!(of_index(&foreign), Some("move it away, then try again"));
+        assert!(of_index(&IndexError::Busy { path: path() }).is_some());
+        assert!(of_index(&IndexError::Interrupted { path: path() }).is_none());
+    }
+
+    #[test]
+    fn only_a_bare_name_is_told_of_whole_paths() {
+        let hint = |pattern: &[u8]| {
+            of_archive(&ArchiveError::NoMatch {
+                pattern: pattern.to_vec(),
+                archive: PathBuf::from("arc"),
+            })
+        };
+        assert!(hint(b"data.nc").unwrap().contains("`*/data.nc`"));
+        assert!(hint(b"*/data.nc").is_none() && hint(b"").is_none());
+    }
+}
