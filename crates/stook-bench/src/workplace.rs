@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 
 use stook_sys::{Context, Directory, FileId, Links, SysError, display_path};
 use stook_tree::{
-    Candidate, Guard, Judge, RemoveObserver, RemoveOptions, TreeError, Verdict, remove,
+    Candidate, Decision, Guard, RemovalPolicy, RemoveObserver, RemoveOptions, TreeError, remove,
 };
 
 use crate::error::BenchError;
@@ -157,11 +157,11 @@ fn remove_tree(path: &Path, own: Option<FileId>) -> Result<(), BenchError> {
         ..RemoveOptions::default()
     };
     let failures = Failures::default();
-    let judge = own.map(Only);
+    let policy = own.map(Only);
     remove(
         &[tree],
         &options,
-        judge.as_ref().map(|judge| judge as &dyn Judge),
+        policy.as_ref().map(|policy| policy as &dyn RemovalPolicy),
         &failures,
     );
     let first = failures.first.into_inner();
@@ -181,17 +181,17 @@ fn remove_tree(path: &Path, own: Option<FileId>) -> Result<(), BenchError> {
 /// Gives free the directory with this identity, and all in it.
 struct Only(FileId);
 
-impl Judge for Only {
+impl RemovalPolicy for Only {
     fn enters(&self, directory: &Directory, path: &[u8]) -> bool {
         let is_own = || matches!(directory.own_metadata(), Ok(own) if own.identity() == self.0);
         !path.is_empty() || is_own()
     }
 
-    fn judge(&self, _: &Candidate<'_>) -> Verdict {
-        Verdict::Goes
+    fn decide(&self, _: &Candidate<'_>) -> Decision {
+        Decision::Remove
     }
 
-    fn releases(&self, _path: &[u8]) -> bool {
+    fn removes(&self, _path: &[u8]) -> bool {
         true
     }
 }

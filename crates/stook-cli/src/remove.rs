@@ -4,7 +4,8 @@ use serde_json::json;
 use stook_archive::Observer;
 use stook_sys::{display_bytes, display_path};
 use stook_tree::{
-    Filter, Guard, Judge, Pattern, RemoveObserver, RemoveOptions, Removed, TreeError, remove,
+    Filter, Guard, Pattern, RemovalPolicy, RemoveObserver, RemoveOptions, Removed, TreeError,
+    remove,
 };
 
 use crate::args::{Common, RemoveArgs};
@@ -56,8 +57,8 @@ pub(crate) fn run(
     reporter.phase("remove", None, None);
     let mut removed = Removed::default();
     for (trees, filter) in &groups {
-        let judge = (!filter.is_empty()).then_some(filter as &dyn Judge);
-        let done = remove(trees, &options, judge, &listener);
+        let policy = (!filter.is_empty()).then_some(filter as &dyn RemovalPolicy);
+        let done = remove(trees, &options, policy, &listener);
         removed.entries += done.entries;
         removed.directories += done.directories;
     }

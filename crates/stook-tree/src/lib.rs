@@ -6,10 +6,9 @@
 )]
 
 mod archive;
-mod chain;
 mod copy;
 mod filter;
-mod held;
+mod metadata;
 mod names;
 mod path;
 mod pattern;
@@ -17,18 +16,19 @@ mod remove;
 mod search;
 mod selection;
 mod summary;
+mod traverse;
 mod walk;
 
 pub use archive::{is_archive, is_in_archive};
-pub use copy::{
-    ACCESS_ACL, CAPABILITY, Copied, CopyObserver, CopyOptions, DEFAULT_ACL, Named, Open, Owner,
-    Rights, Settable, Verified, copy, verify,
-};
+pub use copy::{Copied, CopyObserver, CopyOptions, Verified, copy, verify};
 pub use filter::Filter;
+pub use metadata::{
+    ACCESS_ACL, CAPABILITY, DEFAULT_ACL, MetadataTarget, NamedTarget, OpenTarget, Owner, Rights,
+};
 pub use path::{join, split};
 pub use pattern::Pattern;
 pub use remove::{
-    Candidate, Guard, Judge, RemoveObserver, RemoveOptions, Removed, Tree, Verdict, remove,
+    Candidate, Decision, Guard, RemovalPolicy, RemoveObserver, RemoveOptions, Removed, Tree, remove,
 };
 pub use search::{SearchOptions, SearchRoot, Searched, SearchedTree, search};
 pub use selection::Selection;

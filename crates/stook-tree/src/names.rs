@@ -60,6 +60,15 @@ impl Names {
         self.read_up_to(directory, usize::MAX).map(drop)
     }
 
+    /// Puts the names in the order of their inodes, in which a disk has them, and directories in front; returns how many
+    /// they are.
+    pub(crate) fn sort_by_inode(&mut self) -> usize {
+        let is_directory = |name: &Name| name.kind == Some(FileKind::Directory);
+        self.all
+            .sort_unstable_by_key(|name| (!is_directory(name), name.inode));
+        self.all.partition_point(is_directory)
+    }
+
     /// Reads names that were not read yet, up to about so many; true if there may be more.
     pub(crate) fn read_up_to(&mut self, directory: &Directory, most: usize) -> io::Result<bool> {
         let _scope = scope!("list");

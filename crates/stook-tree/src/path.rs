@@ -19,11 +19,6 @@ pub fn split(path: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// Returns the last name of a path.
-pub(crate) fn last_name(path: &[u8]) -> &[u8] {
-    path.rsplit(|&byte| byte == b'/').next().unwrap_or(path)
-}
-
 /// Returns true if a path is below a directory.
 pub(crate) fn is_below(path: &[u8], directory: &[u8]) -> bool {
     match path.strip_prefix(directory) {

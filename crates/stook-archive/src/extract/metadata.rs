@@ -19,7 +19,7 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use stook_sys::{FileKind, Metadata, Owners, get_xattrs, is_root, is_unsupported};
-use stook_tree::{ACCESS_ACL, CAPABILITY, DEFAULT_ACL, Owner, Rights, Settable};
+use stook_tree::{ACCESS_ACL, CAPABILITY, DEFAULT_ACL, MetadataTarget, Owner, Rights};
 use stook_volume::{Header, Kind};
 
 use super::target::TargetOptions;
@@ -132,7 +132,7 @@ impl Restorer {
     /// `look` is called where the rights depend on who has it now.
     pub(super) fn apply(
         &self,
-        to: &impl Settable,
+        to: &impl MetadataTarget,
         header: &Header,
         given: Given,
         look: impl FnOnce() -> io::Result<Metadata>,
@@ -178,7 +178,7 @@ impl Restorer {
     }
 
     /// Sets list and mode.
-    fn open(&self, to: &impl Settable, mut rights: Rights, given: Given) -> io::Result<()> {
+    fn open(&self, to: &impl MetadataTarget, mut rights: Rights, given: Given) -> io::Result<()> {
         if !self.options.xattrs {
             return to.set_mode(rights.without_list());
         }
@@ -203,7 +203,7 @@ impl Restorer {
         listed.and(to.set_mode(rights.mode))
     }
 
-    fn set_xattrs(&self, to: &impl Settable, header: &Header) -> io::Result<()> {
+    fn set_xattrs(&self, to: &impl MetadataTarget, header: &Header) -> io::Result<()> {
         if !self.options.xattrs {
             return Ok(());
         }
@@ -220,7 +220,7 @@ impl Restorer {
     /// Sets the capabilities of a program: like the set-id bits they lend the rights of its owner.
     fn set_capability(
         &self,
-        to: &impl Settable,
+        to: &impl MetadataTarget,
         header: &Header,
         is_owner_set: bool,
     ) -> io::Result<()> {
@@ -277,7 +277,7 @@ mod tests {
         attributes: RefCell<Vec<Vec<u8>>>,
     }
 
-    impl Settable for Refusing {
+    impl MetadataTarget for Refusing {
         fn set_owner(&self, _: u32, _: u32) -> io::Result<()> {
             if self.owner {
                 return Err(ErrorKind::PermissionDenied.into());

@@ -21,7 +21,7 @@ use stook_sys::{
     is_no_directory,
 };
 use stook_timers::scope;
-use stook_tree::{Named, Open, join, split};
+use stook_tree::{NamedTarget, OpenTarget, join, split};
 use stook_volume::{Header, Kind};
 
 use super::ContentError;
@@ -208,7 +208,7 @@ impl Target {
     fn set_metadata(&self, file: &File, header: &Header, given: Given) -> Result<(), Failure> {
         let _scope = scope!("metadata");
         self.restorer
-            .apply(&Open(file.as_fd()), header, given, || {
+            .apply(&OpenTarget(file.as_fd()), header, given, || {
                 stook_sys::metadata(file)
             })
             .map_err(|error| Failure::io("set the metadata of", &header.name, &error))
@@ -321,7 +321,7 @@ impl Target {
         };
         let look = || directory.metadata(name, Links::Refuse);
         self.restorer
-            .apply(&Named { directory, name }, header, given, look)
+            .apply(&NamedTarget { directory, name }, header, given, look)
     }
 
     /// Gives an extracted file the further name that `header` says; None if there is no such file, or
@@ -447,7 +447,7 @@ impl Target {
             directory.set_own_mode(there.mode & OWNER_BITS)?;
         }
         self.restorer
-            .apply(&Open(directory.as_fd()), header, given, || Ok(there))
+            .apply(&OpenTarget(directory.as_fd()), header, given, || Ok(there))
     }
 
     fn require_replaceable(&self, header: &Header, there: &Metadata) -> Result<(), Failure> {

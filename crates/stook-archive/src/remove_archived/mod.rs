@@ -8,13 +8,13 @@
 //! A link goes if the archive has one with the same target, an empty directory if the archive has one of that name. Fifos, sockets
 //! and devices stay: they hold nothing that could be compared.
 //!
-//! The removal is the usual one, and this its judge. What was proved gets a name that nobody knows, is looked at once
+//! The removal is the usual one, and this its policy. What was proved gets a name that nobody knows, is looked at once
 //! more, and goes: another file that has taken its place meanwhile gets its name back. A run that is killed in between
 //! leaves such a name; its content is in the archive. Who writes through a mapping of memory is not seen: that changes
 //! no time until it is written back.
 
 mod evidence;
-mod judge;
+mod policy;
 
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -32,7 +32,7 @@ use crate::check::passed_volumes;
 use crate::folder::Folder;
 use crate::observer::{Observer, Tally};
 use evidence::{Candidates, Place};
-use judge::ArchiveJudge;
+use policy::ArchivePolicy;
 
 /// What became of the tree.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -122,7 +122,7 @@ pub fn remove_archived<O: RemoveArchivedObserver>(
         return Err(ArchiveError::Interrupted);
     }
     told.phase("remove", None, None);
-    let judge = ArchiveJudge {
+    let policy = ArchivePolicy {
         place: &place,
         evidence: &evidence,
         volumes: Volumes::new(&folder),
@@ -133,10 +133,10 @@ pub fn remove_archived<O: RemoveArchivedObserver>(
         staying: AtomicU64::new(0),
         set_aside: AtomicU64::new(0),
     };
-    let removed = remove(std::slice::from_ref(tree), options, Some(&judge), observer);
+    let removed = remove(std::slice::from_ref(tree), options, Some(&policy), observer);
     Ok(RemoveArchivedReport {
         removed,
-        staying: judge.staying.into_inner(),
+        staying: policy.staying.into_inner(),
         damages: told.damages(),
     })
 }

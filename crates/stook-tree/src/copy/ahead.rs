@@ -1,4 +1,4 @@
-//! Making all directories before any file, where that is worth a second look at them.
+//! Copier all directories before any file, where that is worth a second look at them.
 //!
 //! ext4 gives a new file an inode near its directory's, and passes over those that were freed in the last minutes, one by
 //! one. Of directories that are made while their neighbourhood fills up it puts many into one, and each file then is
@@ -11,12 +11,12 @@ use stook_pool::WorkerPool;
 use stook_sys::{Directory, FileId, FileKind};
 use stook_timers::scope;
 
-use super::OPEN_FILES;
-use super::errand::Errand;
-use super::node::Pair;
-use crate::held::Holder;
+use super::context::CopyContext;
+use super::options::OPEN_FILES;
+use super::state::Pair;
 use crate::names::Names;
 use crate::path::{join, split};
+use crate::traverse::HandleBudget;
 
 /// What lies deeper is made on the way: the way there from the root is walked for each.
 const DEEPEST: usize = 64;
@@ -29,10 +29,10 @@ struct Task {
 
 /// Makes the directories of the tree in its copy, which is new. What cannot be made here is made, or named, on the way.
 pub(super) fn make_directories(
-    errand: &Errand<'_>,
+    context: &CopyContext<'_>,
     pair: &Pair,
     leave_out: Option<FileId>,
-    holder: &Holder,
+    budget: &HandleBudget,
 ) {
     let _scope = scope!("mkdir-ahead");
     let Some(copy) = &pair.copy else {
@@ -42,13 +42,10 @@ pub(super) fn make_directories(
         path: Vec::new(),
         depth: 0,
     };
-    let pool = WorkerPool::new("mkdir-ahead", errand.options.jobs)
-        .at_most(holder.most_workers(OPEN_FILES));
+    let pool = WorkerPool::new("mkdir-ahead", context.options.jobs)
+        .at_most(budget.most_workers(OPEN_FILES));
     pool.recursive([root], |task, tasks| {
-        if errand.is_stopped() {
-            return;
-        }
-        if let Ok(Some(below)) = make(errand, pair, copy, leave_out, &task) {
+        if let Ok(Some(below)) = make(context, pair, copy, leave_out, &task) {
             tasks.extend(below);
         }
     });
@@ -56,13 +53,13 @@ pub(super) fn make_directories(
 
 /// Makes one directory, and returns those in it; None if it belongs to the copy.
 fn make(
-    errand: &Errand<'_>,
+    context: &CopyContext<'_>,
     pair: &Pair,
     copy: &Directory,
     leave_out: Option<FileId>,
     task: &Task,
 ) -> io::Result<Option<Vec<Task>>> {
-    let source = if errand.options.one_file_system {
+    let source = if context.options.one_file_system {
         pair.source.open_on_same_mount(&task.path)?
     } else {
         pair.source.open_beneath(&task.path)?

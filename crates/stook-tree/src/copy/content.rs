@@ -19,7 +19,8 @@ use stook_sys::{
     share_content, write_all_at,
 };
 
-use super::errand::{At, Fault, Side};
+use super::fault::{At, Fault, Side};
+use crate::metadata::RefusedAttributes;
 
 /// Files up to this length are read and written at once.
 pub(super) const SMALL: u64 = 128 << 10;
@@ -35,22 +36,22 @@ const CHANCES: u8 = 16;
 
 /// What works between a file system and another one, or itself.
 #[derive(Debug)]
-pub(super) struct Ways {
+pub(super) struct Methods {
     share: Way,
     range: Way,
-    /// Name spaces of attributes that were refused, each of which is told once.
-    pub(super) refused_attributes: AtomicU8,
+    /// Attributes that the copy's file system refused.
+    pub(super) refused: RefusedAttributes,
     /// The file systems that do not know attributes at all.
     pub(super) source_has_none: AtomicBool,
     pub(super) copy_has_none: AtomicBool,
 }
 
-impl Default for Ways {
+impl Default for Methods {
     fn default() -> Self {
         Self {
             share: Way(AtomicU8::new(CHANCES)),
             range: Way(AtomicU8::new(CHANCES)),
-            refused_attributes: AtomicU8::new(0),
+            refused: RefusedAttributes::default(),
             source_has_none: AtomicBool::new(false),
             copy_has_none: AtomicBool::new(false),
         }
@@ -85,7 +86,7 @@ impl Way {
     }
 }
 
-impl Ways {
+impl Methods {
     /// Returns true if a file of this size is best read before its copy is made.
     pub(super) fn are_read_first(&self, size: u64) -> bool {
         size == 0 || size <= SMALL && !self.share.is_open()
@@ -96,7 +97,7 @@ impl Ways {
 pub(super) struct Content<'c> {
     pub(super) file: &'c File,
     pub(super) metadata: &'c Metadata,
-    pub(super) ways: &'c Ways,
+    pub(super) methods: &'c Methods,
     /// Told of bytes that are copied; true if the user does not want to wait for the rest.
     pub(super) went_on: &'c dyn Fn(u64) -> bool,
 }
@@ -108,8 +109,8 @@ impl Content<'_> {
     /// Copies all of it into a new file.
     pub(super) fn copy(&self, to: &File) -> Result<u64, Fault> {
         let size = self.metadata.size;
-        if size > 0 && self.ways.share.is_open() {
-            let shared = self.ways.share.take(share_content(self.file, to));
+        if size > 0 && self.methods.share.is_open() {
+            let shared = self.methods.share.take(share_content(self.file, to));
             if shared.at(Side::Copy, "copy")?.is_some() {
                 self.require_unchanged()?;
                 (self.went_on)(size);
@@ -171,10 +172,10 @@ impl Content<'_> {
     fn copy_segment(&self, to: &File, segment: Segment) -> Result<u64, Fault> {
         let Segment { mut offset, len } = segment;
         let end = offset + len;
-        while offset < end && len > SMALL && self.ways.range.is_open() {
+        while offset < end && len > SMALL && self.methods.range.is_open() {
             let piece = usize::try_from(PIECE.min(end - offset)).unwrap_or(usize::MAX);
             let copied = copy_range(self.file, to, offset, piece);
-            match self.ways.range.take(copied).at(Side::Copy, "copy")? {
+            match self.methods.range.take(copied).at(Side::Copy, "copy")? {
                 Some(0) | None => break,
                 Some(count) => offset += self.tell(count as u64)?,
             }

@@ -6,16 +6,12 @@ use std::sync::atomic::Ordering;
 
 use stook_sys::{Directory, FileKind, Links as Follow, Metadata, NODE_MODE, is_link_refused};
 
-use super::apply::Original;
-use super::dress::Has;
-use super::errand::{ATTRIBUTES, At, Fault, Side};
+use super::copier::Copier;
+use super::fault::{At, Fault, Side};
 use super::file::OpenFile;
 use super::links::{First, Met};
-use super::making::Making;
-use super::rights::ACCESS_ACL;
-use super::settable::Named;
-use super::task::Later;
-use super::work::{Entry, Outcome};
+use super::visitor::{Entry, Later, Outcome};
+use crate::metadata::{ACCESS_ACL, Current, NamedTarget, Original, SET_ATTRIBUTES};
 
 /// The name under which something is made.
 pub(super) struct Target<'t> {
@@ -40,7 +36,7 @@ impl Target<'_> {
     }
 }
 
-impl<'h> Making<'_, 'h> {
+impl<'h> Copier<'_, 'h> {
     pub(super) fn copy_entry(
         &self,
         entry: &Entry<'_, 'h>,
@@ -50,7 +46,7 @@ impl<'h> Making<'_, 'h> {
             return Ok(Outcome::Skipped("it is a socket"));
         }
         // In a directory that this run has made nothing can be there.
-        let is_made = entry.node.facts.is_made;
+        let is_made = entry.node.data.is_made;
         let copy = match entry.copy {
             Some(copy) if is_made && entry.kind == FileKind::File => {
                 return self.copy_new_file(entry, copy, later);
@@ -73,7 +69,7 @@ impl<'h> Making<'_, 'h> {
             }
             _ => false,
         };
-        let Some(open_copy) = copy.filter(|_| !self.errand.options.is_dry_run) else {
+        let Some(open_copy) = copy.filter(|_| !self.context.options.is_dry_run) else {
             let same = there.filter(|_| is_same);
             return self.tell(entry, copy, &metadata, same.as_ref());
         };
@@ -138,7 +134,7 @@ impl<'h> Making<'_, 'h> {
                 let made = make();
                 later.extend(if made.is_ok() {
                     let first = First {
-                        directory: entry.node.way_below_root(b"").into(),
+                        directory: entry.node.path(b"").into(),
                         name: entry.new_name.into(),
                     };
                     self.links.copied(id, first, metadata.links)
@@ -158,7 +154,8 @@ impl<'h> Making<'_, 'h> {
         first: &First,
         there: Option<&Metadata>,
     ) -> Result<Option<Outcome>, Fault> {
-        let root = entry.node.root_pair().and_then(|pair| pair.copy.as_ref());
+        let (root, _) = entry.node.path_from(b"", |_| false);
+        let root = root.open().and_then(|pair| pair.copy.as_ref());
         let Some(root) = root else {
             return Ok(None);
         };
@@ -194,7 +191,7 @@ impl<'h> Making<'_, 'h> {
     fn lose_link(&self) -> Option<Outcome> {
         if !self.has_lost_links.swap(true, Ordering::Relaxed) {
             let text = "some hard links became files of their own";
-            self.errand.observer.noted(text);
+            self.context.observer.noted(text);
         }
         None
     }
@@ -209,7 +206,7 @@ impl<'h> Making<'_, 'h> {
         Target {
             copy,
             name: if replaces {
-                Cow::Owned(self.temporary_name(&entry.node.facts))
+                Cow::Owned(self.temporary_name(&entry.node.data))
             } else {
                 Cow::Borrowed(entry.new_name)
             },
@@ -236,40 +233,42 @@ impl<'h> Making<'_, 'h> {
             copy.create_node(&target.name, metadata.kind, metadata.device)
         }
         .at(Side::Copy, "create")?;
-        let dressed = self.dress_other(entry, &target, metadata);
+        let metadata_set = self.apply_metadata_to_other(entry, &target, metadata);
         target.finish().inspect_err(|_| target.abandon())?;
         // It is there, and stays, as a file would.
-        dressed?;
+        metadata_set?;
         Ok(Outcome::Done {
             bytes: 0,
             is_told: true,
         })
     }
 
-    fn dress_other(
+    fn apply_metadata_to_other(
         &self,
         entry: &Entry<'_, '_>,
         target: &Target<'_>,
         metadata: &Metadata,
     ) -> Result<(), Fault> {
         let (copy, name) = (target.copy, &target.name);
-        let facts = &entry.node.facts;
-        if facts.lends_lists && metadata.kind != FileKind::Symlink {
+        let state = &entry.node.data;
+        if state.lends_lists && metadata.kind != FileKind::Symlink {
             copy.remove_xattr(name, ACCESS_ACL)
-                .at(Side::Copy, ATTRIBUTES)?;
+                .at(Side::Copy, SET_ATTRIBUTES)?;
         }
-        let owner = facts.owner_of_new(|| copy.metadata(name, Follow::Refuse))?;
+        let owner = state.owner_of_new(|| copy.metadata(name, Follow::Refuse))?;
         let attributes = self.user.attributes_of_source(entry, metadata.kind)?;
         let original = Original {
             metadata,
             attributes: &attributes,
         };
-        let to = Named {
+        let to = NamedTarget {
             directory: copy,
             name,
         };
-        let has = Has::new(owner, NODE_MODE);
-        self.user.apply(&to, original, &has, &facts.ways)
+        let has = Current::new(owner, NODE_MODE);
+        Ok(self
+            .user
+            .apply(&to, original, &has, &state.methods.refused)?)
     }
 }
 

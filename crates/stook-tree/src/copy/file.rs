@@ -1,4 +1,4 @@
-//! Regular files: made with their final mode where that is safe, filled, dressed, closed.
+//! Regular files: made with their final mode where that is safe, filled, metadata_set, closed.
 
 use std::fs::File;
 use std::io;
@@ -9,15 +9,15 @@ use stook_sys::{
 };
 use stook_timers::scope;
 
-use super::apply::Original;
 use super::content::{Content, with_buffer};
-use super::dress::{Has, remove_inherited, without_shadows};
+use super::copier::Copier;
 use super::entry::Target;
-use super::errand::{At, Fault, READ_ATTRIBUTES, Side};
-use super::making::{Facts, Making};
-use super::rights::{ACCESS_ACL, Rights};
-use super::settable::Open;
-use super::work::{Entry, Outcome};
+use super::fault::{At, Fault, READ_ATTRIBUTES, Side};
+use super::state::DirectoryState;
+use super::visitor::{Entry, Outcome};
+use crate::metadata::{
+    ACCESS_ACL, Current, OpenTarget, Original, Rights, remove_inherited, without_shadows,
+};
 
 /// Set-id and sticky bits: a file is not made with them.
 const SPECIAL_BITS: u32 = 0o7000;
@@ -49,7 +49,7 @@ impl OpenFile {
     }
 }
 
-impl Making<'_, '_> {
+impl Copier<'_, '_> {
     /// Copies an open file; with `replaces`, something that is no directory has its name.
     pub(super) fn copy_file(
         &self,
@@ -58,7 +58,7 @@ impl Making<'_, '_> {
         original: OpenFile,
         replaces: bool,
     ) -> Result<Outcome, Fault> {
-        let facts = &entry.node.facts;
+        let state = &entry.node.data;
         let OpenFile {
             file: source,
             attributes,
@@ -68,19 +68,19 @@ impl Making<'_, '_> {
         let content = Content {
             file: &source,
             metadata,
-            ways: &facts.ways,
+            methods: &state.methods,
             went_on: &|bytes| {
-                self.errand.observer.advanced(0, bytes);
-                self.errand.is_stopped()
+                self.context.observer.advanced(0, bytes);
+                self.context.is_stopped()
             },
         };
         let mut target = self.target(entry, copy, replaces);
         let (file, has, written) = with_buffer(|buffer| {
-            let is_read = facts.ways.are_read_first(metadata.size) && {
+            let is_read = state.methods.are_read_first(metadata.size) && {
                 let _scope = scope!("read");
                 content.is_read_whole(buffer)?
             };
-            let (file, has) = self.create(facts, &mut target, metadata, attributes.is_empty())?;
+            let (file, has) = self.create(state, &mut target, metadata, attributes.is_empty())?;
             let _scope = scope!("write");
             let written = if is_read {
                 write_all_at(&file, buffer, 0)
@@ -89,17 +89,21 @@ impl Making<'_, '_> {
             } else {
                 content.copy(&file).map(|bytes| (bytes, true))
             };
-            Ok((file, has, written))
+            Ok::<_, Fault>((file, has, written))
         })?;
         let (bytes, is_told) = written.inspect_err(|_| target.abandon())?;
-        let dressed = {
+        let metadata_set = {
             let _scope = scope!("metadata");
             let original = Original {
                 metadata,
                 attributes: &attributes,
             };
-            self.user
-                .apply(&Open(file.as_fd()), original, &has, &facts.ways)
+            self.user.apply(
+                &OpenTarget(file.as_fd()),
+                original,
+                &has,
+                &state.methods.refused,
+            )
         };
         let _ = close_file(source);
         // A network file system may tell only now that there was no room.
@@ -108,23 +112,23 @@ impl Making<'_, '_> {
             .and_then(|()| target.finish())
             .inspect_err(|_| target.abandon())?;
         // The content is there, and stays.
-        dressed?;
+        metadata_set?;
         Ok(Outcome::Done { bytes, is_told })
     }
 
     /// Creates a file, with its mode at once where nobody may read it who should not.
     fn create(
         &self,
-        facts: &Facts,
+        state: &DirectoryState,
         target: &mut Target<'_>,
         metadata: &Metadata,
         has_no_attributes: bool,
-    ) -> Result<(File, Has<'static>), Fault> {
+    ) -> Result<(File, Current<'static>), Fault> {
         let _scope = scope!("create");
-        let is_plain = metadata.mode & SPECIAL_BITS == 0 && has_no_attributes && !facts.lends_lists;
-        let asked = match facts.born.owner() {
+        let is_plain = metadata.mode & SPECIAL_BITS == 0 && has_no_attributes && !state.lends_lists;
+        let asked = match state.defaults.owner() {
             // In a directory that this run made there is nobody else yet.
-            _ if is_plain && facts.is_made => metadata.mode,
+            _ if is_plain && state.is_made => metadata.mode,
             Some(owner) if is_plain && self.user.owner_to_give(metadata, owner).is_none() => {
                 Rights::of(metadata, None, owner).mode
             }
@@ -133,20 +137,20 @@ impl Making<'_, '_> {
             _ => metadata.mode & 0o600,
         };
         let file = self
-            .create_new(facts, target, asked)
+            .create_new(state, target, asked)
             .at(Side::Copy, "create")?;
-        if facts.lends_lists {
+        if state.lends_lists {
             remove_inherited(&file, &[ACCESS_ACL])?;
         }
-        let mut mode = facts.born.mode(asked);
-        if facts.born.owner().is_none() || mode.is_none() {
+        let mut mode = state.defaults.mode(asked);
+        if state.defaults.owner().is_none() || mode.is_none() {
             let made = stook_sys::metadata(&file).at(Side::Copy, "look at")?;
-            facts.born.learn(asked, &made);
+            state.defaults.learn(asked, &made);
             mode = Some(made.mode);
         }
-        let has = Has {
-            owner: facts.born.owner().unwrap_or_default(),
-            mode: mode.filter(|_| !facts.lends_lists),
+        let has = Current {
+            owner: state.defaults.owner().unwrap_or_default(),
+            mode: mode.filter(|_| !state.lends_lists),
             most: None,
             mtime: None,
             attributes: &[],
@@ -156,14 +160,19 @@ impl Making<'_, '_> {
     }
 
     /// A temporary name that another run left is passed over.
-    fn create_new(&self, facts: &Facts, target: &mut Target<'_>, mode: u32) -> io::Result<File> {
+    fn create_new(
+        &self,
+        state: &DirectoryState,
+        target: &mut Target<'_>,
+        mode: u32,
+    ) -> io::Result<File> {
         loop {
             match target.copy.create_file(&target.name, mode) {
                 Err(error)
                     if error.kind() == io::ErrorKind::AlreadyExists
                         && target.replaces.is_some() =>
                 {
-                    target.name = self.temporary_name(facts).into();
+                    target.name = self.temporary_name(state).into();
                 }
                 other => return other,
             }

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
-use stook_sys::FileId;
+use stook_sys::{FileId, lock};
 
-use super::task::Later;
+use super::visitor::Later;
 
 /// Files with several names, by what tells them from all others: file system and inode.
 #[derive(Debug, Default)]
@@ -44,7 +44,7 @@ pub(super) enum Met {
 impl<'h> Links<'h> {
     /// Asks about one of the names of a file; `later` is called if it must wait.
     pub(super) fn meet(&self, id: FileId, later: impl FnOnce() -> Later<'h>) -> Met {
-        let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut files = lock(&self.0);
         match files.entry(id) {
             Entry::Vacant(vacant) => {
                 vacant.insert(State::Copying(Vec::new()));
@@ -70,13 +70,13 @@ impl<'h> Links<'h> {
     /// The first of so many names is copied; returns the names that waited for it.
     pub(super) fn copied(&self, id: FileId, first: First, names: u32) -> Vec<Later<'h>> {
         let left = names.saturating_sub(1);
-        let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut files = lock(&self.0);
         Self::waiting(files.insert(id, State::Copied { first, left }))
     }
 
     /// The first name could not be copied; returns the names that waited for it.
     pub(super) fn failed(&self, id: FileId) -> Vec<Later<'h>> {
-        let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut files = lock(&self.0);
         Self::waiting(files.remove(&id))
     }
 

@@ -5,13 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use stook_sys::{Directory, FileKind, Links as Follow, Metadata, Xattr, get_xattrs};
 
-use super::apply::Original;
-use super::content::Ways;
-use super::dress::{Has, User, without_shadows};
-use super::errand::{At, Fault, READ_ATTRIBUTES, Side};
-use super::making::Making;
-use super::settable::Named;
-use super::work::{Entry, Outcome};
+use super::copier::Copier;
+use super::fault::{At, Fault, READ_ATTRIBUTES, Side};
+use super::visitor::{Entry, Outcome};
+use crate::metadata::{Current, NamedTarget, Original, RefusedAttributes, User, without_shadows};
 
 impl User {
     /// Returns the attributes of an entry of the tree that a copy gets.
@@ -20,7 +17,7 @@ impl User {
         entry: &Entry<'_, '_>,
         kind: FileKind,
     ) -> Result<Vec<Xattr>, Fault> {
-        let has_none = &entry.node.facts.ways.source_has_none;
+        let has_none = &entry.node.data.methods.source_has_none;
         self.attributes_of(entry.source, entry.name, kind, has_none)
             .at(Side::Source, READ_ATTRIBUTES)
     }
@@ -57,18 +54,19 @@ impl User {
         entry: &Entry<'_, '_>,
         copy: &Directory,
         (metadata, there): (&Metadata, &Metadata),
-        compare: impl FnOnce(Original<'_>, &Has<'_>, &Ways) -> T,
+        compare: impl FnOnce(Original<'_>, &Current<'_>, &RefusedAttributes) -> T,
     ) -> Result<T, Fault> {
-        let ways = &entry.node.facts.ways;
+        let methods = &entry.node.data.methods;
         let attributes = self.attributes_of_source(entry, metadata.kind)?;
         let found = self
-            .attributes_of(copy, entry.new_name, there.kind, &ways.copy_has_none)
+            .attributes_of(copy, entry.new_name, there.kind, &methods.copy_has_none)
             .at(Side::Copy, READ_ATTRIBUTES)?;
         let original = Original {
             metadata,
             attributes: &attributes,
         };
-        Ok(compare(original, &Has::all_of(there, &found), ways))
+        let current = Current::all_of(there, &found);
+        Ok(compare(original, &current, &methods.refused))
     }
 
     /// Returns what differs besides content and time.
@@ -79,13 +77,16 @@ impl User {
         metadata: &Metadata,
         there: &Metadata,
     ) -> Result<Option<&'static str>, Fault> {
-        self.with_both(entry, copy, (metadata, there), |original, has, ways| {
-            self.changes(original, has, ways).why()
-        })
+        self.with_both(
+            entry,
+            copy,
+            (metadata, there),
+            |original, current, refused| self.changes(original, current, refused).why(),
+        )
     }
 }
 
-impl Making<'_, '_> {
+impl Copier<'_, '_> {
     /// Gives a copy that is the same otherwise its owner, rights, attributes and time.
     pub(super) fn set_right(
         &self,
@@ -94,14 +95,16 @@ impl Making<'_, '_> {
         metadata: &Metadata,
         there: &Metadata,
     ) -> Result<Outcome, Fault> {
-        let to = Named {
+        let to = NamedTarget {
             directory: copy,
             name: entry.new_name,
         };
-        self.user
-            .with_both(entry, copy, (metadata, there), |original, has, ways| {
-                self.user.apply(&to, original, has, ways)
-            })??;
+        self.user.with_both(
+            entry,
+            copy,
+            (metadata, there),
+            |original, current, refused| self.user.apply(&to, original, current, refused),
+        )??;
         Ok(Outcome::Unchanged)
     }
 
@@ -147,7 +150,7 @@ impl Making<'_, '_> {
         {
             return Ok(Outcome::Unchanged);
         }
-        self.errand.would_copy(entry.node, entry.name);
+        self.context.would_copy(entry.node, entry.name);
         let is_content = metadata.kind == FileKind::File && same.is_none();
         Ok(Outcome::Done {
             bytes: if is_content { metadata.size } else { 0 },

@@ -11,19 +11,17 @@ use stook_sys::{
 };
 use stook_timers::scope;
 
-use super::apply::Original;
 use super::content::with_buffer;
-use super::dress::{User, without_shadows};
+use super::context::CopyContext;
 use super::entry::{have_same_target, look};
-use super::errand::{At, Errand, Fault, READ_ATTRIBUTES, Side};
-use super::making::{Facts, Seen};
-use super::node::Node;
-use super::places::Places;
-use super::round::Round;
-use super::task::Later;
-use super::work::{Entrance, Entry, Outcome, Work};
-use super::{CopyObserver, CopyOptions};
-use crate::held::Holder;
+use super::fault::{At, Fault, READ_ATTRIBUTES, Side};
+use super::options::{CopyObserver, CopyOptions};
+use super::pair_walk::PairWalk;
+use super::roots::Roots;
+use super::state::{DirectoryState, Existing, PairNode, reach};
+use super::visitor::{Entrance, Entry, Later, Outcome, PairVisitor};
+use crate::metadata::{Original, User, without_shadows};
+use crate::traverse::HandleBudget;
 
 /// What was compared.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -56,30 +54,29 @@ pub fn verify(
     observer: &dyn CopyObserver,
 ) -> Result<Verified, SysError> {
     let _scope = scope!("verify");
-    let places = Places::to_compare(tree, dest)?;
-    if let Some(copy) = &places.pair.copy {
+    let roots = Roots::to_compare(tree, dest)?;
+    if let Some(copy) = &roots.pair.copy {
         copy.sync_file_system().context("sync", dest)?;
     }
-    let metadata = places.pair.source.own_metadata().context("look at", tree)?;
-    let leave_out = places.leave_out().context("look at", dest)?;
-    let errand = Errand::new(options, observer, places.roots);
-    let holder = Holder::new();
-    let round = Round {
-        name: VERIFY,
-        errand: &errand,
-        work: &Comparing {
-            user: User::current(),
-            observer,
-        },
-        holder: &holder,
+    let metadata = roots.pair.source.own_metadata().context("look at", tree)?;
+    let leave_out = roots.leave_out().context("look at", dest)?;
+    let context = CopyContext::new(options, observer, roots.paths);
+    let budget = HandleBudget::new();
+    let comparing = Comparing {
+        user: User::current(),
+        observer,
+    };
+    let walk = PairWalk {
+        context: &context,
+        visitor: &comparing,
         leave_out,
     };
-    let facts = Facts::of_seen(metadata);
-    match &places.single {
-        None => round.over_trees(places.pair, facts),
-        Some(single) => round.over_single(places.pair, facts, single),
+    let state = DirectoryState::of_source(metadata);
+    match &roots.single {
+        None => walk.over_trees(VERIFY, roots.pair, state, &budget),
+        Some(single) => walk.over_single(roots.pair, state, single),
     }
-    let done = errand.copied();
+    let done = context.copied();
     Ok(Verified {
         entries: done.entries + done.unchanged,
         bytes: done.bytes,
@@ -92,18 +89,18 @@ struct Comparing<'a> {
     observer: &'a dyn CopyObserver,
 }
 
-impl<'h> Work<'h> for Comparing<'_> {
+impl<'h> PairVisitor<'h> for Comparing<'_> {
     fn enter(
         &self,
         entrance: &Entrance<'_, 'h>,
         _source: &Directory,
         metadata: Metadata,
-    ) -> Result<(Option<Directory>, Facts), Fault> {
+    ) -> Result<(Option<Directory>, DirectoryState), Fault> {
         let copy = match entrance.copy {
             Some(above) => above.open_beneath(entrance.name).at(Side::Copy, VERIFY)?,
             None => return Err(different("it is not there")),
         };
-        Ok((Some(copy), Facts::of_seen(metadata)))
+        Ok((Some(copy), DirectoryState::of_source(metadata)))
     }
 
     fn entry(&self, entry: &Entry<'_, 'h>, later: &mut Vec<Later<'h>>) -> Result<Outcome, Fault> {
@@ -139,37 +136,38 @@ impl<'h> Work<'h> for Comparing<'_> {
         }
     }
 
-    fn leave(&self, node: &Node<'h>, copy: Option<Directory>) -> Result<(), Fault> {
-        if node.is_partial() {
-            return Ok(());
-        }
-        let source = node.reach(Side::Source).at(Side::Source, "open")?;
+    fn leave(&self, node: &PairNode<'h>, copy: Option<Directory>) -> Result<(), Fault> {
+        let source = reach(node, Side::Source)?;
         let reached = match &copy {
             Some(_) => None,
-            None => node.reach(Side::Copy).at(Side::Copy, VERIFY)?,
+            None => reach(node, Side::Copy)?,
         };
         let (Some(source), Some(copy)) = (source, copy.as_ref().or(reached.as_deref())) else {
             return Ok(());
         };
-        self.compare_directories(&node.facts, &source, copy)
+        self.compare_directories(&node.data, &source, copy)
     }
 }
 
 impl Comparing<'_> {
     fn compare_directories(
         &self,
-        facts: &Facts,
+        state: &DirectoryState,
         source: &Directory,
         copy: &Directory,
     ) -> Result<(), Fault> {
         let attributes = get_xattrs(source).at(Side::Source, READ_ATTRIBUTES)?;
-        let seen = Seen::at(copy)?;
+        let existing = Existing::at(copy)?;
         let original = Original {
-            metadata: &facts.metadata,
+            metadata: &state.metadata,
             attributes: &without_shadows(attributes),
         };
-        let has = seen.has();
-        match self.user.changes(original, &has, &facts.ways).why() {
+        let has = existing.current();
+        match self
+            .user
+            .changes(original, &has, &state.methods.refused)
+            .why()
+        {
             Some(why) => Err(different(why)),
             None => Ok(()),
         }

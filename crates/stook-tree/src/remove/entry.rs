@@ -1,80 +1,63 @@
-//! One name that is no directory: it is judged, and goes.
+//! One name that is no directory: whether it is removed, and how.
 
 use std::io;
 
 use stook_sys::{Directory, FileKind, Links, busy, is_not_permitted};
 
-use super::RemoveObserver;
-use super::empty::Remover;
-use super::judge::{Candidate, Judge, Verdict};
-use super::node::Node;
+use super::options::RemoveObserver;
+use super::policy::{Candidate, Decision, RemovalPolicy};
+use super::remover::{Location, Outcome, Remover};
+use super::state::{RemoveNode, written_path};
 use crate::path::join;
-
-/// A directory from which names are removed.
-pub(super) struct Place<'a, 'r> {
-    pub(super) directory: &'a Directory,
-    pub(super) node: &'a Node<'r>,
-    /// Its path below the tree, if a judge wants to know.
-    pub(super) path: Vec<u8>,
-}
-
-/// What became of a name.
-pub(super) enum Outcome {
-    Gone,
-    /// Somebody else removed it.
-    WasGone,
-    IsDirectory,
-    Stays,
-}
 
 impl<O: RemoveObserver> Remover<'_, O> {
     /// Removes what the name stands for, unless it is a directory.
     pub(super) fn remove_name(
         &self,
-        place: &Place<'_, '_>,
+        at: &Location<'_, '_>,
         name: &[u8],
         kind: Option<FileKind>,
     ) -> io::Result<Outcome> {
         if kind == Some(FileKind::Directory) {
-            return Ok(self.directory_found(place, name));
+            return Ok(self.directory_found(at, name));
         }
-        if self.judge.is_none() && !self.options.is_dry_run {
-            return self.unlink(place, name);
+        if self.policy.is_none() && !self.options.is_dry_run {
+            return self.unlink(at, name);
         }
         if kind.is_none() {
-            match place.directory.metadata(name, Links::Refuse) {
+            match at.directory.metadata(name, Links::Refuse) {
                 Ok(metadata) if metadata.kind == FileKind::Directory => {
-                    return Ok(self.directory_found(place, name));
+                    return Ok(self.directory_found(at, name));
                 }
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    return Ok(Outcome::WasGone);
+                    return Ok(Outcome::AlreadyGone);
                 }
                 Err(error) => return Err(error),
             }
         }
-        match self.judged(place, name) {
-            Verdict::Goes | Verdict::GoesAs(_) if self.options.is_dry_run => {
-                self.require_removable(place.directory, name)
+        match self.decision(at, name) {
+            Decision::Remove | Decision::RemoveAs(_) if self.options.is_dry_run => {
+                self.require_removable(at.directory, name)
                     .map_err(explained)?;
-                self.observer.would_remove(&place.node.path(name));
-                Ok(Outcome::Gone)
+                self.observer.would_remove(&written_path(at.node, name));
+                Ok(Outcome::Removed)
             }
-            Verdict::Goes => self.unlink(place, name),
-            Verdict::GoesAs(name) => self.unlink(place, &name),
-            Verdict::Stays => Ok(Outcome::Stays),
-            Verdict::WasGone => Ok(Outcome::WasGone),
+            Decision::Remove => self.unlink(at, name),
+            Decision::RemoveAs(name) => self.unlink(at, &name),
+            Decision::Keep => Ok(Outcome::Kept),
+            Decision::AlreadyGone => Ok(Outcome::AlreadyGone),
         }
     }
 
-    fn unlink(&self, place: &Place<'_, '_>, name: &[u8]) -> io::Result<Outcome> {
-        let Place {
+    fn unlink(&self, at: &Location<'_, '_>, name: &[u8]) -> io::Result<Outcome> {
+        let Location {
             directory, node, ..
-        } = *place;
+        } = *at;
         match self.permitted(directory, node, || directory.remove(name)) {
-            Ok(()) => Ok(Outcome::Gone),
+            Ok(()) => Ok(Outcome::Removed),
             Err(error) => match error.kind() {
-                io::ErrorKind::NotFound => Ok(Outcome::WasGone),
+                io::ErrorKind::NotFound => Ok(Outcome::AlreadyGone),
                 io::ErrorKind::IsADirectory => Ok(Outcome::IsDirectory),
                 _ => Err(explained(error)),
             },
@@ -95,7 +78,7 @@ impl<O: RemoveObserver> Remover<'_, O> {
     pub(super) fn permitted(
         &self,
         directory: &Directory,
-        node: &Node<'_>,
+        node: &RemoveNode<'_>,
         remove: impl Fn() -> io::Result<()>,
     ) -> io::Result<()> {
         let refused = match remove() {
@@ -103,7 +86,7 @@ impl<O: RemoveObserver> Remover<'_, O> {
             other => return other,
         };
         // What holds a tree is not part of it.
-        if !self.options.force_chmod || node.is_holding() {
+        if !self.options.force_chmod || node.is_root() {
             return Err(refused);
         }
         let mode = directory.own_metadata()?.mode;
@@ -115,22 +98,22 @@ impl<O: RemoveObserver> Remover<'_, O> {
         }
     }
 
-    fn directory_found(&self, place: &Place<'_, '_>, name: &[u8]) -> Outcome {
-        let stays = |judge: &dyn Judge| judge.prunes(&join(&place.path, name));
-        if self.judge.is_some_and(stays) {
-            Outcome::Stays
+    fn directory_found(&self, at: &Location<'_, '_>, name: &[u8]) -> Outcome {
+        let is_kept = |policy: &dyn RemovalPolicy| policy.prunes(&join(at.path, name));
+        if self.policy.is_some_and(is_kept) {
+            Outcome::Kept
         } else {
             Outcome::IsDirectory
         }
     }
 
-    fn judged(&self, place: &Place<'_, '_>, name: &[u8]) -> Verdict {
+    fn decision(&self, at: &Location<'_, '_>, name: &[u8]) -> Decision {
         // The path of a tree that is no directory is its name.
-        self.judge.map_or(Verdict::Goes, |judge| {
-            judge.judge(&Candidate {
-                directory: place.directory,
+        self.policy.map_or(Decision::Remove, |policy| {
+            policy.decide(&Candidate {
+                directory: at.directory,
                 name,
-                path: &join(&place.path, name),
+                path: &join(at.path, name),
             })
         })
     }

@@ -1,88 +1,74 @@
-//! Leaving a directory: the last one to do so removes it.
+//! Removing a directory that was emptied.
 
 use std::io;
 use std::sync::Arc;
 
-use stook_pool::Tasks;
 use stook_timers::scope;
 
-use super::RemoveObserver;
-use super::empty::{MOST_NAMES, Remover, Task, Waiting};
 use super::entry::explained;
-use super::node::Node;
+use super::options::RemoveObserver;
+use super::remover::Remover;
+use super::state::{RemoveNode, path_in_tree, reach, written_path};
 use crate::names::Names;
+use crate::traverse::{MOST_NAMES, Task, TaskOf, Waiting};
 
 /// How often a directory is emptied that was not empty after all: some file systems leave out names when much
 /// changes, and others may be writing.
 const MOST_ATTEMPTS: u32 = 8;
 
 impl<O: RemoveObserver> Remover<'_, O> {
-    /// Leaves a directory; the last one to do so removes it, and leaves the one above.
-    pub(super) fn leave<'r>(&self, node: Arc<Node<'r>>, tasks: &Tasks<Task<'r>>) {
-        let mut leaving = Some(node);
-        while let Some(node) = leaving.and_then(Arc::into_inner) {
-            let (stays, attempts) = (node.stays(), node.attempts);
-            let (parent, name) = node.close();
-            if let Some(parent) = &parent {
-                if stays {
-                    parent.keep();
-                } else {
-                    self.remove_directory(parent, name, attempts, tasks);
-                }
-            }
-            leaving = parent;
-        }
-    }
-
-    fn remove_directory<'r>(
+    /// Removes a directory that was emptied; returns the task to empty it again if it was not.
+    pub(super) fn remove_directory<'t>(
         &self,
-        parent: &Arc<Node<'r>>,
+        parent: &Arc<RemoveNode<'t>>,
         name: Box<[u8]>,
         attempts: u32,
-        tasks: &Tasks<Task<'r>>,
-    ) {
+    ) -> Option<TaskOf<'t, Self>> {
         let _scope = scope!("rmdir");
-        if parent.is_holding() && self.options.keep_root {
-            return;
+        if parent.is_root() && self.options.keep_root {
+            return None;
         }
         if self
-            .judge
-            .is_some_and(|judge| !judge.releases(&parent.path_in_tree(&name)))
+            .policy
+            .is_some_and(|policy| !policy.removes(&path_in_tree(parent, &name)))
         {
-            return parent.keep();
+            parent.data.keep();
+            return None;
         }
         if self.options.is_dry_run {
-            let removable = parent
-                .reach()
-                .and_then(|directory| self.require_removable(&directory, &name));
+            let removable =
+                reach(parent).and_then(|directory| self.require_removable(&directory, &name));
             if let Err(error) = removable {
-                return self.fail(parent, &name, "remove", explained(error));
+                self.fail(parent, &name, "remove", explained(error));
+                return None;
             }
-            self.observer.would_remove(&parent.path(&name));
-            return self.count(1, 1);
+            self.observer.would_remove(&written_path(parent, &name));
+            self.count(1, 1);
+            return None;
         }
-        let removed = parent.reach().and_then(|directory| {
+        let removed = reach(parent).and_then(|directory| {
             self.permitted(&directory, parent, || directory.remove_directory(&name))
         });
         match removed {
             Ok(()) => self.count(1, 1),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) if is_worth_another_try(&error) && attempts < MOST_ATTEMPTS => {
-                tasks.extend([Task::Directory(Waiting {
-                    parent: Arc::clone(parent),
+                return Some(Task::Directory(Waiting {
+                    node: Arc::clone(parent),
                     name,
                     attempts: attempts + 1,
-                })]);
+                }));
             }
             Err(error) => {
                 let source = self.why_not_empty(parent, &name, error);
                 self.fail(parent, &name, "remove", source);
             }
         }
+        None
     }
 
     /// Says who may be to blame for a directory that is never empty.
-    fn why_not_empty(&self, parent: &Node<'_>, name: &[u8], error: io::Error) -> io::Error {
+    fn why_not_empty(&self, parent: &RemoveNode<'_>, name: &[u8], error: io::Error) -> io::Error {
         if error.kind() != io::ErrorKind::DirectoryNotEmpty {
             return explained(error);
         }

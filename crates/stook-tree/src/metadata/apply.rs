@@ -15,23 +15,22 @@ use std::io;
 
 use stook_sys::{FileKind, Metadata, Xattr};
 
-use super::content::Ways;
-use super::dress::{Has, Owner, User, excuse, space_of};
-use super::errand::{ATTRIBUTES, At, Fault, Side};
-use super::rights::{ACCESS_ACL, DEFAULT_ACL, Rights, find};
-use super::settable::Settable;
+use super::error::{During, MetadataError, SET_ATTRIBUTES};
+use super::rights::{ACCESS_ACL, DEFAULT_ACL, Owner, Rights, find};
+use super::target::MetadataTarget;
+use super::user::{Current, RefusedAttributes, User, excuse, space_of};
 
 /// What a copy is to be like.
 #[derive(Clone, Copy)]
-pub(super) struct Original<'o> {
-    pub(super) metadata: &'o Metadata,
-    pub(super) attributes: &'o [Xattr],
+pub(crate) struct Original<'o> {
+    pub(crate) metadata: &'o Metadata,
+    pub(crate) attributes: &'o [Xattr],
 }
 
 /// How a copy differs from what it is to be like.
-pub(super) struct Changes<'c> {
+pub(crate) struct Changes<'c> {
     original: Original<'c>,
-    has: &'c Has<'c>,
+    current: &'c Current<'c>,
     /// Whom to give it to.
     owner: Option<Owner>,
     rights: Rights,
@@ -44,7 +43,7 @@ pub(super) struct Changes<'c> {
 /// Capabilities of a program, as an attribute.
 pub const CAPABILITY: &[u8] = b"security.capability";
 /// The permission bits of the owner.
-pub(super) const OWNER_BITS: u32 = 0o700;
+pub(crate) const OWNER_BITS: u32 = 0o700;
 /// What it takes to set an attribute of one's own file.
 const OWNER_WRITES: u32 = 0o200;
 
@@ -54,9 +53,9 @@ impl Original<'_> {
     }
 
     /// Returns the rights for a copy of this owner, on a file system that may have no lists.
-    fn rights(&self, owner: Owner, ways: &Ways) -> Rights {
+    fn rights(&self, owner: Owner, refused: &RefusedAttributes) -> Rights {
         let rights = Rights::of(self.metadata, find(self.attributes, ACCESS_ACL), owner);
-        if rights.list.is_some() && ways.refuse(ACCESS_ACL) {
+        if rights.list.is_some() && refused.contains(ACCESS_ACL) {
             return Rights {
                 mode: rights.without_list(),
                 list: None,
@@ -68,34 +67,34 @@ impl Original<'_> {
 
 impl User {
     /// Compares a copy with what it is to be like. What this user cannot set is no difference.
-    pub(super) fn changes<'c>(
+    pub(crate) fn changes<'c>(
         &self,
         original: Original<'c>,
-        has: &'c Has<'c>,
-        ways: &Ways,
+        current: &'c Current<'c>,
+        refused: &RefusedAttributes,
     ) -> Changes<'c> {
         let Original {
             metadata,
             attributes,
         } = original;
-        let owner = self.owner_to_give(metadata, has.owner);
+        let owner = self.owner_to_give(metadata, current.owner);
         let is_other = |name: &[u8]| name != ACCESS_ACL && name != CAPABILITY;
         let differs = |(name, value): &&Xattr| {
             is_other(name)
-                && self.keeps(name, has.is_new, ways)
-                && find(has.attributes, name) != Some(value)
+                && self.keeps(name, current.is_new, refused)
+                && find(current.attributes, name) != Some(value)
         };
         let is_foreign = |name: &&[u8]| {
             // Others may be the file system's own, such as labels and layouts.
             let is_users = space_of(name) == b"user" || *name == DEFAULT_ACL;
             (is_users || (*name == CAPABILITY && self.is_root)) && find(attributes, name).is_none()
         };
-        let found = has.attributes.iter().map(|(name, _)| name.as_slice());
+        let found = current.attributes.iter().map(|(name, _)| name.as_slice());
         Changes {
             original,
-            has,
+            current,
             owner,
-            rights: original.rights(owner.unwrap_or(has.owner), ways),
+            rights: original.rights(owner.unwrap_or(current.owner), refused),
             set: attributes.iter().filter(differs).collect(),
             remove: found.filter(is_foreign).collect(),
             capability: find(attributes, CAPABILITY).filter(|_| self.is_root),
@@ -103,55 +102,60 @@ impl User {
     }
 
     /// Returns true for an attribute that is compared, or tried on something new.
-    fn keeps(&self, name: &[u8], is_new: bool, ways: &Ways) -> bool {
+    fn keeps(&self, name: &[u8], is_new: bool, refused: &RefusedAttributes) -> bool {
         let is_set_by = match space_of(name) {
             b"user" => true,
             b"trusted" | b"security" => self.is_root || is_new,
             _ => name == DEFAULT_ACL || is_new,
         };
-        is_set_by && (is_new || !ways.refuse(name))
+        is_set_by && (is_new || !refused.contains(name))
     }
 
     /// Gives a copy what it is to be like.
     ///
     /// The time is set last, and not if the mode could not be set: the next update tries again then. Attributes and an
     /// owner that could not be set are seen by the next update anyway.
-    pub(super) fn apply(
+    pub(crate) fn apply(
         &self,
-        to: &impl Settable,
+        to: &impl MetadataTarget,
         original: Original<'_>,
-        has: &Has<'_>,
-        ways: &Ways,
-    ) -> Result<(), Fault> {
-        let changes = self.changes(original, has, ways);
+        current: &Current<'_>,
+        refused: &RefusedAttributes,
+    ) -> Result<(), MetadataError> {
+        let changes = self.changes(original, current, refused);
         let metadata = original.metadata;
         let mut first = Ok(());
         if changes.are_needed() {
             let mode = self.close(to, &changes)?;
             first = changes.remove_foreign(to);
-            let given = self.give(metadata, has.owner, |uid, gid| to.set_owner(uid, gid));
-            let owner = *given.as_ref().unwrap_or(&has.owner);
-            let set = set_attributes(&changes.set, ways, |name, value| to.set_xattr(name, value));
+            let given = self.give(metadata, current.owner, |uid, gid| to.set_owner(uid, gid));
+            let owner = *given.as_ref().unwrap_or(&current.owner);
+            let set = set_attributes(&changes.set, refused, |name, value| {
+                to.set_xattr(name, value)
+            });
             first = first.and(set);
             if !original.is_link() {
-                let opened = changes.open(to, owner, mode, ways)?;
-                let raised = changes.set_capability(to, owner, ways);
+                let opened = changes.open(to, owner, mode, refused)?;
+                let raised = changes.set_capability(to, owner, refused);
                 first = first.and(opened).and(raised);
             }
-            first = first.and(given.at(Side::Copy, "set the owner of").map(drop));
+            first = first.and(given.during("set the owner of").map(drop));
         }
-        if has.mtime != Some(metadata.mtime) {
-            to.set_mtime(metadata.mtime)
-                .at(Side::Copy, "set the time of")?;
+        if current.mtime != Some(metadata.mtime) {
+            to.set_mtime(metadata.mtime).during("set the time of")?;
         }
         first
     }
 
     /// Lets nobody in but the owner where the way to the new rights is more than one step; returns the mode, if known.
-    fn close(&self, to: &impl Settable, changes: &Changes<'_>) -> Result<Option<u32>, Fault> {
-        let has = changes.has;
-        let Some(most) = has.most.filter(|_| !changes.original.is_link()) else {
-            return Ok(has.mode);
+    fn close(
+        &self,
+        to: &impl MetadataTarget,
+        changes: &Changes<'_>,
+    ) -> Result<Option<u32>, MetadataError> {
+        let current = changes.current;
+        let Some(most) = current.most.filter(|_| !changes.original.is_link()) else {
+            return Ok(current.mode);
         };
         let closed = if changes.is_rebuilt() {
             self.closed_mode(most, &changes.rights)
@@ -161,9 +165,9 @@ impl User {
             most
         };
         if closed == most {
-            return Ok(has.mode);
+            return Ok(current.mode);
         }
-        to.set_mode(closed).at(Side::Copy, "set the mode of")?;
+        to.set_mode(closed).during("set the mode of")?;
         Ok(Some(closed))
     }
 
@@ -178,7 +182,7 @@ impl User {
     }
 
     /// Returns the mode of a directory that others may enter while it is filled: no wider than before, nor than at the end.
-    pub(super) fn mode_while_filled(&self, changes: &Changes<'_>, mode: u32) -> u32 {
+    pub(crate) fn mode_while_filled(&self, changes: &Changes<'_>, mode: u32) -> u32 {
         let allowed = if changes.is_rebuilt() {
             OWNER_BITS
         } else {
@@ -196,13 +200,13 @@ impl Changes<'_> {
     }
 
     /// Returns what differs besides content and time.
-    pub(super) fn why(&self) -> Option<&'static str> {
+    pub(crate) fn why(&self) -> Option<&'static str> {
         let is_link = self.original.is_link();
         if self.owner.is_some() {
             Some("its owner differs")
         } else if !is_link && self.is_list_changed() {
             Some("its access control list differs")
-        } else if !is_link && self.has.mode != Some(self.rights.mode) {
+        } else if !is_link && self.current.mode != Some(self.rights.mode) {
             Some("its mode differs")
         } else if self.has_attributes() || self.is_capability_changed() {
             Some("its attributes differ")
@@ -222,16 +226,16 @@ impl Changes<'_> {
     }
 
     fn is_list_changed(&self) -> bool {
-        self.rights.list.as_deref() != find(self.has.attributes, ACCESS_ACL)
+        self.rights.list.as_deref() != find(self.current.attributes, ACCESS_ACL)
     }
 
     fn is_capability_changed(&self) -> bool {
-        self.capability.is_some() && self.capability != find(self.has.attributes, CAPABILITY)
+        self.capability.is_some() && self.capability != find(self.current.attributes, CAPABILITY)
     }
 
-    fn remove_foreign(&self, to: &impl Settable) -> Result<(), Fault> {
+    fn remove_foreign(&self, to: &impl MetadataTarget) -> Result<(), MetadataError> {
         for name in &self.remove {
-            to.remove_xattr(name).at(Side::Copy, ATTRIBUTES)?;
+            to.remove_xattr(name).during(SET_ATTRIBUTES)?;
         }
         Ok(())
     }
@@ -239,13 +243,13 @@ impl Changes<'_> {
     /// Sets list and mode; the inner result is that of the list.
     fn open(
         &self,
-        to: &impl Settable,
+        to: &impl MetadataTarget,
         owner: Owner,
         mut mode: Option<u32>,
-        ways: &Ways,
-    ) -> Result<Result<(), Fault>, Fault> {
-        let mut rights = self.original.rights(owner, ways);
-        let there = find(self.has.attributes, ACCESS_ACL);
+        refused: &RefusedAttributes,
+    ) -> Result<Result<(), MetadataError>, MetadataError> {
+        let mut rights = self.original.rights(owner, refused);
+        let there = find(self.current.attributes, ACCESS_ACL);
         let mut listed = Ok(());
         if rights.list.as_deref() != there {
             let set = match rights.closed_list() {
@@ -253,7 +257,7 @@ impl Changes<'_> {
                 None => to.remove_xattr(ACCESS_ACL),
             };
             if let Err(error) = set {
-                listed = excuse(ACCESS_ACL, error, ways).at(Side::Copy, ATTRIBUTES);
+                listed = excuse(ACCESS_ACL, error, refused).during(SET_ATTRIBUTES);
                 if there.is_some() {
                     // The mode would open the old list again.
                     return Ok(listed);
@@ -263,16 +267,21 @@ impl Changes<'_> {
             mode = None;
         }
         if mode != Some(rights.mode) {
-            to.set_mode(rights.mode).at(Side::Copy, "set the mode of")?;
+            to.set_mode(rights.mode).during("set the mode of")?;
         }
         Ok(listed)
     }
 
     /// Sets the capabilities, which the kernel drops with every change of the owner.
-    fn set_capability(&self, to: &impl Settable, owner: Owner, ways: &Ways) -> Result<(), Fault> {
+    fn set_capability(
+        &self,
+        to: &impl MetadataTarget,
+        owner: Owner,
+        refused: &RefusedAttributes,
+    ) -> Result<(), MetadataError> {
         let metadata = self.original.metadata;
         let is_lent_by_owner = owner == (metadata.uid, metadata.gid);
-        let is_dropped = owner != self.has.owner;
+        let is_dropped = owner != self.current.owner;
         let Some(capability) = self
             .capability
             .filter(|_| is_lent_by_owner && (is_dropped || self.is_capability_changed()))
@@ -280,21 +289,21 @@ impl Changes<'_> {
             return Ok(());
         };
         let set = to.set_xattr(CAPABILITY, capability);
-        set.or_else(|error| excuse(CAPABILITY, error, ways))
-            .at(Side::Copy, ATTRIBUTES)
+        set.or_else(|error| excuse(CAPABILITY, error, refused))
+            .during(SET_ATTRIBUTES)
     }
 }
 
 /// Sets attributes by `set`, and returns the first failure.
 fn set_attributes(
     attributes: &[&Xattr],
-    ways: &Ways,
+    refused: &RefusedAttributes,
     set: impl Fn(&[u8], &[u8]) -> io::Result<()>,
-) -> Result<(), Fault> {
+) -> Result<(), MetadataError> {
     let mut first = Ok(());
     for (name, value) in attributes {
-        let done = set(name, value).or_else(|error| excuse(name, error, ways));
-        first = first.and(done.at(Side::Copy, ATTRIBUTES));
+        let done = set(name, value).or_else(|error| excuse(name, error, refused));
+        first = first.and(done.during(SET_ATTRIBUTES));
     }
     first
 }

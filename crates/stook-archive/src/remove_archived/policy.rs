@@ -1,4 +1,4 @@
-//! The judge of the removal: whether the archive holds an entry, at the moment it would go.
+//! The policy of the removal: whether the archive holds an entry, at the moment it would go.
 
 use std::fs::File;
 use std::io;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use stook_md5::Md5;
 use stook_sys::{Directory, FileId, FileKind, Links, Metadata, Stamp, append_at};
 use stook_timers::scope;
-use stook_tree::{Candidate, Judge, Tree, TreeError, Verdict, join};
+use stook_tree::{Candidate, Decision, RemovalPolicy, Tree, TreeError, join};
 use stook_volume::{Header, Kind, VolumeError, decode};
 
 use super::evidence::{Evidence, Held, Place};
@@ -16,7 +16,7 @@ use super::{RemoveArchivedObserver, Staying};
 use crate::batch::Volumes;
 use crate::plan::BATCH_BYTES;
 
-pub(super) struct ArchiveJudge<'a, O> {
+pub(super) struct ArchivePolicy<'a, O> {
     pub(super) place: &'a Place<'a>,
     pub(super) evidence: &'a Evidence,
     pub(super) volumes: Volumes<'a>,
@@ -45,7 +45,7 @@ enum Obstacle {
 
 type Proof = Result<(), Obstacle>;
 
-impl<O: RemoveArchivedObserver> Judge for ArchiveJudge<'_, O> {
+impl<O: RemoveArchivedObserver> RemovalPolicy for ArchivePolicy<'_, O> {
     fn prunes(&self, path: &[u8]) -> bool {
         self.place.filter.prunes(path)
     }
@@ -70,35 +70,35 @@ impl<O: RemoveArchivedObserver> Judge for ArchiveJudge<'_, O> {
         true
     }
 
-    fn judge(&self, candidate: &Candidate<'_>) -> Verdict {
+    fn decide(&self, candidate: &Candidate<'_>) -> Decision {
         if self.observer.is_stopped() || !self.place.filter.selects(candidate.path) {
-            return Verdict::Stays;
+            return Decision::Keep;
         }
         let _scope = scope!("compare");
         let proof = self.prove(candidate);
         match proof.and_then(|metadata| self.set_aside(candidate, &metadata)) {
-            Ok(verdict) => verdict,
-            Err(Obstacle::WasGone) => Verdict::WasGone,
+            Ok(decision) => decision,
+            Err(Obstacle::WasGone) => Decision::AlreadyGone,
             Err(obstacle) => {
                 self.report(candidate.path, Err(obstacle));
-                Verdict::Stays
+                Decision::Keep
             }
         }
     }
 
-    fn releases_empty(&self, directory: &Directory, path: &[u8]) -> bool {
+    fn removes_empty(&self, directory: &Directory, path: &[u8]) -> bool {
         // The tree itself is the user's to name.
         path.is_empty()
             || !self.place.filter.selects(path)
             || self.report(path, self.prove_empty(directory, path))
     }
 
-    fn releases(&self, path: &[u8]) -> bool {
+    fn removes(&self, path: &[u8]) -> bool {
         self.place.filter.selects(path)
     }
 }
 
-impl<O: RemoveArchivedObserver> ArchiveJudge<'_, O> {
+impl<O: RemoveArchivedObserver> ArchivePolicy<'_, O> {
     /// Returns true for a proof, and tells what stands against one.
     fn report(&self, path: &[u8], proof: Proof) -> bool {
         let written = || {
@@ -153,12 +153,12 @@ impl<O: RemoveArchivedObserver> ArchiveJudge<'_, O> {
         &self,
         candidate: &Candidate<'_>,
         metadata: &Metadata,
-    ) -> Result<Verdict, Obstacle> {
+    ) -> Result<Decision, Obstacle> {
         let Candidate {
             directory, name, ..
         } = *candidate;
         if self.is_dry_run {
-            return Ok(Verdict::Goes);
+            return Ok(Decision::Remove);
         }
         let number = self.set_aside.fetch_add(1, Ordering::Relaxed);
         let middle = format!("{}-{number}", std::process::id());
@@ -167,7 +167,7 @@ impl<O: RemoveArchivedObserver> ArchiveJudge<'_, O> {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(Obstacle::WasGone),
             // The file system cannot, or nothing may be changed here: removing it will tell.
-            Err(_) => return Ok(Verdict::Goes),
+            Err(_) => return Ok(Decision::Remove),
         }
         let is_it = |found: &Metadata| {
             found.identity() == metadata.identity()
@@ -177,7 +177,7 @@ impl<O: RemoveArchivedObserver> ArchiveJudge<'_, O> {
             .metadata(&aside, Links::Refuse)
             .is_ok_and(|found| is_it(&found))
         {
-            return Ok(Verdict::GoesAs(aside));
+            return Ok(Decision::RemoveAs(aside));
         }
         match directory.rename_to_new(&aside, name) {
             Ok(()) => Err(Obstacle::Stays(Staying::Changing)),

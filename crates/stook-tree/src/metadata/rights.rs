@@ -6,15 +6,16 @@
 
 use stook_sys::{Metadata, Xattr};
 
-use super::dress::Owner;
+/// Numbers of a user and a group.
+pub type Owner = (u32, u32);
 
 /// The list that a directory gives to what is made in it, as an attribute.
 pub const DEFAULT_ACL: &[u8] = b"system.posix_acl_default";
 /// The access control list, as an attribute.
 pub const ACCESS_ACL: &[u8] = b"system.posix_acl_access";
 
-pub(super) const SET_USER_ID: u32 = 0o4000;
-pub(super) const SET_GROUP_ID: u32 = 0o2000;
+pub(crate) const SET_USER_ID: u32 = 0o4000;
+pub(crate) const SET_GROUP_ID: u32 = 0o2000;
 
 /// Tags of the entries of a list.
 ///
@@ -41,7 +42,7 @@ impl Rights {
     /// Returns the rights for a copy that belongs to `owner`: those of the original, and less where it belongs to others.
     ///
     /// Set-id bits lend the rights of an owner, so nobody else gets them. A group other than the original's gets what
-    /// others have, and others no more than the original's group has, because its members are now among them.
+    /// others have, and others no more than the original's group current, because its members are now among them.
     pub fn of(original: &Metadata, list: Option<&[u8]>, owner: Owner) -> Self {
         let mut rights = Self {
             mode: original.mode,
@@ -111,7 +112,7 @@ impl Rights {
     }
 }
 
-pub(super) fn find<'a>(attributes: &'a [Xattr], name: &[u8]) -> Option<&'a [u8]> {
+pub(crate) fn find<'a>(attributes: &'a [Xattr], name: &[u8]) -> Option<&'a [u8]> {
     let mut found = attributes.iter().filter(|(found, _)| found == name);
     found.next().map(|(_, value)| value.as_slice())
 }

@@ -1,140 +1,68 @@
-//! Making a copy: directories before what is in them, and their owners, modes and times after it.
+//! Copier a copy: directories before what is in them, and their owners, modes and times after it.
 
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use stook_sys::{
     Directory, FileKind, Links as Follow, Metadata, TemporaryNames, Xattr, get_xattrs,
-    is_no_directory, is_temporary_name,
+    is_no_directory, is_temporary_name, lock,
 };
 use stook_timers::scope;
 
-use super::apply::{OWNER_BITS, Original};
-use super::content::Ways;
-use super::dress::{Born, Has, Owner, User, remove_inherited, without_shadows};
-use super::errand::{ATTRIBUTES, At, Errand, Fault, READ_ATTRIBUTES, Side};
+use super::content::Methods;
+use super::context::CopyContext;
+use super::fault::{At, Fault, READ_ATTRIBUTES, Side};
 use super::links::Links;
-use super::node::{Node, Pair};
-use super::places::{IS_ARCHIVE, would_change_archive};
-use super::rights::{ACCESS_ACL, DEFAULT_ACL, find};
-use super::settable::Open;
-use super::task::Later;
-use super::work::{Entrance, Entry, Outcome, Work};
+use super::roots::{IS_ARCHIVE, would_change_archive};
+use super::state::{DirectoryState, Existing, FileSystem, Pair, PairNode, reach};
+use super::visitor::{Entrance, Entry, Later, Outcome, PairVisitor};
+use crate::metadata::{
+    ACCESS_ACL, Current, DEFAULT_ACL, OWNER_BITS, OpenTarget, SET_ATTRIBUTES, User, find,
+    remove_inherited, without_shadows,
+};
 use crate::names::Names;
 
-/// A file system, by its device.
-type FileSystem = (u32, u32);
-
-/// What is known of a directory while it is copied.
-#[derive(Debug)]
-pub(super) struct Facts {
-    /// Those of the directory in the tree.
-    pub(super) metadata: Metadata,
-    /// Attributes that the copy is given at the end.
-    attributes: Vec<Xattr>,
-    /// True if this run makes the copy: nobody else is in there yet.
-    pub(super) is_made: bool,
-    /// True if what is made in the copy gets an access control list from it.
-    pub(super) lends_lists: bool,
-    /// The inode number of a copy that was there already.
-    pub(super) copy_inode: u64,
-    copy_filesystem: FileSystem,
-    pub(super) born: Arc<Born>,
-    pub(super) ways: Arc<Ways>,
-}
-
-pub(super) struct Making<'a, 'h> {
-    pub(super) errand: &'a Errand<'a>,
+pub(super) struct Copier<'a, 'h> {
+    pub(super) context: &'a CopyContext<'a>,
     pub(super) user: User,
     pub(super) links: Links<'h>,
-    ways: Mutex<HashMap<(FileSystem, FileSystem), Arc<Ways>>>,
+    methods: Mutex<HashMap<(FileSystem, FileSystem), Arc<Methods>>>,
     /// True if directories of the copy may be there, made by this run.
     pub(super) is_made_ahead: bool,
     pub(super) has_lost_links: AtomicBool,
     temporary: TemporaryNames,
 }
 
-/// The copy of a directory, as it was found.
-pub(super) struct Seen {
-    metadata: Metadata,
-    attributes: Vec<Xattr>,
-}
-
-impl Seen {
-    pub(super) fn at(copy: &Directory) -> Result<Self, Fault> {
-        Ok(Self {
-            metadata: copy.own_metadata().at(Side::Copy, "look at")?,
-            attributes: without_shadows(get_xattrs(copy).at(Side::Copy, READ_ATTRIBUTES)?),
-        })
-    }
-
-    pub(super) fn has(&self) -> Has<'_> {
-        Has::all_of(&self.metadata, &self.attributes)
-    }
-}
-
 /// The ending of names of files that are not under their own name yet; what an interrupted run left of them goes.
 const TEMPORARY: &str = "partial";
 
-impl Facts {
-    /// Returns what is known of a directory that is only looked at.
-    pub(super) fn of_seen(metadata: Metadata) -> Self {
+impl<'a> Copier<'a, '_> {
+    pub(super) fn new(context: &'a CopyContext<'a>, is_made_ahead: bool) -> Self {
         Self {
-            metadata,
-            attributes: Vec::new(),
-            is_made: false,
-            lends_lists: false,
-            copy_inode: 0,
-            copy_filesystem: (0, 0),
-            born: Arc::default(),
-            ways: Arc::default(),
-        }
-    }
-
-    fn original(&self) -> Original<'_> {
-        Original {
-            metadata: &self.metadata,
-            attributes: &self.attributes,
-        }
-    }
-
-    /// Returns the owner of what was just made; `look` asks for it.
-    pub(super) fn owner_of_new(
-        &self,
-        look: impl FnOnce() -> io::Result<Metadata>,
-    ) -> Result<Owner, Fault> {
-        if let Some(owner) = self.born.owner() {
-            return Ok(owner);
-        }
-        let made = look().at(Side::Copy, "look at")?;
-        self.born.learn(0, &made);
-        Ok((made.uid, made.gid))
-    }
-}
-
-impl<'a> Making<'a, '_> {
-    pub(super) fn new(errand: &'a Errand<'a>, is_made_ahead: bool) -> Self {
-        Self {
-            errand,
+            context,
             is_made_ahead,
             user: User::current(),
             links: Links::default(),
-            ways: Mutex::default(),
+            methods: Mutex::default(),
             has_lost_links: AtomicBool::new(false),
             temporary: TemporaryNames::new(TEMPORARY),
         }
     }
 
     /// Returns what is known of the roots.
-    pub(super) fn facts_of_roots(&self, pair: &Pair, is_made: bool) -> Result<Facts, Fault> {
+    pub(super) fn state_of_roots(
+        &self,
+        pair: &Pair,
+        is_made: bool,
+    ) -> Result<DirectoryState, Fault> {
         let metadata = pair.source.own_metadata().at(Side::Source, "look at")?;
         let Some(copy) = &pair.copy else {
-            return Ok(Facts {
+            return Ok(DirectoryState {
                 is_made: true,
-                ..Facts::of_seen(metadata)
+                ..DirectoryState::of_source(metadata)
             });
         };
         let attributes = self.attributes(&pair.source)?;
@@ -142,28 +70,28 @@ impl<'a> Making<'a, '_> {
             // The directory that holds it may lend lists; what is made in the root then has none.
             remove_inherited(copy, &inherited_lists(copy)?)?;
         }
-        let seen = Seen::at(copy)?;
-        let facts = self.facts_of_seen_copy(metadata, attributes, &seen, is_made);
-        if !is_made && !self.errand.options.is_dry_run {
-            self.get_ready(&facts, &pair.source, copy, &seen)?;
+        let existing = Existing::at(copy)?;
+        let state = self.state_of_existing(metadata, attributes, &existing, is_made);
+        if !is_made && !self.context.options.is_dry_run {
+            self.get_ready(&state, &pair.source, copy, &existing)?;
         }
-        Ok(facts)
+        Ok(state)
     }
 
     /// Returns what is known of the two directories that hold a single file and its copy.
-    pub(super) fn facts_of_holders(&self, pair: &Pair) -> Result<Facts, Fault> {
+    pub(super) fn state_of_holders(&self, pair: &Pair) -> Result<DirectoryState, Fault> {
         let metadata = pair.source.own_metadata().at(Side::Source, "look at")?;
         match &pair.copy {
             Some(copy) => {
-                let seen = Seen::at(copy)?;
-                Ok(self.facts_of_seen_copy(metadata, Vec::new(), &seen, false))
+                let existing = Existing::at(copy)?;
+                Ok(self.state_of_existing(metadata, Vec::new(), &existing, false))
             }
-            None => Ok(Facts::of_seen(metadata)),
+            None => Ok(DirectoryState::of_source(metadata)),
         }
     }
 
     fn attributes(&self, source: &Directory) -> Result<Vec<Xattr>, Fault> {
-        if self.errand.options.is_dry_run {
+        if self.context.options.is_dry_run {
             return Ok(Vec::new());
         }
         let attributes = get_xattrs(source).at(Side::Source, READ_ATTRIBUTES)?;
@@ -171,30 +99,31 @@ impl<'a> Making<'a, '_> {
     }
 
     /// Returns what is known of a directory whose copy was not made in a directory of this run.
-    fn facts_of_seen_copy(
+    fn state_of_existing(
         &self,
         metadata: Metadata,
         attributes: Vec<Xattr>,
-        seen: &Seen,
+        existing: &Existing,
         is_made: bool,
-    ) -> Facts {
-        let there = &seen.metadata;
-        Facts {
+    ) -> DirectoryState {
+        let there = &existing.metadata;
+        DirectoryState {
             attributes,
             is_made,
-            lends_lists: find(&seen.attributes, DEFAULT_ACL).is_some(),
+            lends_lists: find(&existing.attributes, DEFAULT_ACL).is_some(),
             copy_inode: there.inode,
             copy_filesystem: there.filesystem,
-            born: Arc::default(),
-            ways: self.ways(metadata.filesystem, there.filesystem),
+            defaults: Arc::default(),
+            is_used: AtomicBool::new(false),
+            methods: self.methods(metadata.filesystem, there.filesystem),
             metadata,
         }
     }
 
     /// Returns what works between two file systems.
-    fn ways(&self, source: FileSystem, copy: FileSystem) -> Arc<Ways> {
-        let mut ways = self.ways.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(ways.entry((source, copy)).or_default())
+    fn methods(&self, source: FileSystem, copy: FileSystem) -> Arc<Methods> {
+        let mut methods = lock(&self.methods);
+        Arc::clone(methods.entry((source, copy)).or_default())
     }
 
     fn make(
@@ -203,31 +132,32 @@ impl<'a> Making<'a, '_> {
         above: &Directory,
         source: &Directory,
         metadata: Metadata,
-    ) -> Result<(Directory, Facts), Fault> {
+    ) -> Result<(Directory, DirectoryState), Fault> {
         let _scope = scope!("mkdir");
-        let parent = &entrance.parent.facts;
+        let parent = &entrance.parent.data;
         let attributes = self.attributes(source)?;
         let copy = self.made(above, entrance.name)?;
         if parent.lends_lists {
             remove_inherited(&copy, &[ACCESS_ACL, DEFAULT_ACL])?;
         }
         let is_same = parent.metadata.filesystem == metadata.filesystem;
-        let ways = if is_same {
-            Arc::clone(&parent.ways)
+        let methods = if is_same {
+            Arc::clone(&parent.methods)
         } else {
-            self.ways(metadata.filesystem, parent.copy_filesystem)
+            self.methods(metadata.filesystem, parent.copy_filesystem)
         };
-        let facts = Facts {
+        let state = DirectoryState {
             metadata,
             attributes,
             is_made: true,
             lends_lists: false,
             copy_inode: 0,
             copy_filesystem: parent.copy_filesystem,
-            born: Arc::clone(&parent.born),
-            ways,
+            defaults: Arc::clone(&parent.defaults),
+            is_used: AtomicBool::new(false),
+            methods,
         };
-        Ok((copy, facts))
+        Ok((copy, state))
     }
 
     /// Makes the copy of a directory, unless this run has done so already.
@@ -250,7 +180,7 @@ impl<'a> Making<'a, '_> {
             Ok(copy) => Ok(Some(copy)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) if is_no_directory(&error) => {
-                if !self.errand.options.is_dry_run {
+                if !self.context.options.is_dry_run {
                     above.remove(name).at(Side::Copy, "replace")?;
                 }
                 Ok(None)
@@ -269,7 +199,7 @@ impl<'a> Making<'a, '_> {
         name: &[u8],
         error: io::Error,
     ) -> Result<Directory, Fault> {
-        let opened = if self.errand.options.is_dry_run {
+        let opened = if self.context.options.is_dry_run {
             Err(error)
         } else {
             above
@@ -284,73 +214,81 @@ impl<'a> Making<'a, '_> {
     /// would not show, and that no leftover is in it.
     fn get_ready(
         &self,
-        facts: &Facts,
+        state: &DirectoryState,
         source: &Directory,
         copy: &Directory,
-        seen: &Seen,
+        existing: &Existing,
     ) -> Result<(), Fault> {
         refuse_archive(source, copy)?;
-        let has = seen.has();
-        let changes = self.user.changes(facts.original(), &has, &facts.ways);
-        let mode = self.user.mode_while_filled(&changes, seen.metadata.mode);
-        if mode != seen.metadata.mode {
+        let has = existing.current();
+        let changes = self
+            .user
+            .changes(state.original(), &has, &state.methods.refused);
+        let mode = self
+            .user
+            .mode_while_filled(&changes, existing.metadata.mode);
+        if mode != existing.metadata.mode {
             let set = copy.set_own_mode(mode);
             // An ordinary user cannot change another owner's directory; what is made in there then tells why.
             if self.user.is_root {
                 set.at(Side::Copy, "set the mode of")?;
             }
         }
-        remove_leftovers(source, copy, facts.copy_inode).at(Side::Copy, "list")
+        remove_leftovers(source, copy, state.copy_inode).at(Side::Copy, "list")
     }
 
     /// Returns a name for a file that is not under its own name yet.
-    pub(super) fn temporary_name(&self, facts: &Facts) -> Vec<u8> {
-        self.temporary.next(facts.copy_inode)
+    pub(super) fn temporary_name(&self, state: &DirectoryState) -> Vec<u8> {
+        self.temporary.next(state.copy_inode)
     }
 
-    fn end_directory(&self, facts: &Facts, copy: &Directory) -> Result<(), Fault> {
-        let to = Open(copy.as_fd());
-        if facts.is_made {
-            let owner = facts.owner_of_new(|| copy.own_metadata())?;
-            let has = Has::new(owner, OWNER_BITS);
-            return self.user.apply(&to, facts.original(), &has, &facts.ways);
+    fn end_directory(&self, state: &DirectoryState, copy: &Directory) -> Result<(), Fault> {
+        let to = OpenTarget(copy.as_fd());
+        if state.is_made {
+            let owner = state.owner_of_new(|| copy.own_metadata())?;
+            let has = Current::new(owner, OWNER_BITS);
+            let applied = self
+                .user
+                .apply(&to, state.original(), &has, &state.methods.refused);
+            return Ok(applied?);
         }
-        let seen = Seen::at(copy)?;
-        self.user
-            .apply(&to, facts.original(), &seen.has(), &facts.ways)
+        let existing = Existing::at(copy)?;
+        let current = existing.current();
+        let applied = self
+            .user
+            .apply(&to, state.original(), &current, &state.methods.refused);
+        Ok(applied?)
     }
 
     /// Removes a directory in which nothing was to be copied.
-    fn remove_unused(node: &Node<'_>) -> Result<(), Fault> {
+    fn remove_unused(node: &PairNode<'_>) -> Result<(), Fault> {
         let Some(parent) = node.parent() else {
             return Ok(());
         };
-        let above = parent.reach(Side::Copy).at(Side::Copy, "open")?;
-        let removed = above.map_or(Ok(()), |above| above.remove_directory(&node.name));
+        let above = reach(parent, Side::Copy)?;
+        let removed = above.map_or(Ok(()), |above| above.remove_directory(node.name()));
         removed.at(Side::Copy, "remove")
     }
 
-    fn is_wanted(&self, node: &Node<'_>) -> bool {
-        let errand = self.errand;
-        !errand.has_patterns
-            || node.is_used()
+    fn is_wanted(&self, node: &PairNode<'_>) -> bool {
+        let context = self.context;
+        !context.has_patterns
+            || node.data.is_used()
             || node.parent().is_none()
-            || errand.options.filter.selects(&node.way_below_root(b""))
+            || context.options.filter.selects(&node.path(b""))
     }
 }
 
-impl<'h> Work<'h> for Making<'_, 'h> {
+impl<'h> PairVisitor<'h> for Copier<'_, 'h> {
     fn enter(
         &self,
         entrance: &Entrance<'_, 'h>,
         source: &Directory,
         metadata: Metadata,
-    ) -> Result<(Option<Directory>, Facts), Fault> {
-        let is_dry_run = self.errand.options.is_dry_run;
+    ) -> Result<(Option<Directory>, DirectoryState), Fault> {
+        let is_dry_run = self.context.options.is_dry_run;
         let there = match entrance.copy {
-            Some(above) if !entrance.parent.facts.is_made => {
-                self.open_copy(above, entrance.name)?
-            }
+            Some(above) if !entrance.parent.data.is_made => self.open_copy(above, entrance.name)?,
             _ => None,
         };
         match (there, entrance.copy) {
@@ -359,23 +297,23 @@ impl<'h> Work<'h> for Making<'_, 'h> {
                     refuse_archive(source, &copy)?;
                 }
                 let attributes = self.attributes(source)?;
-                let seen = Seen::at(&copy)?;
-                let facts = self.facts_of_seen_copy(metadata, attributes, &seen, false);
+                let existing = Existing::at(&copy)?;
+                let state = self.state_of_existing(metadata, attributes, &existing, false);
                 if !is_dry_run {
-                    self.get_ready(&facts, source, &copy, &seen)?;
+                    self.get_ready(&state, source, &copy, &existing)?;
                 }
-                Ok((Some(copy), facts))
+                Ok((Some(copy), state))
             }
             (None, Some(above)) if !is_dry_run => {
-                let (copy, facts) = self.make(entrance, above, source, metadata)?;
-                Ok((Some(copy), facts))
+                let (copy, state) = self.make(entrance, above, source, metadata)?;
+                Ok((Some(copy), state))
             }
             _ => {
-                let facts = Facts {
+                let state = DirectoryState {
                     is_made: true,
-                    ..Facts::of_seen(metadata)
+                    ..DirectoryState::of_source(metadata)
                 };
-                Ok((None, facts))
+                Ok((None, state))
             }
         }
     }
@@ -384,14 +322,11 @@ impl<'h> Work<'h> for Making<'_, 'h> {
         self.copy_entry(entry, later)
     }
 
-    fn leave(&self, node: &Node<'h>, copy: Option<Directory>) -> Result<(), Fault> {
-        if node.is_partial() {
-            return Ok(());
-        }
+    fn leave(&self, node: &PairNode<'h>, copy: Option<Directory>) -> Result<(), Fault> {
         let _scope = scope!("directories");
-        let facts = &node.facts;
-        let is_dry_run = self.errand.options.is_dry_run;
-        if facts.is_made && !self.is_wanted(node) {
+        let state = &node.data;
+        let is_dry_run = self.context.options.is_dry_run;
+        if state.is_made && !self.is_wanted(node) {
             drop(copy);
             return if is_dry_run {
                 Ok(())
@@ -400,18 +335,18 @@ impl<'h> Work<'h> for Making<'_, 'h> {
             };
         }
         if let Some(parent) = node.parent() {
-            parent.use_it();
+            parent.data.use_it();
         }
         if is_dry_run {
-            if facts.is_made {
-                self.errand.would_copy(node, b"");
+            if state.is_made {
+                self.context.would_copy(node, b"");
             }
         } else if let Some(copy) = &copy {
-            self.end_directory(facts, copy)?;
-        } else if let Some(copy) = node.reach(Side::Copy).at(Side::Copy, "open")? {
-            self.end_directory(facts, &copy)?;
+            self.end_directory(state, copy)?;
+        } else if let Some(copy) = reach(node, Side::Copy)? {
+            self.end_directory(state, &copy)?;
         }
-        self.errand.count_directory(facts.is_made);
+        self.context.count_directory(state.is_made);
         Ok(())
     }
 }
@@ -425,7 +360,7 @@ fn refuse_archive(source: &Directory, copy: &Directory) -> Result<(), Fault> {
 }
 
 fn inherited_lists(copy: &Directory) -> Result<Vec<&'static [u8]>, Fault> {
-    let found = get_xattrs(copy).at(Side::Copy, ATTRIBUTES)?;
+    let found = get_xattrs(copy).at(Side::Copy, SET_ATTRIBUTES)?;
     let lists = [ACCESS_ACL, DEFAULT_ACL].into_iter();
     Ok(lists.filter(|name| find(&found, name).is_some()).collect())
 }

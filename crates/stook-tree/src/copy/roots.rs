@@ -6,21 +6,21 @@ use std::path::{Path, PathBuf};
 
 use stook_sys::{Context, Directory, FileId, FileKind, Links, Metadata, SysError};
 
-use super::CopyOptions;
-use super::errand::Roots;
-use super::node::Pair;
+use super::context::RootPaths;
+use super::options::CopyOptions;
+use super::state::Pair;
 use crate::archive::{has_index, is_archive, is_in_archive};
 use crate::remove::{Tree, names_directory};
 
-/// The two places of a copy, open.
-pub(super) struct Places {
+/// The two roots of a copy, open.
+pub(super) struct Roots {
     /// The two trees, or the two directories that hold the single file and its copy.
     pub(super) pair: Pair,
     /// Of a single file.
     pub(super) single: Option<Single>,
     /// True if the copy's root is made by this run.
     pub(super) is_made: bool,
-    pub(super) roots: Roots,
+    pub(super) paths: RootPaths,
 }
 
 pub(super) struct Single {
@@ -50,7 +50,7 @@ const IS_ABOVE: &str = "it holds the tree that is copied";
 pub(super) const IS_ARCHIVE: &str = "it is an archive, and what is copied is none";
 const IS_IN_ARCHIVE: &str = "it is in an archive";
 
-impl Places {
+impl Roots {
     /// Opens both, and makes the copy's root, for its maker alone.
     ///
     /// # Errors
@@ -129,7 +129,7 @@ impl Places {
             pair: Pair { source, copy },
             single: None,
             is_made,
-            roots: Roots {
+            paths: RootPaths {
                 source: without_slashes(tree),
                 copy: without_slashes(dest),
             },
@@ -175,7 +175,7 @@ impl Places {
                 kind: metadata.kind,
             }),
             is_made: false,
-            roots: Roots {
+            paths: RootPaths {
                 source: from.prefix,
                 copy: to.prefix,
             },

@@ -1,35 +1,37 @@
-//! What is done to each entry of a round: making its copy, or comparing it with one. The round knows the names, the
-//! work what to do about them.
+//! What is done to each entry of a pair walk: making its copy, or comparing it with one. The walk knows the names, the
+//! visitor what to do about them.
 
 use std::sync::Arc;
 
 use stook_sys::{Directory, FileKind, Metadata};
 
-use super::errand::Fault;
-use super::making::Facts;
-use super::node::Node;
-use super::task::Later;
+use super::fault::Fault;
+use super::state::{DirectoryState, Pair, PairNode};
+use crate::traverse::Waiting;
 
-/// What a round does to each entry.
-pub(super) trait Work<'h>: Sync {
+/// An entry that is visited later, by any worker.
+pub(super) type Later<'t> = Waiting<'t, Pair, DirectoryState>;
+
+/// What a pair walk does to each entry.
+pub(super) trait PairVisitor<'h>: Sync {
     /// Gets the copy of a directory ready; None in a dry run, where there is none.
     fn enter(
         &self,
         entrance: &Entrance<'_, 'h>,
         source: &Directory,
         metadata: Metadata,
-    ) -> Result<(Option<Directory>, Facts), Fault>;
+    ) -> Result<(Option<Directory>, DirectoryState), Fault>;
 
-    /// Deals with anything but a directory. What must wait is put into `later`.
+    /// Visits anything but a directory. What must wait is put into `later`.
     fn entry(&self, entry: &Entry<'_, 'h>, later: &mut Vec<Later<'h>>) -> Result<Outcome, Fault>;
 
     /// Ends a directory in which all is done; `copy` is its copy if that is open.
-    fn leave(&self, node: &Node<'h>, copy: Option<Directory>) -> Result<(), Fault>;
+    fn leave(&self, node: &PairNode<'h>, copy: Option<Directory>) -> Result<(), Fault>;
 }
 
 /// A directory that is being entered, seen from the one above.
 pub(super) struct Entrance<'e, 'h> {
-    pub(super) parent: &'e Node<'h>,
+    pub(super) parent: &'e PairNode<'h>,
     /// The copy of the one above.
     pub(super) copy: Option<&'e Directory>,
     pub(super) name: &'e [u8],
@@ -37,7 +39,7 @@ pub(super) struct Entrance<'e, 'h> {
 
 /// A name in a directory, and the name of its copy.
 pub(super) struct Entry<'e, 'h> {
-    pub(super) node: &'e Arc<Node<'h>>,
+    pub(super) node: &'e Arc<PairNode<'h>>,
     pub(super) source: &'e Directory,
     /// None in a dry run, where there is none.
     pub(super) copy: Option<&'e Directory>,
@@ -62,10 +64,7 @@ impl<'h> Entry<'_, 'h> {
     }
 
     pub(super) fn for_later(&self) -> Later<'h> {
-        Later {
-            node: Arc::clone(self.node),
-            name: self.name.into(),
-        }
+        Later::new(self.node, self.name)
     }
 }
 

@@ -6,7 +6,7 @@ use std::os::fd::BorrowedFd;
 use stook_sys::{Directory, Timestamp, remove_xattr, set_mode, set_mtime, set_owner, set_xattr};
 
 /// Something whose owner, rights, attributes and time are set, open or by its name.
-pub trait Settable {
+pub trait MetadataTarget {
     /// Sets user and group.
     ///
     /// # Errors
@@ -36,9 +36,9 @@ pub trait Settable {
 
 /// An open file or directory.
 #[derive(Debug, Clone, Copy)]
-pub struct Open<'f>(pub BorrowedFd<'f>);
+pub struct OpenTarget<'f>(pub BorrowedFd<'f>);
 
-impl Settable for Open<'_> {
+impl MetadataTarget for OpenTarget<'_> {
     fn set_owner(&self, uid: u32, gid: u32) -> io::Result<()> {
         set_owner(self.0, uid, gid)
     }
@@ -62,14 +62,14 @@ impl Settable for Open<'_> {
 
 /// Something that is not opened: opening a fifo or a device has consequences, and a link cannot be opened.
 #[derive(Debug, Clone, Copy)]
-pub struct Named<'n> {
+pub struct NamedTarget<'n> {
     /// The directory that it is in.
     pub directory: &'n Directory,
     /// Its name there.
     pub name: &'n [u8],
 }
 
-impl Settable for Named<'_> {
+impl MetadataTarget for NamedTarget<'_> {
     fn set_owner(&self, uid: u32, gid: u32) -> io::Result<()> {
         self.directory.set_owner(self.name, uid, gid)
     }

@@ -5,34 +5,30 @@
 use std::collections::HashSet;
 use std::io;
 use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use std::sync::{Mutex, OnceLock};
 
-use stook_sys::{Metadata, Timestamp, Xattr, is_unsupported, remove_xattr};
+use stook_sys::{Metadata, Timestamp, Xattr, is_unsupported, lock, remove_xattr};
 
-use super::content::Ways;
-use super::errand::{ATTRIBUTES, At, Fault, Side};
-use super::rights::{ACCESS_ACL, DEFAULT_ACL};
-
-/// Numbers of a user and a group.
-pub type Owner = (u32, u32);
+use super::error::{During, MetadataError, SET_ATTRIBUTES};
+use super::rights::{ACCESS_ACL, DEFAULT_ACL, Owner};
 
 /// What files made in a directory are like: their group may come from the directory, their mode from the umask.
 #[derive(Debug, Default)]
-pub(super) struct Born {
+pub(crate) struct NewFileDefaults {
     owner: OnceLock<Owner>,
     /// Permission bits that new files get when they are asked for, and those that they do not get.
     granted: AtomicU32,
     denied: AtomicU32,
 }
 
-impl Born {
-    pub(super) fn owner(&self) -> Option<Owner> {
+impl NewFileDefaults {
+    pub(crate) fn owner(&self) -> Option<Owner> {
         self.owner.get().copied()
     }
 
     /// Returns the mode of a new file for which `asked` was asked, if that is known.
-    pub(super) fn mode(&self, asked: u32) -> Option<u32> {
+    pub(crate) fn mode(&self, asked: u32) -> Option<u32> {
         let granted = self.granted.load(Ordering::Relaxed);
         let denied = self.denied.load(Ordering::Relaxed);
         let is_known = asked & !(granted | denied) == 0;
@@ -40,7 +36,7 @@ impl Born {
     }
 
     /// Takes note of a new file.
-    pub(super) fn learn(&self, asked: u32, got: &Metadata) {
+    pub(crate) fn learn(&self, asked: u32, got: &Metadata) {
         let _ = self.owner.set((got.uid, got.gid));
         self.granted.fetch_or(asked & got.mode, Ordering::Relaxed);
         self.denied.fetch_or(asked & !got.mode, Ordering::Relaxed);
@@ -49,20 +45,20 @@ impl Born {
 
 /// What a copy has already.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Has<'h> {
-    pub(super) owner: Owner,
+pub(crate) struct Current<'h> {
+    pub(crate) owner: Owner,
     /// `None` if it is not known exactly.
-    pub(super) mode: Option<u32>,
+    pub(crate) mode: Option<u32>,
     /// What the mode may allow at most; `None` if nobody else can reach the copy yet.
-    pub(super) most: Option<u32>,
-    pub(super) mtime: Option<Timestamp>,
-    pub(super) attributes: &'h [Xattr],
+    pub(crate) most: Option<u32>,
+    pub(crate) mtime: Option<Timestamp>,
+    pub(crate) attributes: &'h [Xattr],
     /// True if this run made it.
-    pub(super) is_new: bool,
+    pub(crate) is_new: bool,
 }
 
-impl<'h> Has<'h> {
-    pub(super) fn all_of(metadata: &Metadata, attributes: &'h [Xattr]) -> Self {
+impl<'h> Current<'h> {
+    pub(crate) fn all_of(metadata: &Metadata, attributes: &'h [Xattr]) -> Self {
         Self {
             owner: (metadata.uid, metadata.gid),
             mode: Some(metadata.mode),
@@ -74,7 +70,7 @@ impl<'h> Has<'h> {
     }
 
     /// Returns what something has that was just made with at most this mode.
-    pub(super) fn new(owner: Owner, most: u32) -> Self {
+    pub(crate) fn new(owner: Owner, most: u32) -> Self {
         Self {
             owner,
             mode: None,
@@ -88,8 +84,8 @@ impl<'h> Has<'h> {
 
 /// Who copies, and what that user may do.
 #[derive(Debug)]
-pub(super) struct User {
-    pub(super) is_root: bool,
+pub(crate) struct User {
+    pub(crate) is_root: bool,
     /// Groups that the user belongs to: a file can be given to no other.
     groups: Vec<u32>,
     /// Those of them that a file could not be given to all the same.
@@ -97,7 +93,7 @@ pub(super) struct User {
 }
 
 impl User {
-    pub(super) fn current() -> Self {
+    pub(crate) fn current() -> Self {
         Self {
             is_root: stook_sys::is_root(),
             groups: stook_sys::groups(),
@@ -106,39 +102,33 @@ impl User {
     }
 
     /// Returns the owner that something is to be given; an ordinary user can change the group at most.
-    pub(super) fn owner_to_give(&self, wanted: &Metadata, has: Owner) -> Option<Owner> {
+    pub(crate) fn owner_to_give(&self, wanted: &Metadata, current: Owner) -> Option<Owner> {
         let owner = if self.is_root {
             (wanted.uid, wanted.gid)
         } else {
-            (has.0, wanted.gid)
+            (current.0, wanted.gid)
         };
-        let is_refused = || {
-            let refused = self.refused_groups.lock();
-            let refused = refused.unwrap_or_else(PoisonError::into_inner);
-            !self.groups.contains(&owner.1) || refused.contains(&owner.1)
-        };
-        (owner != has && (self.is_root || !is_refused())).then_some(owner)
+        let is_refused =
+            || !self.groups.contains(&owner.1) || lock(&self.refused_groups).contains(&owner.1);
+        (owner != current && (self.is_root || !is_refused())).then_some(owner)
     }
 
     /// Gives something to its owner, if that is to be; returns who has it then.
-    pub(super) fn give(
+    pub(crate) fn give(
         &self,
         wanted: &Metadata,
-        has: Owner,
+        current: Owner,
         set: impl FnOnce(u32, u32) -> io::Result<()>,
     ) -> io::Result<Owner> {
-        let Some(owner) = self.owner_to_give(wanted, has) else {
-            return Ok(has);
+        let Some(owner) = self.owner_to_give(wanted, current) else {
+            return Ok(current);
         };
         match set(owner.0, owner.1) {
             Ok(()) => Ok(owner),
-            // It is no failure for a user not to be somebody else.
+            // An unprivileged user cannot chown; not an error.
             Err(error) if !self.is_root && error.kind() == io::ErrorKind::PermissionDenied => {
-                let refused = self.refused_groups.lock();
-                refused
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .insert(owner.1);
-                Ok(has)
+                lock(&self.refused_groups).insert(owner.1);
+                Ok(current)
             }
             Err(error) => Err(error),
         }
@@ -146,16 +136,16 @@ impl User {
 }
 
 /// Takes the access control lists that something got from the directory it was made in.
-pub(super) fn remove_inherited(fd: impl AsFd, names: &[&[u8]]) -> Result<(), Fault> {
+pub(crate) fn remove_inherited(fd: impl AsFd, names: &[&[u8]]) -> Result<(), MetadataError> {
     for name in names {
-        remove_xattr(fd.as_fd(), name).at(Side::Copy, ATTRIBUTES)?;
+        remove_xattr(fd.as_fd(), name).during(SET_ATTRIBUTES)?;
     }
     Ok(())
 }
 
 /// Returns the attributes that a copy gets: not those in which XFS shows access control lists a second time, nor those in
 /// which Lustre says where the content lies.
-pub(super) fn without_shadows(mut attributes: Vec<Xattr>) -> Vec<Xattr> {
+pub(crate) fn without_shadows(mut attributes: Vec<Xattr>) -> Vec<Xattr> {
     let is_of_file_system = |name: &[u8]| {
         let shadow = name.strip_prefix(b"trusted.").unwrap_or_default();
         shadow.starts_with(b"SGI_ACL_")
@@ -166,7 +156,7 @@ pub(super) fn without_shadows(mut attributes: Vec<Xattr>) -> Vec<Xattr> {
 }
 
 /// Returns the name space of an attribute.
-pub(super) fn space_of(name: &[u8]) -> &[u8] {
+pub(crate) fn space_of(name: &[u8]) -> &[u8] {
     name.split(|&byte| byte == b'.').next().unwrap_or(name)
 }
 
@@ -174,7 +164,7 @@ fn is_list(name: &[u8]) -> bool {
     name == DEFAULT_ACL || name == ACCESS_ACL
 }
 
-/// Returns the bit for a name space in [`Ways::refused_attributes`].
+/// Returns the bit for a name space in [`RefusedAttributes`].
 fn bit_of(name: &[u8]) -> u8 {
     match space_of(name) {
         b"user" => 1,
@@ -184,15 +174,19 @@ fn bit_of(name: &[u8]) -> u8 {
     }
 }
 
-impl Ways {
+/// The name spaces of attributes that a file system refused, each of which is reported once.
+#[derive(Debug, Default)]
+pub(crate) struct RefusedAttributes(AtomicU8);
+
+impl RefusedAttributes {
     /// Returns true if the file system refused an attribute of this name space before.
-    pub(super) fn refuse(&self, name: &[u8]) -> bool {
-        self.refused_attributes.load(Ordering::Relaxed) & bit_of(name) != 0
+    pub(crate) fn contains(&self, name: &[u8]) -> bool {
+        self.0.load(Ordering::Relaxed) & bit_of(name) != 0
     }
 }
 
 /// Passes over what need not be told, and of what a file system never takes all but the first.
-pub(super) fn excuse(name: &[u8], error: io::Error, ways: &Ways) -> io::Result<()> {
+pub(crate) fn excuse(name: &[u8], error: io::Error, refused: &RefusedAttributes) -> io::Result<()> {
     let space = space_of(name);
     if space == b"system" && !is_list(name) {
         // Another file system's own lists; the mode says the same.
@@ -207,7 +201,7 @@ pub(super) fn excuse(name: &[u8], error: io::Error, ways: &Ways) -> io::Result<(
         return Err(error);
     }
     let bit = bit_of(name);
-    let was_told = ways.refused_attributes.fetch_or(bit, Ordering::Relaxed) & bit != 0;
+    let was_told = refused.0.fetch_or(bit, Ordering::Relaxed) & bit != 0;
     if was_told {
         return Ok(());
     }
@@ -238,13 +232,13 @@ mod tests {
 
     #[test]
     fn modes_of_new_files_are_known_once_every_bit_was_seen() {
-        let born = Born::default();
-        assert_eq!(born.mode(0o644), None);
-        born.learn(0o664, &metadata(0o644, 7, 8));
-        assert_eq!(born.mode(0o644), Some(0o644));
-        assert_eq!(born.mode(0o660), Some(0o640));
-        assert_eq!(born.mode(0o755), None);
-        assert_eq!(born.owner(), Some((7, 8)));
+        let defaults = NewFileDefaults::default();
+        assert_eq!(defaults.mode(0o644), None);
+        defaults.learn(0o664, &metadata(0o644, 7, 8));
+        assert_eq!(defaults.mode(0o644), Some(0o644));
+        assert_eq!(defaults.mode(0o660), Some(0o640));
+        assert_eq!(defaults.mode(0o755), None);
+        assert_eq!(defaults.owner(), Some((7, 8)));
     }
 
     #[test]
@@ -288,17 +282,17 @@ mod tests {
 
     #[test]
     fn attributes_that_are_never_taken_are_told_once() {
-        let ways = Ways::default();
+        let refused = RefusedAttributes::default();
         let unsupported = || io::Error::from_raw_os_error(95);
-        assert!(excuse(b"user.a", unsupported(), &ways).is_err());
-        assert!(excuse(b"user.b", unsupported(), &ways).is_ok());
-        assert!(excuse(ACCESS_ACL, unsupported(), &ways).is_err());
-        assert!(excuse(DEFAULT_ACL, unsupported(), &ways).is_ok());
-        assert!(excuse(b"system.nfs4_acl", unsupported(), &ways).is_ok());
+        assert!(excuse(b"user.a", unsupported(), &refused).is_err());
+        assert!(excuse(b"user.b", unsupported(), &refused).is_ok());
+        assert!(excuse(ACCESS_ACL, unsupported(), &refused).is_err());
+        assert!(excuse(DEFAULT_ACL, unsupported(), &refused).is_ok());
+        assert!(excuse(b"system.nfs4_acl", unsupported(), &refused).is_ok());
         let denied = || io::ErrorKind::PermissionDenied.into();
-        assert!(excuse(b"security.capability", denied(), &ways).is_ok());
-        assert!(excuse(b"user.c", denied(), &ways).is_err());
+        assert!(excuse(b"security.capability", denied(), &refused).is_ok());
+        assert!(excuse(b"user.c", denied(), &refused).is_err());
         let full = || io::ErrorKind::StorageFull.into();
-        assert!(excuse(b"user.d", full(), &ways).is_err());
+        assert!(excuse(b"user.d", full(), &refused).is_err());
     }
 }

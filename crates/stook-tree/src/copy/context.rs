@@ -1,4 +1,4 @@
-//! What all parts of a round share: how, for whom, and what has come of it.
+//! What all parts of a copy share: how, for whom, and what has come of it.
 
 use std::ffi::OsStr;
 use std::io;
@@ -8,64 +8,20 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use stook_sys::SysError;
 
-use super::node::Node;
-use super::{Copied, CopyObserver, CopyOptions};
+use super::fault::{Fault, Side};
+use super::options::{Copied, CopyObserver, CopyOptions};
+use super::state::PairNode;
 use crate::TreeError;
-
-/// One of the two trees.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Side {
-    Source,
-    Copy,
-}
-
-/// Why an entry is not done.
-#[derive(Debug)]
-pub(super) enum Fault {
-    Failed {
-        side: Side,
-        /// What was tried, as a verb.
-        operation: &'static str,
-        source: io::Error,
-    },
-    /// The user does not want to wait for it.
-    Stopped,
-}
-
-/// Adds side and operation to a bare error.
-pub(super) trait At<T> {
-    fn at(self, side: Side, operation: &'static str) -> Result<T, Fault>;
-}
-
-impl<T> At<T> for io::Result<T> {
-    fn at(self, side: Side, operation: &'static str) -> Result<T, Fault> {
-        self.map_err(|source| Fault::new(side, operation, source))
-    }
-}
-
-impl Fault {
-    pub(super) fn new(side: Side, operation: &'static str, source: io::Error) -> Self {
-        Self::Failed {
-            side,
-            operation,
-            source,
-        }
-    }
-
-    /// Returns a fault of an entry of the tree.
-    pub(super) fn because(operation: &'static str, why: &'static str) -> Self {
-        Self::new(Side::Source, operation, io::Error::other(why))
-    }
-}
+use crate::metadata::SET_ATTRIBUTES;
 
 /// The two trees as the user would write them.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Roots {
+pub(super) struct RootPaths {
     pub(super) source: Vec<u8>,
     pub(super) copy: Vec<u8>,
 }
 
-impl Roots {
+impl RootPaths {
     /// Returns the path of what lies at `below` in one of the trees.
     fn path(&self, side: Side, below: &[u8]) -> Vec<u8> {
         let root = match side {
@@ -97,11 +53,11 @@ impl Roots {
     }
 }
 
-pub(super) struct Errand<'a> {
+pub(super) struct CopyContext<'a> {
     pub(super) options: &'a CopyOptions,
     pub(super) observer: &'a dyn CopyObserver,
     pub(super) has_patterns: bool,
-    roots: Roots,
+    roots: RootPaths,
     is_full: AtomicBool,
     entries: AtomicU64,
     directories: AtomicU64,
@@ -109,11 +65,11 @@ pub(super) struct Errand<'a> {
     unchanged: AtomicU64,
 }
 
-impl<'a> Errand<'a> {
+impl<'a> CopyContext<'a> {
     pub(super) fn new(
         options: &'a CopyOptions,
         observer: &'a dyn CopyObserver,
-        roots: Roots,
+        roots: RootPaths,
     ) -> Self {
         Self {
             options,
@@ -139,11 +95,11 @@ impl<'a> Errand<'a> {
     }
 
     /// Returns the path of `name` in this directory; with an empty name, that of the directory.
-    pub(super) fn path(&self, side: Side, node: &Node<'_>, name: &[u8]) -> Vec<u8> {
-        self.roots.path(side, &node.way_below_root(name))
+    pub(super) fn path(&self, side: Side, node: &PairNode<'_>, name: &[u8]) -> Vec<u8> {
+        self.roots.path(side, &node.path(name))
     }
 
-    pub(super) fn fail(&self, node: &Node<'_>, name: &[u8], fault: Fault) {
+    pub(super) fn fail(&self, node: &PairNode<'_>, name: &[u8], fault: Fault) {
         let Fault::Failed {
             side,
             operation,
@@ -152,7 +108,8 @@ impl<'a> Errand<'a> {
         else {
             return;
         };
-        if operation != ATTRIBUTES && is_no_space(&source) {
+        // Room for attributes is small: it may be used up though there is some for files.
+        if operation != SET_ATTRIBUTES && is_no_space(&source) {
             self.is_full.store(true, Ordering::Relaxed);
         }
         self.note_unread(node, name);
@@ -164,20 +121,20 @@ impl<'a> Errand<'a> {
     }
 
     /// What could not be looked into may hold what a pattern is about.
-    fn note_unread(&self, node: &Node<'_>, name: &[u8]) {
+    fn note_unread(&self, node: &PairNode<'_>, name: &[u8]) {
         if self.has_patterns {
-            let path = node.way_below_root(name);
+            let path = node.path(name);
             self.options.filter.note_unread(&path);
         }
     }
 
-    pub(super) fn skip(&self, node: &Node<'_>, name: &[u8], why: &str) {
+    pub(super) fn skip(&self, node: &PairNode<'_>, name: &[u8], why: &str) {
         self.note_unread(node, name);
         let path = self.path(Side::Source, node, name);
         self.observer.skipped(&path, why);
     }
 
-    pub(super) fn would_copy(&self, node: &Node<'_>, name: &[u8]) {
+    pub(super) fn would_copy(&self, node: &PairNode<'_>, name: &[u8]) {
         self.observer
             .would_copy(&self.path(Side::Source, node, name));
     }
@@ -213,11 +170,6 @@ impl<'a> Errand<'a> {
     }
 }
 
-/// The operation that may fail for want of room though there is some: for attributes it is small.
-pub(super) const ATTRIBUTES: &str = "set the attributes of";
-
-pub(super) const READ_ATTRIBUTES: &str = "read the attributes of";
-
 fn is_no_space(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -242,7 +194,7 @@ mod tests {
     #[test]
     fn paths_are_those_that_the_user_would_write() {
         let path = |root: &str, below: &str| {
-            let roots = Roots {
+            let roots = RootPaths {
                 source: root.into(),
                 copy: Vec::new(),
             };

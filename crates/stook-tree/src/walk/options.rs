@@ -1,0 +1,71 @@
+//! How to walk, and who is told what is found.
+
+use stook_pool::Jobs;
+use stook_sys::{FileId, FileKind, Links};
+
+use super::listing::Listing;
+use crate::TreeError;
+
+/// How to walk.
+#[derive(Debug, Clone)]
+pub struct WalkOptions {
+    /// How many directories are looked at together.
+    pub jobs: Jobs,
+    /// What to do with symbolic links within the tree.
+    pub links: Links,
+    /// A directory to leave out, by identity: however it is spelled, it is found.
+    pub leave_out: Option<FileId>,
+    /// How much to find out.
+    pub detail: Detail,
+    /// Sort the entries of each listing by name; else they come in no particular order.
+    pub sorted: bool,
+    /// Hand over a directory that may not be read, as one that was not looked into, besides reporting the failure.
+    pub unreadable: bool,
+}
+
+impl Default for WalkOptions {
+    fn default() -> Self {
+        Self {
+            jobs: Jobs::Adaptive,
+            links: Links::Refuse,
+            leave_out: None,
+            detail: Detail::LinkTargets,
+            sorted: true,
+            unreadable: false,
+        }
+    }
+}
+
+/// How much a walk finds out about each entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Detail {
+    /// Its kind, which most file systems tell with the name; all other facts may be zero.
+    Kinds,
+    /// All its facts.
+    Facts,
+    /// Also whether a symbolic link leads to a directory.
+    LinkTargets,
+}
+
+/// Receives what a walk finds, on several threads at once.
+pub trait Visitor: Sync {
+    /// Returns true if the directory need not be looked into.
+    fn prunes(&self, _path: &[u8]) -> bool {
+        false
+    }
+    /// Returns true if an entry of a directory is of no interest: then it is not looked at where its kind is told with
+    /// its name, and not handed over. Not asked about directories.
+    fn skips(&self, _directory: &[u8], _name: &[u8], _kind: FileKind) -> bool {
+        false
+    }
+    /// Takes the path of a directory that is left out by its identity.
+    fn left_out(&self, _path: &[u8]) {}
+    /// Takes one listed directory.
+    fn directory(&self, listing: Listing);
+    /// Takes a failure; the walk goes on.
+    fn failed(&self, error: TreeError);
+    /// Returns true if the walk should end early.
+    fn is_stopped(&self) -> bool {
+        false
+    }
+}
