@@ -18,30 +18,34 @@ mod job;
 mod latency;
 mod machine;
 pub mod page_state;
+mod pair;
 pub mod profile;
 mod random;
 mod record;
 pub mod report;
+mod scratch;
 mod shares;
 mod statistics;
 mod table;
 #[cfg(test)]
 mod testing;
 pub mod update;
-mod workplace;
+mod warnings;
 
 pub use cache::{CacheOptions, CacheOutcome, CacheTables, Watch, cache};
 pub use error::BenchError;
 pub use flame::{Palette, flame_graph};
-pub use job::{Job, Output, Ran};
+pub use job::{Job, Output, Ran, launch, set_launcher};
 pub use latency::Latencies;
 pub use machine::Machine;
+pub use pair::{PairOutcome, PairSide, PairSpec, PairState, pair};
 pub use record::{Header, Kind, Results, Sample, read_results};
 pub use shares::{Shares, Waited};
 pub use statistics::{
     Ratio, Spread, cpu_share, median, median_interval, ratio_of_medians, through_origin,
 };
 pub use table::Table;
+pub use warnings::Warning;
 
 /// Hears how a bench goes on, on several threads at once, and may end it.
 pub trait Observer: Sync {

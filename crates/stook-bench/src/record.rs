@@ -18,8 +18,9 @@ use crate::machine::Machine;
 /// The format that is written; readers refuse newer ones.
 const FORMAT: u32 = 1;
 
-/// How the proof of a sample tells what the bench itself held when it started the command, in bytes.
-pub(crate) const HELD_BYTES: &str = "held_bytes";
+/// What the bench itself held when it started a command, in the proofs of samples that versions without a launcher wrote:
+/// a peak near it says only that the command held no more.
+const HELD_BYTES: &str = "held_bytes";
 
 /// How the proof of a sample tells for which share of the run some program of the machine waited for a processor.
 pub(crate) const WAITED_SHARE: &str = "waited_share";
@@ -120,18 +121,12 @@ impl Sample {
         self.labels.get(name).map_or("", String::as_str)
     }
 
-    /// Returns what the bench itself held when it started the command, if that is known.
-    pub(crate) fn held_bytes(&self) -> Option<u64> {
-        self.proof.get(HELD_BYTES)?.as_u64()
-    }
-
-    /// Returns true if the peak may be that of the bench, whose memory counts as the command's when it starts: then the
-    /// command held this much at most.
-    pub fn is_peak_a_bound(&self) -> bool {
+    /// Takes away a peak that may be that of the bench, in samples of versions that had no launcher.
+    fn forget_peak_of_the_bench(&mut self) {
+        let held = self.proof.remove(HELD_BYTES).and_then(|held| held.as_u64());
         // The kernel adds up what its processors count only now and then, so the two are not quite alike.
-        self.peak_bytes
-            .zip(self.held_bytes())
-            .is_some_and(|(peak, held)| peak <= held.saturating_add(held / 20))
+        let is_own = |peak: &u64| held.is_none_or(|held| *peak > held.saturating_add(held / 20));
+        self.peak_bytes = self.peak_bytes.filter(is_own);
     }
 
     /// Returns the CPU time of the command, its children, and what served them.
@@ -237,7 +232,7 @@ fn read_line(line: &str, read: &mut Vec<Results>) -> Result<(), Wrong> {
             header,
             samples: Vec::new(),
         }),
-        Line::Sample(sample) => {
+        Line::Sample(mut sample) => {
             let times = [
                 sample.real_seconds,
                 sample.user_seconds,
@@ -247,6 +242,7 @@ fn read_line(line: &str, read: &mut Vec<Results>) -> Result<(), Wrong> {
                 return Err(Wrong::Senseless("a time is less than 0".to_owned()));
             }
             let before = || Wrong::Senseless("a sample stands before any header".to_owned());
+            sample.forget_peak_of_the_bench();
             read.last_mut().ok_or_else(before)?.samples.push(sample);
         }
     }
@@ -298,6 +294,20 @@ mod tests {
             (&header, &vec![sample])
         );
         assert!(read[1].samples.is_empty());
+    }
+
+    #[test]
+    fn a_peak_that_an_older_version_could_not_tell_from_its_own_is_not_known() {
+        let peak = |held: u64| {
+            let mut sample = Sample {
+                peak_bytes: Some(1000),
+                ..Sample::default()
+            };
+            sample.proof.insert(HELD_BYTES.to_owned(), held.into());
+            let text = format!("{}\n{}\n", Header::new(Kind::Fs, NOW).line(), sample.line());
+            read(&text).unwrap()[0].samples[0].peak_bytes
+        };
+        assert_eq!((peak(100), peak(960)), (Some(1000), None));
     }
 
     #[test]

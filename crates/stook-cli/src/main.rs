@@ -34,6 +34,10 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
+    // A bench starts what it measures by way of this program, which must not have grown by then.
+    if let Some(code) = stook_bench::launch(std::env::args_os()) {
+        return code;
+    }
     match args::Args::try_parse().and_then(args::Args::checked) {
         Ok(args) => run::run(args),
         Err(error) => exit::usage_error(&error),

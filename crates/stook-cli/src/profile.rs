@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 use stook_archive::Observer as _;
 use stook_bench::profile::{
-    self, CacheState, LinesOptions, Profile, ProfileOptions, Stacks, Subject, TimedFunction,
-    Unwind, View,
+    self, COUNTED_BY, CacheState, LinesOptions, Profile, ProfileOptions, Stacks, Subject,
+    TimedFunction, Unwind, View,
 };
 use stook_bench::{BenchError, Observer, Sample};
 
@@ -251,7 +251,7 @@ fn json_lines(found: &Profile) -> Vec<Value> {
     let files: Vec<String> = found.files.iter().map(stook_sys::display_path).collect();
     lines.push(json!({
         "type": "summary", "lost": found.lost, "files": files, "interrupted": found.is_interrupted,
-        "counted_by": found.system_calls.as_ref().map(|calls| calls.tracer.text()),
+        "counted_by": found.system_calls.as_ref().map(|_| COUNTED_BY),
         "missing": found.missing.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "failure": found.failure.as_ref().map(ToString::to_string),
     }));

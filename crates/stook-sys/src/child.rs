@@ -2,6 +2,8 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -76,6 +78,32 @@ impl Child {
     }
 }
 
+/// Starts a command from a process that has nothing else to do than to wait for it: SIGINT and SIGTERM, which go to the
+/// whole process group, end the command, and are ignored here from now on.
+///
+/// The command is forked, with a copy of this process's own pages. `Command::spawn` alone shares all memory until the
+/// command runs, and the kernel counts the peak of that as the command's.
+///
+/// # Errors
+/// Those of `Command::spawn`.
+pub fn start_and_ignore_signals(command: &mut Command) -> io::Result<std::process::Child> {
+    set_dispositions(libc::SIG_IGN);
+    let defaults = || {
+        set_dispositions(libc::SIG_DFL);
+        Ok(())
+    };
+    // SAFETY: between fork and exec only `signal` is called, which is async-signal-safe.
+    unsafe { command.pre_exec(defaults) };
+    command.spawn()
+}
+
+fn set_dispositions(disposition: libc::sighandler_t) {
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        // SAFETY: neither ignoring a signal nor its default needs a function of ours.
+        unsafe { libc::signal(signal, disposition) };
+    }
+}
+
 /// Waits until a descriptor can be read, but not longer than this; returns whether it can.
 ///
 /// # Errors
@@ -126,8 +154,8 @@ fn reap(pid: Pid) -> io::Result<Ended> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::process::{CommandExt, ExitStatusExt};
-    use std::process::{Command, ExitStatus};
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::ExitStatus;
 
     const LONG: Duration = Duration::from_secs(60);
 

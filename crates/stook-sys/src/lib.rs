@@ -61,7 +61,7 @@ mod usage;
 mod xattr;
 
 pub use calls::{CallCount, count_calls, counted_calls};
-pub use child::{Child, Ended, Signal, wait_readable};
+pub use child::{Child, Ended, Signal, start_and_ignore_signals, wait_readable};
 pub use directory::{Directory, FoundName, Links, NODE_MODE, NameBuffer};
 pub use error::{
     Context, SysError, busy, cause, display_bytes, display_path, is_link_refused, is_mount_point,

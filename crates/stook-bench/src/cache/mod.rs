@@ -9,12 +9,12 @@
 //! Without hooks, warm is what a file system without a cache on disk has in between: names and inodes in memory, data not.
 //! With them, hooks make what lies on disk, and all that the kernel holds is dropped for cold and for warm.
 
-mod doubts;
-mod learn;
+mod measured;
 mod outcome;
-mod served;
-mod subject;
+mod server;
 mod tables;
+mod traced;
+mod warnings;
 
 use std::path::PathBuf;
 
@@ -22,10 +22,10 @@ use crate::error::BenchError;
 use crate::job::Job;
 use crate::page_state::Method;
 use crate::record::Sample;
-use crate::{Observer, cache::subject::Subject};
+use crate::{Observer, cache::measured::MeasuredCommand};
 
 pub use outcome::CacheOutcome;
-pub use served::Watch;
+pub use server::Watch;
 pub use tables::CacheTables;
 
 /// What is in memory when a command starts.
@@ -107,76 +107,76 @@ pub fn cache(options: &CacheOptions, observer: &dyn Observer) -> Result<CacheOut
     let watched = options
         .watch
         .as_ref()
-        .map(served::Watched::new)
+        .map(server::Watched::new)
         .transpose()?;
-    let mut subjects = vec![Subject::measured(options, method, observer)?];
-    subjects.extend(Subject::local(options, method, observer)?);
+    let mut commands = vec![MeasuredCommand::measured(options, method, observer)?];
+    commands.extend(MeasuredCommand::local(options, method, observer)?);
     let mut samples = Vec::new();
     for round in 1..=options.rounds {
         // Whatever the first one leaves behind, the second one has it every other time.
         let is_odd = round % 2 == 1;
-        let (first, second) = subjects.split_at(1);
+        let (first, second) = commands.split_at(1);
         let order = if is_odd {
             [first, second]
         } else {
             [second, first]
         };
-        for subject in order.into_iter().flatten() {
+        for command in order.into_iter().flatten() {
             let run = Round {
                 number: round,
                 of: options.rounds,
                 watched: watched.as_ref(),
             };
-            run.measure(subject, &mut samples, observer)?;
+            run.measure(command, &mut samples, observer)?;
         }
     }
-    Ok(CacheOutcome::new(samples, &subjects, options, method))
+    Ok(CacheOutcome::new(samples, &commands, options, method))
 }
 
 /// One of the rounds.
 struct Round<'a> {
     number: u32,
     of: u32,
-    watched: Option<&'a served::Watched>,
+    watched: Option<&'a server::Watched>,
 }
 
 impl Round<'_> {
     fn measure(
         &self,
-        subject: &Subject<'_>,
+        command: &MeasuredCommand<'_>,
         samples: &mut Vec<Sample>,
         observer: &dyn Observer,
     ) -> Result<(), BenchError> {
-        for &state in subject.states() {
+        for &state in command.states() {
             if observer.is_stopped() {
                 return Err(BenchError::Interrupted);
             }
-            let label = subject.label(state);
+            let label = command.label(state);
             observer.progress(&format!("round {} of {}: {label}", self.number, self.of));
-            let sample = self.run(subject, state, observer)?;
+            let sample = self.run(command, state, observer)?;
             observer.sampled(&sample);
             samples.push(sample);
         }
         let when = format!("round {}", self.number);
-        subject.require_same_files(&when)?;
+        command.require_same_files(&when)?;
         if self.number == 1 {
-            subject.require_same_output(observer)?;
+            command.require_same_output(observer)?;
         }
         Ok(())
     }
 
     fn run(
         &self,
-        subject: &Subject<'_>,
+        command: &MeasuredCommand<'_>,
         state: State,
         observer: &dyn Observer,
     ) -> Result<Sample, BenchError> {
-        let when = format!("round {}, {}", self.number, subject.label(state));
-        let mut proof = subject.make(state, &when, observer)?;
-        let watched = self.watched.filter(|_| !subject.is_local());
-        let before = watched.map(served::Watched::before).transpose()?;
-        let ran = subject.job().succeed(&format!("in {when}"), observer)?;
-        let served = before.map(served::Before::served).transpose()?;
+        let when = format!("round {}, {}", self.number, command.label(state));
+        let mut proof = command.make(state, &when, observer)?;
+        let watched = self.watched.filter(|_| !command.is_local());
+        let before = watched.map(server::Watched::before).transpose()?;
+        let ran = command.job().succeed(&format!("in {when}"), observer)?;
+        let served = before.map(server::Before::served).transpose()?;
         proof.insert("read_bytes".to_owned(), ran.read_bytes.into());
         let mut sample = ran.sample(self.number);
         sample.served_seconds = served.map(|served| served.as_secs_f64());
@@ -186,11 +186,8 @@ impl Round<'_> {
         }
         sample
             .labels
-            .insert("state".to_owned(), subject.label(state));
+            .insert("state".to_owned(), command.label(state));
         sample.proof.extend(proof);
         Ok(sample)
     }
 }
-
-#[cfg(test)]
-mod tests;

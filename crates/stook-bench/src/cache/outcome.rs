@@ -1,6 +1,6 @@
 //! What a bench of caches found, and in words how each state was made.
 
-use super::subject::Subject;
+use super::measured::MeasuredCommand;
 use super::{CacheOptions, CacheTables, State};
 use crate::page_state::Method;
 use crate::record::Sample;
@@ -17,21 +17,21 @@ pub struct CacheOutcome {
 impl CacheOutcome {
     pub(super) fn new(
         samples: Vec<Sample>,
-        subjects: &[Subject<'_>],
+        commands: &[MeasuredCommand<'_>],
         options: &CacheOptions,
         method: Method,
     ) -> Self {
-        let mut legend: Vec<String> = subjects
+        let mut legend: Vec<String> = commands
             .first()
             .iter()
-            .flat_map(|subject| subject.states().iter())
+            .flat_map(|command| command.states().iter())
             .map(|state| format!("{}: {}", state.name(), made(*state, options, method)))
             .collect();
-        legend.extend(subjects.iter().map(proof));
+        legend.extend(commands.iter().map(proof));
         Self { samples, legend }
     }
 
-    /// Returns the tables, the doubts and the legend.
+    /// Returns the tables, the warnings and the legend.
     pub fn text(&self) -> String {
         let mut text = CacheTables::of(&self.samples).text();
         text.push('\n');
@@ -66,9 +66,9 @@ fn made(state: State, options: &CacheOptions, method: Method) -> String {
     }
 }
 
-fn proof(subject: &Subject<'_>) -> String {
-    let inputs = subject.inputs();
-    let whose = if subject.is_local() { "local " } else { "" };
+fn proof(command: &MeasuredCommand<'_>) -> String {
+    let inputs = command.inputs();
+    let whose = if command.is_local() { "local " } else { "" };
     let (files, pages) = (inputs.count(), inputs.pages());
     let (file, page) = (noun(files as u64, "file"), noun(pages, "page"));
     let what = match (files, pages) {

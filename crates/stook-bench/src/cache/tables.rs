@@ -2,11 +2,12 @@
 //!
 //! Pure: they come from samples alone, so that a file of results gives the same tables again.
 
-use super::doubts::doubts;
+use super::warnings::warnings;
 use crate::record::Sample;
 use crate::shares::Shares;
 use crate::statistics::{Spread, ratio_of_medians, through_origin};
 use crate::table::Table;
+use crate::warnings::{Warning, proved};
 
 /// In this order states are shown, if there are samples of them.
 const STATES: [&str; 6] = [
@@ -39,8 +40,8 @@ pub struct CacheTables {
     pub ratios: Table,
     /// A row for each state: what was found in memory before the runs, and what they read from devices.
     pub proofs: Table,
-    /// What is to be doubted, a sentence each.
-    pub doubts: Vec<String>,
+    /// What makes the figures doubtful, a sentence each.
+    pub warnings: Vec<String>,
 }
 
 impl CacheTables {
@@ -55,7 +56,7 @@ impl CacheTables {
             shares: shares(&states),
             ratios: ratios(&states),
             proofs: proofs(&states),
-            doubts: doubts(&states),
+            warnings: warnings(&states),
         }
     }
 
@@ -63,9 +64,9 @@ impl CacheTables {
     pub fn text(&self) -> String {
         let tables = [&self.times, &self.shares, &self.ratios, &self.proofs];
         let mut text = tables.map(Table::text).join("\n");
-        for (number, doubt) in self.doubts.iter().enumerate() {
+        for (number, warning) in self.warnings.iter().enumerate() {
             let before = if number == 0 { "\n" } else { "" };
-            text.push_str(&format!("{before}doubtful: {doubt}\n"));
+            text.push_str(&format!("{before}warning: {warning}\n"));
         }
         text
     }
@@ -76,16 +77,7 @@ pub(super) struct Group<'a> {
     pub(super) state: &'static str,
     pub(super) samples: Vec<&'a Sample>,
     /// Why it is not proved that memory was without what the state is to be without.
-    pub(super) unproved: Option<Unproved>,
-}
-
-/// Why a state is not proved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unproved {
-    /// The data of known files was dropped, one after the other; names and inodes stay, and what belongs to others.
-    DataOnly,
-    /// Nothing that the command reads could be asked for.
-    NothingAsked,
+    pub(super) unproved: Option<Warning>,
 }
 
 impl<'a> Group<'a> {
@@ -121,19 +113,11 @@ impl<'a> Group<'a> {
         let spread = figures.as_deref().and_then(Spread::of);
         spread.map_or(String::new(), |spread| seconds(spread.mean))
     }
-
-    /// A figure of the proofs, without those that have none.
-    pub(super) fn proved(&self, name: &str) -> Vec<f64> {
-        let figures = self.samples.iter();
-        figures
-            .filter_map(|sample| sample.proof.get(name)?.as_f64())
-            .collect()
-    }
 }
 
 /// Whether memory was without names and data, as far as samples say; those that say nothing of it are taken for what they
 /// are called.
-fn unproved(state: &str, samples: &[&Sample]) -> Option<Unproved> {
+fn unproved(state: &str, samples: &[&Sample]) -> Option<Warning> {
     if state.ends_with("hot") {
         return None;
     }
@@ -145,8 +129,8 @@ fn unproved(state: &str, samples: &[&Sample]) -> Option<Unproved> {
             .any(serde_json::Value::is_number)
     };
     let of_sample = |sample: &&Sample| match sample.proof.get("method")?.as_str()? {
-        "fadvise" => Some(Unproved::DataOnly),
-        _ => (!is_asked(sample)).then_some(Unproved::NothingAsked),
+        "fadvise" => Some(Warning::DataOnly),
+        _ => (!is_asked(sample)).then_some(Warning::NothingAsked),
     };
     samples.iter().find_map(of_sample)
 }
@@ -238,7 +222,7 @@ fn proofs(states: &[Group<'_>]) -> Table {
         else {
             continue;
         };
-        let read = Spread::of(&group.proved("read_bytes"));
+        let read = Spread::of(&proved(&group.samples, "read_bytes"));
         let made_with = if group.state.ends_with("hot") {
             "a run before"
         } else {
@@ -247,8 +231,8 @@ fn proofs(states: &[Group<'_>]) -> Table {
         table.row([
             group.name(),
             made_with.to_owned(),
-            range(&group.proved("pages_share")),
-            range(&group.proved("names_share")),
+            range(&proved(&group.samples, "pages_share")),
+            range(&proved(&group.samples, "names_share")),
             read.map_or(String::new(), |read| format!("{:.1} MB", read.median / 1e6)),
         ]);
     }
@@ -269,7 +253,7 @@ fn seconds(seconds: f64) -> String {
     format!("{seconds:.digits$}")
 }
 
-pub(super) fn percent(share: f64) -> String {
+fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
@@ -377,19 +361,19 @@ mod tests {
                 &tables.proofs,
             ];
             let names = all.map(|table| cells(table)[0][0].clone());
-            let doubts = tables
-                .doubts
+            let warnings = tables
+                .warnings
                 .iter()
-                .filter(|doubt| doubt.starts_with("cold?"));
-            (names, doubts.cloned().collect::<Vec<String>>())
+                .filter(|warning| warning.starts_with("cold?"));
+            (names, warnings.cloned().collect::<Vec<String>>())
         };
         let proved = [
             ("method", "drop_caches".into()),
             ("pages_share", 0.0.into()),
         ];
-        let (names, doubts) = names_with(&proved);
+        let (names, warnings) = names_with(&proved);
         assert_eq!(
-            (names, doubts.len()),
+            (names, warnings.len()),
             (["cold", "cold", "cold / hot", "cold"].map(str::to_owned), 0)
         );
         let nothing = [
@@ -401,9 +385,12 @@ mod tests {
             (&nothing, "could be asked"),
             (&data_only, "names and inodes stayed"),
         ] {
-            let (names, doubts) = names_with(proof);
+            let (names, warnings) = names_with(proof);
             assert_eq!(names, ["cold?", "cold?", "cold? / hot", "cold?"]);
-            assert!(doubts.len() == 1 && doubts[0].contains(why), "{doubts:?}");
+            assert!(
+                warnings.len() == 1 && warnings[0].contains(why),
+                "{warnings:?}"
+            );
         }
     }
 
@@ -440,6 +427,6 @@ mod tests {
     #[test]
     fn no_samples_give_empty_tables() {
         let tables = CacheTables::of(&[]);
-        assert!(cells(&tables.times).is_empty() && tables.doubts.is_empty());
+        assert!(cells(&tables.times).is_empty() && tables.warnings.is_empty());
     }
 }

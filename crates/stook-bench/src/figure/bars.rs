@@ -38,17 +38,6 @@ pub struct Group {
     pub label: String,
     /// The samples of each series; one that was not measured has none.
     pub samples: Vec<Vec<f64>>,
-    /// Of which series it is only known that the median is not more; what is not said here is known.
-    pub at_most: Vec<bool>,
-}
-
-impl Group {
-    /// Returns the median of a series as text.
-    fn median(&self, series: usize, spread: &Spread, unit: Unit) -> String {
-        let is_bound = self.at_most.get(series) == Some(&true);
-        let sign = if is_bound { "<" } else { "" };
-        format!("{sign}{}", unit.show(spread.median))
-    }
 }
 
 const ROW: f64 = 18.0;
@@ -135,7 +124,7 @@ impl Bars {
             let all = group.samples.iter().enumerate();
             all.filter_map(move |(series, samples)| {
                 let spread = Spread::of(samples)?;
-                Some((group, series, group.median(series, &spread, self.unit)))
+                Some((group, series, self.unit.show(spread.median)))
             })
         })
     }
@@ -172,7 +161,7 @@ impl Bars {
         let Some(spread) = Spread::of(samples) else {
             return text(columns.width, middle + 4.0, "end", "faint", "–");
         };
-        let shown = group.median(series, &spread, self.unit);
+        let shown = self.unit.show(spread.median);
         let tip = format!("{}: {name}: {}", group.label, self.tip(&shown, &spread));
         let end = scale.at(spread.median);
         let bar = rectangle(

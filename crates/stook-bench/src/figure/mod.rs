@@ -9,7 +9,7 @@
 //!     axis: "Time".to_owned(),
 //!     unit: Unit::Seconds,
 //!     series: vec!["stook".to_owned(), "tar".to_owned()],
-//!     groups: vec![Group { label: "create".to_owned(), samples: vec![vec![1.2, 1.3], vec![2.0, 2.1]], at_most: vec![] }],
+//!     groups: vec![Group { label: "create".to_owned(), samples: vec![vec![1.2, 1.3], vec![2.0, 2.1]] }],
 //! };
 //! let figure = Figure { name: "time".to_owned(), title: "Time by phase".to_owned(), chart: Chart::Bars(bars) };
 //! assert!(figure.svg().starts_with("<svg"));

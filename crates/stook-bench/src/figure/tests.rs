@@ -19,7 +19,6 @@ fn bars(samples: &[&[f64]]) -> Chart {
     let group = |label: &str| Group {
         label: label.to_owned(),
         samples: samples.clone(),
-        at_most: vec![false, true],
     };
     Chart::Bars(Bars {
         axis: "Time".to_owned(),

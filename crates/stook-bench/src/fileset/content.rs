@@ -43,7 +43,7 @@ impl Content {
         let mut random = Random::new(LANGUAGE);
         let words: Vec<String> = (0..1 << 10).map(|_| word(&mut random)).collect();
         let slots = (0..SLOTS).map(|slot| {
-            // Ten octaves of ranks, each as likely as the others: the law of Zipf.
+            // Ten octaves of ranks, each as likely as the others: the distribution of Zipf.
             let octave = slot * 10 / SLOTS;
             let rank = (1 << octave) + slot % (1 << octave);
             let behind = ["\n", ", ", ". "];

@@ -1,12 +1,12 @@
 //! File sets: trees of many files that are the same everywhere for a seed, bit for bit.
 //!
-//! [`make`] plans all of the set, tells whether there is room for it, and lets workers make it. What the set is like
+//! [`make`] plans all of the set, tells whether there is free space for it, and lets workers make it. What the set is like
 //! says a [`Spec`]; what comes out depends on nothing but spec, seed and number of files: not on workers, the mask of
 //! modes, or the C library. Nothing is synced.
 
 mod content;
+mod distribution;
 mod fill;
-mod law;
 mod place;
 mod plan;
 mod properties;
@@ -17,7 +17,7 @@ mod tests;
 
 use std::path::Path;
 
-pub use law::{Law, Sizes};
+pub use distribution::{Distribution, Sizes};
 pub use properties::Properties;
 pub use spec::{Levels, Shape, Spec, Times};
 pub use stook_pool::Jobs;
@@ -66,7 +66,7 @@ pub fn make(
     let claimed = Claimed::new(dir)?;
     observer.phase("make", Some(properties.files), Some(properties.bytes));
     let made = claimed
-        .require_room(need)
+        .require_free_space(need)
         .and_then(|()| fill::fill(&plan, claimed.directory(), dir, options.jobs, observer));
     match made {
         Ok(()) => Ok(properties),

@@ -60,22 +60,22 @@ impl Claimed {
         &self.directory
     }
 
-    /// Refuses what the file system has no room for.
-    pub(super) fn require_room(&self, need: Need) -> Result<(), BenchError> {
-        let room = free_room(&self.path)?;
+    /// Refuses what the file system has no free space for.
+    pub(super) fn require_free_space(&self, need: Need) -> Result<(), BenchError> {
+        let free = free_room(&self.path)?;
         let refused = |needed, left, what| {
             Err(BenchError::Refused {
                 what: format!(
-                    "`{}` has no room: {needed} {what} are needed, {left} are left",
+                    "`{}` has too little free space: {needed} {what} are needed, {left} are left",
                     display_path(&self.path)
                 ),
-                hint: Some("ask for fewer files, or free some room".to_owned()),
+                hint: Some("ask for fewer files, or free some space".to_owned()),
             })
         };
-        if need.bytes > room.bytes {
-            return refused(need.bytes, room.bytes, "bytes");
+        if need.bytes > free.bytes {
+            return refused(need.bytes, free.bytes, "bytes");
         }
-        match room.inodes {
+        match free.inodes {
             Some(inodes) if need.inodes > inodes => refused(need.inodes, inodes, "inodes"),
             _ => Ok(()),
         }

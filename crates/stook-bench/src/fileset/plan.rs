@@ -8,8 +8,8 @@
 //! No stream of random numbers goes from one file to the next, so workers may take them in any order, and a
 //! shorter set is the beginning of a longer one.
 //!
-//! Sizes are drawn in blocks: of the 4,096 files of a block exactly one falls into each 4,096th part of the law. So a
-//! set of some thousand files has the law's mean and deviation already, which its few large files would else spoil.
+//! Sizes are drawn in blocks: of the 4,096 files of a block exactly one falls into each 4,096th part of the distribution. So a
+//! set of some thousand files has the distribution's mean and deviation already, which its few large files would else spoil.
 
 use std::ops::Range;
 
@@ -22,7 +22,7 @@ use crate::random::Random;
 /// The most files of a set: what their directories take of memory, at worst, is 8 GB.
 const MOST_FILES: u64 = 1_000_000_000;
 
-/// Files in whose sizes every part of the law comes once; a power of two.
+/// Files in whose sizes every part of the distribution comes once; a power of two.
 const BLOCK: u64 = 4096;
 
 /// What random numbers are for: each use has its own.

@@ -1,6 +1,6 @@
 //! What a file set is like: sizes, content, shape of the tree, times. Three specs have names, others are files.
 
-use crate::fileset::law::{Law, Sizes};
+use crate::fileset::distribution::{Distribution, Sizes};
 
 /// What a file set is like.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,10 +53,10 @@ pub struct Times {
 
 /// The sizes of the ARC scratch comparison: 1,290,284 files with mean 7,165 B, standard deviation 26,623, median 1,785.
 ///
-/// No log-normal law between these limits has all three: with this sigma the median is exact, the mean 2.3 % above and
+/// No log-normal distribution between these limits has all three: with this sigma the median is exact, the mean 2.3 % above and
 /// the deviation 2.6 % below.
 const ARC_SIZES: Sizes = Sizes {
-    law: Law::LogNormal {
+    distribution: Distribution::LogNormal {
         median: 1785.0,
         sigma: 1.684,
     },

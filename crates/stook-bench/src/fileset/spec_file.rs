@@ -11,7 +11,7 @@ use toml::Spanned;
 use toml::value::{Date, Datetime};
 
 use crate::error::BenchError;
-use crate::fileset::law::{Law, Sizes};
+use crate::fileset::distribution::{Distribution, Sizes};
 use crate::fileset::spec::{Levels, Shape, Spec, Times};
 
 /// The sizes that files may have: to 1 TiB.
@@ -186,12 +186,12 @@ fn sizes(table: &SizesTable) -> Result<Sizes, Wrong> {
             min,
             max,
         } => {
-            let law = log_normal(median.as_ref(), mean.as_ref(), sigma)?;
+            let distribution = log_normal(median.as_ref(), mean.as_ref(), sigma)?;
             let min = min.as_ref().map(|min| within(min, &SIZES)).transpose()?;
             let least = min.unwrap_or(*SIZES.start());
             let most = max.as_ref().map(|max| within(max, &(least..=*SIZES.end())));
             Ok(Sizes {
-                law,
+                distribution,
                 min: least,
                 max: most.transpose()?.unwrap_or(*SIZES.end()),
             })
@@ -199,7 +199,7 @@ fn sizes(table: &SizesTable) -> Result<Sizes, Wrong> {
         SizesTable::Uniform { min, max } => {
             let min = within(min, &SIZES)?;
             Ok(Sizes {
-                law: Law::Uniform,
+                distribution: Distribution::Uniform,
                 min,
                 max: within(max, &(min..=*SIZES.end()))?,
             })
@@ -207,7 +207,7 @@ fn sizes(table: &SizesTable) -> Result<Sizes, Wrong> {
         SizesTable::Fixed { bytes } => {
             let bytes = within(bytes, &SIZES)?;
             Ok(Sizes {
-                law: Law::Fixed { bytes },
+                distribution: Distribution::Fixed { bytes },
                 min: bytes,
                 max: bytes,
             })
@@ -219,16 +219,16 @@ fn log_normal(
     median: Option<&Spanned<f64>>,
     mean: Option<&Spanned<f64>>,
     sigma: &Spanned<f64>,
-) -> Result<Law, Wrong> {
+) -> Result<Distribution, Wrong> {
     // A float as wide as the sizes.
     let sizes = 1.0..=1e12;
     let spread = within(sigma, &SIGMAS)?;
     match (median, mean) {
-        (Some(median), None) => Ok(Law::LogNormal {
+        (Some(median), None) => Ok(Distribution::LogNormal {
             median: within(median, &sizes)?,
             sigma: spread,
         }),
-        (None, Some(mean)) => Ok(Law::with_mean(within(mean, &sizes)?, spread)),
+        (None, Some(mean)) => Ok(Distribution::with_mean(within(mean, &sizes)?, spread)),
         (Some(_), Some(mean)) => Err(Wrong::new(
             mean,
             "`median` is there already, and says it all",
@@ -353,17 +353,17 @@ mod tests {
     }
 
     #[test]
-    fn laws_are_read() {
+    fn distributions_are_read() {
         let of = |text: &str| parsed(text).sizes;
         let fixed = of("sizes.fixed.bytes = 4096");
         assert_eq!(
-            (fixed.law, fixed.quantile(0.9)),
-            (Law::Fixed { bytes: 4096 }, 4096)
+            (fixed.distribution, fixed.quantile(0.9)),
+            (Distribution::Fixed { bytes: 4096 }, 4096)
         );
         let uniform = of("[sizes.uniform]\nmin = 10\nmax = 20");
         assert_eq!((uniform.min, uniform.max), (10, 20));
         let by_mean = of("[sizes.lognormal]\nmean = 1000\nsigma = 2");
-        assert_eq!(by_mean.law, Law::with_mean(1000.0, 2.0));
+        assert_eq!(by_mean.distribution, Distribution::with_mean(1000.0, 2.0));
         assert_eq!((by_mean.min, by_mean.max), (0, 1 << 40));
     }
 

@@ -196,13 +196,13 @@ fn stook_job(stook: &Path, words: &[&OsStr]) -> Job {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workplace::WorkPlace;
+    use crate::scratch::ScratchDirectory;
     use stook_testkit::TempDir;
 
     #[test]
     fn programs_of_the_system_do_the_work_that_was_asked_for_and_no_more() {
         let folder = TempDir::new().unwrap();
-        let work = WorkPlace::make(folder.path()).unwrap();
+        let work = ScratchDirectory::make(folder.path()).unwrap();
         let place = ToolPlace::make(&work, Tool::System).unwrap();
         let packed = Packed::at(work.path());
         let of = |phase| job(Tool::System, phase, &place, &packed, Path::new("stook")).unwrap();

@@ -28,7 +28,7 @@ use crate::error::BenchError;
 use crate::fileset::{self, Properties};
 use crate::page_state;
 use crate::record::{Header, Kind, Sample};
-use crate::workplace::WorkPlace;
+use crate::scratch::ScratchDirectory;
 
 pub use advice::{Advice, Concern, advise};
 pub use options::{FsCaches, FsOptions, Phase, Tool};
@@ -74,7 +74,7 @@ impl FsBench {
     pub fn header(&self, started: &str) -> Header {
         let mut header = Header::new(Kind::Fs, started);
         header.programs.clone_from(&self.programs);
-        header.options = self.options.told();
+        header.options = self.options.described();
         header.files = serde_json::to_value(&self.properties).ok();
         header.facts = self
             .targets
@@ -101,12 +101,12 @@ impl FsBench {
 
     fn run_in(
         &self,
-        workplaces: &mut Vec<WorkPlace>,
+        workplaces: &mut Vec<ScratchDirectory>,
         observer: &dyn Observer,
     ) -> Result<Vec<Sample>, BenchError> {
         let places = self.targets.iter().map(|target| target.path.as_path());
         for place in places.chain([self.options.work.as_path()]) {
-            workplaces.push(WorkPlace::make(place)?);
+            workplaces.push(ScratchDirectory::make(place)?);
         }
         let (work, targets) = workplaces.split_last().expect("there is the work folder");
         let packed = Packed::make(&self.options, work, observer)?;
@@ -120,6 +120,3 @@ impl FsBench {
         bench.run()
     }
 }
-
-#[cfg(test)]
-mod tests;

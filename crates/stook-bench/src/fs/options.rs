@@ -165,17 +165,44 @@ impl FsOptions {
     }
 
     /// Returns what was asked for, in the words of the command line.
-    pub(super) fn told(&self) -> BTreeMap<String, Value> {
+    pub(super) fn described(&self) -> BTreeMap<String, Value> {
         let phases: Vec<&str> = self.phases.iter().map(|phase| phase.name()).collect();
         let tools: Vec<&str> = self.tools.iter().map(|tool| tool.name()).collect();
-        let mut told = BTreeMap::new();
-        told.insert("spec".to_owned(), json!(self.files.spec.name));
-        told.insert("files".to_owned(), json!(self.files.files));
-        told.insert("seed".to_owned(), json!(self.files.seed));
-        told.insert("rounds".to_owned(), json!(self.rounds));
-        told.insert("phases".to_owned(), json!(phases));
-        told.insert("tools".to_owned(), json!(tools));
-        told.insert("cold".to_owned(), json!(self.caches == FsCaches::Cold));
-        told
+        let mut described = BTreeMap::new();
+        described.insert("spec".to_owned(), json!(self.files.spec.name));
+        described.insert("files".to_owned(), json!(self.files.files));
+        described.insert("seed".to_owned(), json!(self.files.seed));
+        described.insert("rounds".to_owned(), json!(self.rounds));
+        described.insert("phases".to_owned(), json!(phases));
+        described.insert("tools".to_owned(), json!(tools));
+        described.insert("cold".to_owned(), json!(self.caches == FsCaches::Cold));
+        described
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fileset::{Jobs, Spec};
+
+    #[test]
+    fn phases_that_others_need_are_steps_of_a_tool() {
+        let options = FsOptions {
+            targets: Vec::new(),
+            files: FilesetOptions {
+                spec: Spec::named("arc").unwrap(),
+                files: 1,
+                seed: 1,
+                jobs: Jobs::Adaptive,
+            },
+            rounds: 1,
+            phases: vec![Phase::Stat],
+            tools: vec![Tool::Single],
+            caches: FsCaches::AsLeft,
+            work: PathBuf::new(),
+            stook: PathBuf::new(),
+        };
+        let steps = [Phase::Copy, Phase::Untar, Phase::Stat];
+        assert_eq!(options.steps(Tool::Single), steps);
     }
 }

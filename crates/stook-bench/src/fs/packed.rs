@@ -10,7 +10,7 @@ use super::verify::{self, Count};
 use crate::Observer;
 use crate::error::BenchError;
 use crate::fileset;
-use crate::workplace::WorkPlace;
+use crate::scratch::ScratchDirectory;
 
 /// The packed file set.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ impl Packed {
     /// What failed, or [`BenchError::Interrupted`].
     pub(super) fn make(
         options: &FsOptions,
-        work: &WorkPlace,
+        work: &ScratchDirectory,
         observer: &dyn Observer,
     ) -> Result<Self, BenchError> {
         let tree = work.path().join("tree");

@@ -13,14 +13,14 @@ use crate::Observer;
 use crate::error::BenchError;
 use crate::page_state;
 use crate::record::Sample;
-use crate::workplace::WorkPlace;
+use crate::scratch::ScratchDirectory;
 
 /// Everything that is ready to be measured.
 pub(super) struct Bench<'a> {
     pub(super) options: &'a FsOptions,
     pub(super) targets: &'a [Target],
     /// A folder below each target.
-    pub(super) places: &'a [WorkPlace],
+    pub(super) places: &'a [ScratchDirectory],
     pub(super) packed: &'a Packed,
     pub(super) observer: &'a dyn Observer,
 }

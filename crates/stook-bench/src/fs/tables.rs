@@ -166,7 +166,7 @@ fn operations(figures: &Figures<'_>, target: &str) -> Table {
     table
 }
 
-/// Says what the looks at the clock cost.
+/// Says what the clock reads cost.
 fn price(samples: &[Sample]) -> String {
     let shares = samples
         .iter()
@@ -192,10 +192,10 @@ fn count(number: u64) -> String {
 
 fn advice(samples: &[Sample]) -> String {
     let all = advise(samples);
-    let lines = |title: &str, is_doubt: bool| {
+    let lines = |title: &str, is_warning: bool| {
         let of_kind = all
             .iter()
-            .filter(|advice| (advice.concern == Concern::Doubt) == is_doubt);
+            .filter(|advice| (advice.concern == Concern::Warning) == is_warning);
         let lines: String = of_kind
             .map(|advice| format!("- {}\n", advice.text))
             .collect();

@@ -11,7 +11,7 @@ use stook_sys::{
 use super::options::{FsOptions, Phase, Tool};
 use crate::error::BenchError;
 use crate::fileset::Properties;
-use crate::workplace::WorkPlace;
+use crate::scratch::ScratchDirectory;
 
 /// A file takes at least this much of a disk, and so does a directory.
 const LEAST_ON_DISK: u64 = 4096;
@@ -188,7 +188,7 @@ fn need_of_work(set: &Properties) -> Need {
     tree(set).and(packed(set).times(2))
 }
 
-/// Directories on one file system share its room.
+/// Directories on one file system share its free space.
 fn check_room<'p>(places: impl Iterator<Item = (&'p Path, Need)>) -> Result<(), BenchError> {
     let mut systems: BTreeMap<(u32, u32), (&Path, Need)> = BTreeMap::new();
     for (path, need) in places {
@@ -196,11 +196,11 @@ fn check_room<'p>(places: impl Iterator<Item = (&'p Path, Need)>) -> Result<(), 
             .entry(look_at(path)?.filesystem)
             .or_insert((path, Need::default()));
         *sum = sum.and(need);
-        let room = free_room(path)?;
-        let lacking = match room.inodes {
-            _ if room.bytes < sum.bytes => Some((
+        let free = free_room(path)?;
+        let lacking = match free.inodes {
+            _ if free.bytes < sum.bytes => Some((
                 megabytes(sum.bytes.div_ceil(MEGABYTE)),
-                megabytes(room.bytes / MEGABYTE),
+                megabytes(free.bytes / MEGABYTE),
             )),
             Some(files) if files < sum.files => {
                 Some((format!("{} files", sum.files), format!("{files} files")))
@@ -209,7 +209,7 @@ fn check_room<'p>(places: impl Iterator<Item = (&'p Path, Need)>) -> Result<(), 
         };
         if let Some((needed, free)) = lacking {
             let what = format!(
-                "`{}` has no room: {needed} are needed, {free} are free",
+                "`{}` has too little free space: {needed} are needed, {free} are free",
                 display_path(path)
             );
             let hint = Some("fewer files (--files), fewer tools (--tools), or fewer phases (--phases) need less".to_owned());
@@ -233,7 +233,7 @@ pub(super) struct ToolPlace {
 
 impl ToolPlace {
     /// Makes the folder of a tool.
-    pub(super) fn make(place: &WorkPlace, tool: Tool) -> Result<Self, BenchError> {
+    pub(super) fn make(place: &ScratchDirectory, tool: Tool) -> Result<Self, BenchError> {
         let folder = place.make_directory(tool.name())?;
         Ok(Self { folder })
     }

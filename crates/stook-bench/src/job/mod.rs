@@ -5,8 +5,10 @@
 //! processor is known of a command with one thread, and bounded by what the whole machine waited for any other. The command has a process
 //! group of its own, so that Ctrl-C ends the bench, which then ends the group; stdin is empty, stdout goes nowhere unless
 //! it is kept, and the end of stderr is kept for the message if it fails. Both go to memory, not through pipes: no thread
-//! of ours runs while the command is timed, and nothing waits for children that keep a pipe open.
+//! of ours runs while the command is timed, and nothing waits for children that keep a pipe open. What is measured is
+//! started by a small process of its own, see `launcher`.
 
+mod launcher;
 mod pressure;
 
 use std::ffi::OsString;
@@ -16,11 +18,13 @@ use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use stook_sys::{Child, Ended, Signal, display_bytes, read_up_to_at, thread_run_delay};
+use stook_sys::{Child, Context, Ended, Signal, display_bytes, read_up_to_at, thread_run_delay};
 
 use crate::Observer;
 use crate::error::BenchError;
-use crate::record::{HELD_BYTES, Sample, WAITED_SHARE};
+use crate::record::{Sample, WAITED_SHARE};
+use launcher::{Report, launching};
+pub use launcher::{launch, set_launcher};
 use pressure::Pressure;
 
 /// How often the bench looks whether the user wants an end. The end of the command itself is seen at once.
@@ -66,10 +70,8 @@ pub struct Ran {
     pub user: Duration,
     /// CPU time in the kernel, with the children's.
     pub system: Duration,
-    /// The most memory that one of the processes held, in bytes: at least what the bench itself held at the start.
+    /// The most memory that one of the processes held, in bytes: at least what the launcher held, see [`set_launcher`].
     pub peak_bytes: u64,
-    /// What the bench itself held at the start, in bytes: a peak near it says only that the command held no more.
-    pub held_bytes: Option<u64>,
     /// Bytes that were read from devices for it; not what a server or another process read for it.
     pub read_bytes: u64,
     /// How long it waited for a processor, or the bench to see its end; None of a command with several threads or children.
@@ -116,7 +118,7 @@ impl Job {
     /// [`BenchError::Start`] if there is no such program, [`BenchError::Interrupted`] if the user wants an end: then all
     /// of the command's group has been ended. A command that fails is no error here, see [`Job::succeed`].
     pub fn run(&self, observer: &dyn Observer) -> Result<Ran, BenchError> {
-        let running = self.start()?;
+        let running = self.start_measured()?;
         let (ended, own_delay) = loop {
             let before = thread_run_delay();
             if let Some(ended) = running.child.wait(LOOK_EVERY)? {
@@ -128,6 +130,9 @@ impl Job {
                 return Err(BenchError::Interrupted);
             }
         };
+        if running.report.is_some() {
+            return running.finish(ended);
+        }
         let mut ran = running.finish(ended)?;
         // Until the bench had a processor to see the end, nothing was blocked.
         ran.run_delay = ran.run_delay.zip(own_delay).map(|(delay, own)| delay + own);
@@ -151,28 +156,42 @@ impl Job {
         }
     }
 
-    /// Starts the command.
+    /// Starts the command by itself: a recorder, of which only what it writes counts.
     ///
     /// # Errors
     /// [`BenchError::Start`] if there is no such program.
     pub(crate) fn start(&self) -> Result<Running, BenchError> {
+        let (program, arguments) = self.words()?;
+        let mut command = Command::new(program);
+        command.args(arguments).stdin(Stdio::null());
+        self.start_as(command, None)
+    }
+
+    /// Starts the command by way of the launcher, if there is one.
+    fn start_measured(&self) -> Result<Running, BenchError> {
+        self.words()?;
+        match launching(&self.command).map_err(|source| self.not_started(source))? {
+            Some((command, report)) => self.start_as(command, Some(report)),
+            None => self.start(),
+        }
+    }
+
+    fn start_as(&self, mut command: Command, report: Option<File>) -> Result<Running, BenchError> {
         let stderr = stook_sys::memory_file()?;
         let stdout = (self.output == Output::Kept)
             .then(stook_sys::memory_file)
             .transpose()?;
-        let mut command = self.prepared(&stderr, stdout.as_ref())?;
-        // Until it runs a program of its own, the kernel counts the most that the bench ever held as the command's: not
-        // what was freed again.
-        stook_sys::reset_peak_memory();
-        let held_bytes = stook_sys::peak_memory();
+        self.prepare(&mut command, &stderr, stdout.as_ref())
+            .map_err(|source| self.not_started(source))?;
         let pressure = Pressure::begin();
         let started = Instant::now();
         let child = command.spawn().map_err(|source| self.not_started(source))?;
         Ok(Running {
+            text: self.text(),
             child: Child::watch(child.id())?,
             started,
             pressure,
-            held_bytes,
+            report,
             stderr,
             stdout,
         })
@@ -200,28 +219,29 @@ impl Job {
         }
     }
 
-    fn prepared(&self, stderr: &File, stdout: Option<&File>) -> Result<Command, BenchError> {
-        let (program, arguments) = self
-            .command
-            .split_first()
-            .ok_or_else(|| BenchError::Usage("no command was given".to_owned()))?;
-        let mut command = Command::new(program);
+    fn words(&self) -> Result<(&OsString, &[OsString]), BenchError> {
+        let none = || BenchError::Usage("no command was given".to_owned());
+        self.command.split_first().ok_or_else(none)
+    }
+
+    fn prepare(
+        &self,
+        command: &mut Command,
+        stderr: &File,
+        stdout: Option<&File>,
+    ) -> std::io::Result<()> {
         command
-            .args(arguments)
             .envs(self.environment.iter().cloned())
             .process_group(0)
-            .stdin(Stdio::null());
+            .stderr(stderr.try_clone()?);
         if let Some(directory) = &self.directory {
             command.current_dir(directory);
         }
-        command.stderr(duplicate(stderr).map_err(|source| self.not_started(source))?);
         match stdout {
-            Some(file) => {
-                command.stdout(duplicate(file).map_err(|source| self.not_started(source))?)
-            }
+            Some(file) => command.stdout(file.try_clone()?),
             None => command.stdout(Stdio::null()),
         };
-        Ok(command)
+        Ok(())
     }
 
     fn not_started(&self, source: std::io::Error) -> BenchError {
@@ -235,10 +255,12 @@ impl Job {
 /// A command that has been started.
 #[derive(Debug)]
 pub(crate) struct Running {
+    text: String,
     child: Child,
     started: Instant,
     pressure: Pressure,
-    held_bytes: Option<u64>,
+    /// Where the launcher writes what the command took.
+    report: Option<File>,
     stderr: File,
     stdout: Option<File>,
 }
@@ -272,13 +294,11 @@ impl Running {
 
     /// Returns how the run went that ended so.
     pub(crate) fn finish(self, ended: Ended) -> Result<Ran, BenchError> {
-        let real = self.started.elapsed();
-        Ok(Ran {
-            real,
+        let mut ran = Ran {
+            real: self.started.elapsed(),
             user: ended.user,
             system: ended.system,
             peak_bytes: ended.peak_bytes,
-            held_bytes: self.held_bytes,
             read_bytes: ended.read_bytes,
             run_delay: ended.run_delay,
             waited_share: self.pressure.share(),
@@ -287,16 +307,50 @@ impl Running {
                 .stdout
                 .map_or(Ok(Vec::new()), |file| kept(&file, 0, KEPT_STDOUT))?,
             stderr: last_lines(&self.stderr)?,
-        })
+        };
+        let report = self.report.map(|file| Report::read(&file));
+        match report
+            .transpose()
+            .context("read", "the launcher's report")?
+        {
+            Some(Some(report)) => ran.correct(&report, self.text)?,
+            // A launcher that was killed: its own end is that of the command.
+            Some(None) | None => {}
+        }
+        Ok(ran)
     }
 }
 
 impl Ran {
+    /// Puts what the launcher saw in the place of what its own end showed.
+    fn correct(&mut self, report: &Report, command: String) -> Result<(), BenchError> {
+        match *report {
+            Report::NotStarted(errno) => {
+                let source = std::io::Error::from_raw_os_error(errno);
+                return Err(BenchError::Start { command, source });
+            }
+            Report::Ended {
+                real,
+                user,
+                system,
+                peak_bytes,
+                read_bytes,
+                run_delay,
+                raw_status,
+            } => {
+                [self.real, self.user, self.system] =
+                    [real, user, system].map(Duration::from_nanos);
+                (self.peak_bytes, self.read_bytes) = (peak_bytes, read_bytes);
+                self.run_delay = run_delay.map(Duration::from_nanos);
+                self.status = ExitStatus::from_raw(raw_status);
+            }
+        }
+        Ok(())
+    }
+
     /// Returns the figures of the run as a sample without labels.
     pub fn sample(&self, round: u32) -> Sample {
-        let held = self.held_bytes.map(|held| (HELD_BYTES, held.into()));
-        let waited = self.waited_share.map(|share| (WAITED_SHARE, share.into()));
-        let proof = held.into_iter().chain(waited);
+        let proof = self.waited_share.map(|share| (WAITED_SHARE, share.into()));
         Sample {
             round,
             real_seconds: self.real.as_secs_f64(),
@@ -305,15 +359,12 @@ impl Ran {
             peak_bytes: Some(self.peak_bytes),
             run_delay_seconds: self.run_delay.map(|delay| delay.as_secs_f64()),
             proof: proof
+                .into_iter()
                 .map(|(name, value)| (name.to_owned(), value))
                 .collect(),
             ..Sample::default()
         }
     }
-}
-
-fn duplicate(file: &File) -> std::io::Result<Stdio> {
-    Ok(file.try_clone()?.into())
 }
 
 /// Asks the group to end, and ends it if it does not.
@@ -350,7 +401,6 @@ pub(crate) fn ending(status: ExitStatus) -> String {
 }
 
 fn kept(file: &File, from: u64, most: u64) -> Result<Vec<u8>, BenchError> {
-    use stook_sys::Context;
     let len = file
         .metadata()
         .context("look at", "output of a command")?
@@ -370,7 +420,6 @@ pub(crate) fn kept_text(file: &File) -> Result<String, BenchError> {
 
 /// Returns the end of what a command wrote into a file in memory.
 pub(crate) fn last_lines(file: &File) -> Result<String, BenchError> {
-    use stook_sys::Context;
     let len = file
         .metadata()
         .context("look at", "output of a command")?

@@ -47,6 +47,15 @@ struct Input {
     has_name: bool,
 }
 
+/// What of its inputs a command reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reads {
+    /// Names and inodes.
+    Names,
+    /// The content of files, too.
+    Data,
+}
+
 /// Files that were looked at but prove nothing, by reason.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct LeftOut {
@@ -55,7 +64,7 @@ pub(crate) struct LeftOut {
     /// A process serves them through FUSE: opening one would change the state of its own caches.
     pub(crate) served: usize,
     /// They belong to others, and the kernel does not tell.
-    pub(crate) not_told: usize,
+    pub(crate) not_reported: usize,
     /// Their pages stay: other programs have mapped them.
     pub(crate) in_use: usize,
 }
@@ -80,7 +89,7 @@ impl fmt::Display for LeftOut {
             (self.in_use, "in use by other programs"),
             (self.in_memory, "in memory only"),
             (self.served, "served through FUSE"),
-            (self.not_told, "of other users"),
+            (self.not_reported, "of other users"),
         ];
         let reasons = reasons.iter().filter(|(files, _)| *files > 0);
         let texts: Vec<String> = reasons
@@ -124,6 +133,29 @@ impl Inputs {
         inputs
             .files
             .retain(|input| input.has_name || input.pages > 0);
+        Ok(inputs)
+    }
+
+    /// Takes files of which all pages and names count, and nobody looks what stays when all is dropped: a sample of what
+    /// no other program uses.
+    ///
+    /// # Errors
+    /// [`BenchError::Sys`] if the kernel cannot be asked at all.
+    pub(crate) fn whole(
+        paths: &[PathBuf],
+        reads: Reads,
+        asking: Asking,
+    ) -> Result<Self, BenchError> {
+        let mut inputs = Self::seen(paths, asking)?;
+        for input in &mut inputs.files {
+            input.has_name = true;
+            input.pages = 0;
+            if let Some((_, file)) = inputs.known.iter().find(|(path, _)| *path == input.path)
+                && reads == Reads::Data
+            {
+                input.pages = file.size.div_ceil(stook_sys::page_bytes());
+            }
+        }
         Ok(inputs)
     }
 
@@ -171,7 +203,7 @@ impl Inputs {
                     FileKind::Directory => self.files.push(input),
                     FileKind::File => match self.pages_of(&mut input)? {
                         Some(pages) => self.files.push(Input { pages, ..input }),
-                        None => self.left_out.not_told += 1,
+                        None => self.left_out.not_reported += 1,
                     },
                     _ => {}
                 }

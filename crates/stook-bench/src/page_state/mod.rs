@@ -13,7 +13,7 @@ use stook_sys::Forget;
 use crate::error::BenchError;
 
 pub(crate) use gather::{named_paths, words_that_are_paths};
-pub(crate) use inputs::{Inputs, Shares, drop_pages_of};
+pub(crate) use inputs::{Inputs, Reads, Shares, drop_pages_of};
 
 /// Of what is to be cold, at most this share may be in memory.
 pub(crate) const COLD_AT_MOST: f64 = 0.01;

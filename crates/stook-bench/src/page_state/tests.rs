@@ -164,7 +164,7 @@ fn what_stays_in_memory_is_left_out() {
 }
 
 #[test]
-fn files_of_others_are_not_told_of() {
+fn files_of_others_are_not_reported_of() {
     let _alone = alone_with_the_caches();
     let Some((_folder, paths)) = files() else {
         return;
@@ -178,16 +178,16 @@ fn files_of_others_are_not_told_of() {
             asking,
             || Ok(()),
         );
-        found.unwrap().left_out().not_told
+        found.unwrap().left_out().not_reported
     };
     let asked = stook_testkit::without_privileges(|| {
         [Asking::Cachestat, Asking::Mincore]
             .map(|asking| can_ask(asking, &library).then(|| ask(asking)))
     });
     match asked {
-        Ok(not_told) => assert!(
-            not_told.iter().all(|number| *number != Some(0)),
-            "{not_told:?}"
+        Ok(not_reported) => assert!(
+            not_reported.iter().all(|number| *number != Some(0)),
+            "{not_reported:?}"
         ),
         Err(error) => println!("skipped: the user cannot be changed here: {error}"),
     }

@@ -10,7 +10,6 @@
 //! stacks are read: `script`; how switches become time: `threads`.
 
 mod attach;
-mod doubts;
 mod lines;
 mod options;
 mod places;
@@ -20,6 +19,7 @@ mod script;
 mod stacks;
 mod syscalls;
 mod threads;
+mod warnings;
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -27,19 +27,19 @@ use std::path::{Path, PathBuf};
 pub use lines::{Line, LinesOptions, TimedFunction, profile_lines};
 pub use options::{CacheState, ProfileOptions, Subject, Unwind, View};
 pub use places::Place;
-pub use rights::{Tracer, find_program};
+pub use rights::find_program;
 pub use stacks::{Function, Stacks};
-pub use syscalls::{SystemCall, SystemCalls};
+pub use syscalls::{COUNTED_BY, SystemCall, SystemCalls};
 pub use threads::ThreadTimes;
 
 use crate::Observer;
 use crate::error::BenchError;
 use crate::flame::{Palette, flame_graph};
 use crate::job::{Job, Ran};
-use doubts::Doubts;
 use recording::{Pace, Recording};
 use rights::Rights;
 use threads::Recorded;
+use warnings::Asked;
 
 /// The recordings, in the folder for the results while they are made.
 const RECORDING: &str = "perf.data";
@@ -72,7 +72,7 @@ pub struct Profile {
 struct Means {
     clock: Option<&'static str>,
     switches: Option<&'static str>,
-    tracers: Vec<Tracer>,
+    counts_calls: bool,
     /// Whether perf may run before all others.
     may_hurry: bool,
     /// Whether what runs in the kernel is sampled as well.
@@ -131,10 +131,10 @@ fn run(
     if means.clock.is_some() || means.switches.is_some() {
         profile.record(options, means, observer)?;
     }
-    if means.tracers.is_empty() || profile.is_interrupted {
+    if !means.counts_calls || profile.is_interrupted {
         return Ok(());
     }
-    match profile.count_calls(options, means, observer) {
+    match profile.count_calls(options, observer) {
         // What is there already is worth showing.
         Err(error) if profile.times.is_some() => {
             profile.is_interrupted |= matches!(error, BenchError::Interrupted);
@@ -161,7 +161,7 @@ fn means(options: &ProfileOptions, missing: &mut Vec<BenchError>) -> Result<Mean
         let found = match view {
             View::OnCpu => rights.clock().map(|event| means.clock = Some(event)),
             View::OffCpu => rights.switches().map(|event| means.switches = Some(event)),
-            View::SystemCalls => rights.tracers().map(|tracers| means.tracers = tracers),
+            View::SystemCalls => rights.require_strace().map(|()| means.counts_calls = true),
         };
         match found {
             Err(error) if is_any => missing.push(error),
@@ -221,26 +221,18 @@ impl Profile {
     fn count_calls(
         &mut self,
         options: &ProfileOptions,
-        means: &Means,
         observer: &dyn Observer,
     ) -> Result<(), BenchError> {
         options.prepare(observer)?;
         observer.progress(&options.subject.doing("counting system calls"));
         let file = options.folder.join(CALLS);
-        let (ran, calls) = syscalls::count(&options.subject, &means.tracers, &file, observer)?;
+        let (ran, calls) = syscalls::count(&options.subject, &file, observer)?;
         self.ended(
             options,
             "while its system calls were counted",
             ran,
             observer,
         );
-        if calls.lost > 0 {
-            let lost = calls.lost;
-            observer.warning(&format!(
-                "perf lost {lost} events: the counts are too small"
-            ));
-        }
-        self.lost += calls.lost;
         let path = options.folder.join("syscalls.txt");
         stook_sys::write_file(&path, calls.table(usize::MAX).as_bytes())?;
         self.files.push(path);
@@ -281,13 +273,13 @@ impl Profile {
         recorded: Recorded,
         observer: &dyn Observer,
     ) -> Result<(), BenchError> {
-        let doubts = Doubts {
+        let asked = Asked {
             is_sampled: means.clock.is_some(),
             has_kernel: means.has_kernel,
             unwind: options.unwind,
         };
-        for doubt in doubts.of(&recorded) {
-            observer.warning(&doubt);
+        for warning in asked.of(&recorded) {
+            observer.warning(&warning);
         }
         self.lost += recorded.lost;
         self.times = Some(recorded.times);

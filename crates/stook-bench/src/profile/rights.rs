@@ -5,7 +5,6 @@
 //! | on the CPU, in programs | 2 | |
 //! | on the CPU, in the kernel too | 1 | |
 //! | where threads block | 1 (`context-switches`) | or the rights of the superuser (`sched:sched_switch`) |
-//! | system calls by `perf trace` | -1 | `/sys/kernel/tracing` readable |
 //!
 //! # Source
 //! `Documentation/admin-guide/sysctl/kernel.rst` and `perf-security.rst` of Linux; `capabilities(7)`.
@@ -17,9 +16,8 @@ use std::path::{Path, PathBuf};
 use crate::error::BenchError;
 
 const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
-/// What `perf` must read to record an event of the scheduler, and of all system calls.
+/// What `perf` must read to record an event of the scheduler.
 const SWITCH: &str = "sched/sched_switch";
-const SYSTEM_CALL: &str = "raw_syscalls/sys_enter";
 const TRACING: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 /// Bits of capabilities that let a process record everything: `CAP_PERFMON` and `CAP_SYS_ADMIN`.
 const MAY_ALL: u64 = 1 << 38 | 1 << 21;
@@ -45,17 +43,8 @@ pub(super) struct Rights {
     paranoid: Option<i32>,
     /// Bits of the capabilities that are held.
     capabilities: u64,
-    /// Which events of the kernel may be looked up.
-    events: Vec<&'static str>,
-}
-
-/// What counts system calls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tracer {
-    /// `perf trace -s`: the kernel hands each call to perf, the program goes on meanwhile.
-    PerfTrace,
-    /// `strace -f -c -w`: the program is stopped twice at each call.
-    Strace,
+    /// Whether the event of the scheduler may be looked up.
+    has_switch: bool,
 }
 
 impl Rights {
@@ -66,10 +55,7 @@ impl Rights {
             programs: ["perf", "strace"].into_iter().filter(has).collect(),
             paranoid: read(PARANOID).and_then(|text| text.trim().parse().ok()),
             capabilities: capabilities().unwrap_or(0),
-            events: [SWITCH, SYSTEM_CALL]
-                .into_iter()
-                .filter(is_traceable)
-                .collect(),
+            has_switch: is_traceable(SWITCH),
         }
     }
 
@@ -100,7 +86,7 @@ impl Rights {
     /// Returns the event that tells where a thread leaves its processor.
     pub(super) fn switches(&self) -> Result<&'static str, BenchError> {
         self.require_perf("which records where a program is blocked")?;
-        let may_trace = self.may(-1) && self.events.contains(&SWITCH);
+        let may_trace = self.may(-1) && self.has_switch;
         match self.may(1) {
             true if may_trace => Ok("sched:sched_switch"),
             true => Ok("context-switches/period=1/"),
@@ -108,21 +94,15 @@ impl Rights {
         }
     }
 
-    /// Returns what can count system calls, the better one first.
-    pub(super) fn tracers(&self) -> Result<Vec<Tracer>, BenchError> {
-        let may_trace = self.has_perf() && self.may(-1) && self.events.contains(&SYSTEM_CALL);
-        let perf = may_trace.then_some(Tracer::PerfTrace);
-        let tracers: Vec<Tracer> = perf
-            .into_iter()
-            .chain(self.programs.contains(&"strace").then_some(Tracer::Strace))
-            .collect();
-        if tracers.is_empty() {
-            return Err(missing(
-                "nothing can count system calls: `strace` is not installed, and `perf trace` is not there or not allowed",
-                "install `strace`, or run it as root with `perf` installed",
-            ));
+    /// Makes sure that system calls can be counted.
+    pub(super) fn require_strace(&self) -> Result<(), BenchError> {
+        if self.programs.contains(&"strace") {
+            return Ok(());
         }
-        Ok(tracers)
+        Err(missing(
+            "`strace` is not installed, which counts system calls",
+            "install `strace`",
+        ))
     }
 
     fn has_perf(&self) -> bool {
@@ -187,7 +167,7 @@ fn is_program(path: &Path) -> bool {
     found.is_ok_and(|found| found.kind == stook_sys::FileKind::File && found.mode & 0o111 != 0)
 }
 
-fn is_traceable(event: &&str) -> bool {
+fn is_traceable(event: &str) -> bool {
     TRACING
         .iter()
         .any(|folder| read(&format!("{folder}/events/{event}/id")).is_some())
@@ -214,7 +194,7 @@ mod tests {
             programs: vec!["perf", "strace"],
             paranoid: Some(paranoid),
             capabilities: 0,
-            events: Vec::new(),
+            has_switch: false,
         }
     }
 
@@ -223,17 +203,12 @@ mod tests {
         assert_eq!(rights(2).clock().unwrap(), CLOCK_IN_PROGRAMS);
         assert_eq!(rights(1).clock().unwrap(), CLOCK);
         assert_eq!(rights(1).switches().unwrap(), "context-switches/period=1/");
-        assert_eq!(rights(-1).tracers().unwrap(), [Tracer::Strace]);
         let superuser = Rights {
             capabilities: 1 << 38,
-            events: vec![SWITCH, SYSTEM_CALL],
+            has_switch: true,
             ..rights(4)
         };
         assert_eq!(superuser.switches().unwrap(), "sched:sched_switch");
-        assert_eq!(
-            superuser.tracers().unwrap(),
-            [Tracer::PerfTrace, Tracer::Strace]
-        );
     }
 
     #[test]
@@ -264,7 +239,7 @@ mod tests {
                 "{what}"
             );
         }
-        let (what, hint) = told(none.tracers().unwrap_err());
+        let (what, hint) = told(none.require_strace().unwrap_err());
         assert!(
             what.contains("`strace` is not installed") && hint.contains("install `strace`"),
             "{what}"

@@ -7,41 +7,41 @@ use crate::record::{Kind, Results};
 
 /// What a bench itself says of a run, a sentence each.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct Said {
     /// Advice.
     pub(super) advice: Vec<String>,
     /// Whether one of these compares targets.
     pub(super) compares_targets: bool,
-    /// Doubts; None if the bench has no words for them.
-    pub(super) doubts: Option<Vec<String>>,
+    /// Warnings; None if the bench has none of its own.
+    pub(super) warnings: Option<Vec<String>>,
 }
 
 /// Returns what the bench itself says of a run.
-pub(super) fn of(results: &Results) -> Told {
+pub(super) fn of(results: &Results) -> Said {
     match results.header.kind {
         Kind::Fs => of_fs(advise(&results.samples)),
         Kind::Cache => {
-            let doubts = CacheTables::of(&results.samples).doubts;
-            Told {
-                doubts: Some(doubts.iter().map(|doubt| sentence(doubt)).collect()),
-                ..Told::default()
+            let warnings = CacheTables::of(&results.samples).warnings;
+            Said {
+                warnings: Some(warnings.iter().map(|warning| sentence(warning)).collect()),
+                ..Said::default()
             }
         }
-        Kind::Update => Told::default(),
+        Kind::Update => Said::default(),
     }
 }
 
-fn of_fs(all: Vec<Advice>) -> Told {
-    let is_doubt = |advice: &Advice| advice.concern == Concern::Doubt;
+fn of_fs(all: Vec<Advice>) -> Said {
+    let is_warning = |advice: &Advice| advice.concern == Concern::Warning;
     let compares_targets = all
         .iter()
         .any(|advice| advice.concern == Concern::SlowTarget);
-    let (doubts, advice): (Vec<Advice>, Vec<Advice>) = all.into_iter().partition(is_doubt);
+    let (warnings, advice): (Vec<Advice>, Vec<Advice>) = all.into_iter().partition(is_warning);
     let sentences = |all: Vec<Advice>| all.iter().map(|advice| sentence(&advice.text)).collect();
-    Told {
+    Said {
         advice: sentences(advice),
         compares_targets,
-        doubts: Some(sentences(doubts)),
+        warnings: Some(sentences(warnings)),
     }
 }
 

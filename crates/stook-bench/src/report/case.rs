@@ -39,22 +39,6 @@ impl Measure {
     }
 }
 
-/// Returns true if the median of the peaks is only known not to be more: that of one sample which counts may be the bench's.
-pub(super) fn is_median_peak_a_bound(samples: &[&Sample]) -> bool {
-    let mut peaks: Vec<u64> = samples
-        .iter()
-        .filter_map(|sample| sample.peak_bytes)
-        .collect();
-    peaks.sort_unstable();
-    // What lies below the middle may lie still lower, and the median is the same.
-    let middle = peaks.get(peaks.len().saturating_sub(1) / 2);
-    let counts = |sample: &&&Sample| sample.peak_bytes.as_ref() >= middle;
-    samples
-        .iter()
-        .filter(counts)
-        .any(|sample| sample.is_peak_a_bound())
-}
-
 /// Returns the cases in the order in which they come first, by the labels of these names.
 pub(super) fn cases<'a>(samples: &'a [Sample], names: &[&str]) -> Vec<Case<'a>> {
     let mut cases: Vec<Case<'a>> = Vec::new();
@@ -139,11 +123,6 @@ impl Case<'_> {
     /// Returns what a measure is in each sample that has it.
     pub(super) fn measure(&self, measure: Measure) -> Vec<f64> {
         measure.all(&self.samples)
-    }
-
-    /// Returns true if the median of the peaks is only known not to be more.
-    pub(super) fn is_peak_a_bound(&self) -> bool {
-        is_median_peak_a_bound(&self.samples)
     }
 
     /// Returns bytes a second.

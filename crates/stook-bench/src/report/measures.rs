@@ -6,7 +6,6 @@ use serde_json::Value;
 
 use crate::figure::{Unit, three_digits};
 use crate::latency::Latencies;
-use crate::record::HELD_BYTES;
 use crate::shares::{Shares, Waited};
 use crate::statistics::{Spread, median};
 
@@ -85,13 +84,12 @@ fn blocked(shares: Option<Shares>) -> (String, Option<f64>) {
     (shares.map_or_else(|| "-".to_owned(), text), share)
 }
 
-/// Returns the median of the peaks as a cell; `<` if it may be that of the bench itself.
+/// Returns the median of the peaks as a cell.
 fn peak(case: &Case<'_>) -> (String, Option<f64>) {
     let Some(bytes) = median(&case.measure(Measure::Peak)) else {
         return ("–".to_owned(), None);
     };
-    let sign = if case.is_peak_a_bound() { "<" } else { "" };
-    (format!("{sign}{:.1}", bytes / 1_048_576.0), Some(bytes))
+    (format!("{:.1}", bytes / 1_048_576.0), Some(bytes))
 }
 
 /// Returns a share as a cell.
@@ -149,11 +147,7 @@ pub(super) fn proof_sheet(cases: &[Case<'_>], names: &[&str]) -> Sheet {
     let proofs = cases
         .iter()
         .flat_map(|case| case.samples.iter().map(|sample| &sample.proof));
-    // What the bench held is told with the peaks.
-    let keys: BTreeSet<&String> = proofs
-        .flat_map(|proof| proof.keys())
-        .filter(|key| *key != HELD_BYTES)
-        .collect();
+    let keys: BTreeSet<&String> = proofs.flat_map(|proof| proof.keys()).collect();
     let mut sheet = Sheet::new(
         "What was found beside the times",
         "Over all rounds: numbers from the least to the greatest.",

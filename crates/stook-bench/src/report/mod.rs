@@ -10,7 +10,6 @@ mod advice;
 mod cache;
 mod case;
 mod compare;
-mod doubts;
 mod facts;
 mod fs;
 mod measures;
@@ -20,6 +19,7 @@ mod sheet;
 #[cfg(test)]
 mod tests;
 mod update;
+mod warnings;
 
 use crate::figure::Figure;
 use crate::record::{Kind, Results};

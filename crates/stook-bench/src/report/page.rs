@@ -6,7 +6,7 @@ use crate::figure::{clean, page_style};
 use crate::record::{Kind, Results};
 
 use super::part::{Exhibit, Part};
-use super::{compare, doubts, facts};
+use super::{compare, facts, warnings};
 
 /// Stands near the beginning of every page, so that a page can be told from other files.
 pub const MARK: &str = "<meta name=\"generator\" content=\"stook bench report\">";
@@ -109,7 +109,7 @@ fn contents(all: &[Results], parts: &[Part], is_compared: bool) -> Markup {
 }
 
 fn run(number: usize, results: &Results, part: &Part, runs: usize) -> Markup {
-    let doubts = doubts::of(results);
+    let warnings = warnings::of(results);
     html! {
         section id={ "run-" (number + 1) } {
             @if runs > 1 { h2 { span.number { (number + 1) } (part.title) } }
@@ -117,8 +117,8 @@ fn run(number: usize, results: &Results, part: &Part, runs: usize) -> Markup {
             @if !part.findings.is_empty() {
                 ul.findings { @for finding in &part.findings { li { (backticks(finding)) } } }
             }
-            @if !doubts.is_empty() {
-                div.doubts { h3 { "Read with care" } ul { @for doubt in &doubts { li { (backticks(doubt)) } } } }
+            @if !warnings.is_empty() {
+                div.warnings { h3 { "Read with care" } ul { @for warning in &warnings { li { (backticks(warning)) } } } }
             }
             @if !part.exhibits.is_empty() {
                 h3 { "Figures" }

@@ -10,7 +10,7 @@ use serde_json::json;
 use stook_sys::display_bytes;
 use stook_tree::{CopyObserver, CopyOptions, TreeError, verify};
 
-use super::look::{Paths, look};
+use super::tree_digest::{Paths, digest};
 use crate::Observer;
 use crate::error::BenchError;
 use crate::record::Sample;
@@ -88,7 +88,7 @@ pub(super) fn compare_trees(
     }
     let failed = failures.paths.into_inner();
     let failed = failed.unwrap_or_else(PoisonError::into_inner);
-    if failed.is_empty() && look(source)?.has_names_of(&look(extracted)?) {
+    if failed.is_empty() && digest(source)?.has_names_of(&digest(extracted)?) {
         return Ok(Difference::default());
     }
     let (before, after) = (Paths::below(source)?, Paths::below(extracted)?);

@@ -9,7 +9,7 @@ use crate::record::{Header, Sample};
 /// Returns the line with the names of the columns, with its end.
 pub fn csv_header() -> String {
     let theirs = "test_label,create_subdir,update_subdir,hpss_label,operation,elapsed_seconds";
-    let ours = "tool,repeat,user_seconds,system_seconds,peak_bytes,held_bytes,files,bytes";
+    let ours = "tool,repeat,user_seconds,system_seconds,peak_bytes,files,bytes";
     format!("{theirs},{ours}\n")
 }
 
@@ -28,7 +28,6 @@ pub fn csv_row(header: &Header, sample: &Sample) -> String {
         format!("{:.6}", sample.user_seconds),
         format!("{:.6}", sample.system_seconds),
         number(sample.peak_bytes),
-        number(sample.held_bytes()),
         number(sample.files),
         number(sample.bytes),
     ];
@@ -73,7 +72,7 @@ mod tests {
         assert_eq!(
             csv_header(),
             "test_label,create_subdir,update_subdir,hpss_label,operation,elapsed_seconds,\
-             tool,repeat,user_seconds,system_seconds,peak_bytes,held_bytes,files,bytes\n"
+             tool,repeat,user_seconds,system_seconds,peak_bytes,files,bytes\n"
         );
         let mut header = Header::new(Kind::Update, "2026-11-21T10:00:00Z");
         header
@@ -95,12 +94,11 @@ mod tests {
             system_seconds: 0.000_000_4,
             peak_bytes: Some(1 << 20),
             files: Some(7),
-            proof: [("held_bytes".to_owned(), json!(900))].into(),
             ..Sample::default()
         };
         assert_eq!(
             csv_row(&header, &sample),
-            "21,init,\"run, \"\"2\"\"\",none,extract_seq,1.250000,stook,2,0.500000,0.000000,1048576,900,7,\n"
+            "21,init,\"run, \"\"2\"\"\",none,extract_seq,1.250000,stook,2,0.500000,0.000000,1048576,7,\n"
         );
     }
 }

@@ -14,12 +14,12 @@
 mod built_in;
 mod compare;
 mod csv;
-mod look;
 mod numbers;
 mod run;
 mod sources;
 mod tables;
 mod tool;
+mod tree_digest;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ pub use tool::{Operation, Tool};
 use crate::error::BenchError;
 use crate::job::Output;
 use crate::record::{Header, Kind, Sample};
-use crate::workplace::WorkPlace;
+use crate::scratch::ScratchDirectory;
 use crate::{Observer, page_state};
 use run::Rounds;
 use sources::Source;
@@ -103,7 +103,7 @@ impl UpdateStudy {
     ///
     /// # Errors
     /// [`BenchError::Sys`] for a directory that cannot be read, [`BenchError::Refused`] for directories in each other, a
-    /// work directory in one of them, too little room, or caches that may not be dropped; [`BenchError::Missing`] for a tool
+    /// work directory in one of them, too little free space, or caches that may not be dropped; [`BenchError::Missing`] for a tool
     /// that is not installed, [`BenchError::Usage`] for none at all, or none repeats.
     pub fn prepare(options: UpdateOptions, started: &str) -> Result<Self, BenchError> {
         if options.tools.is_empty() || options.repeats == 0 {
@@ -112,7 +112,7 @@ impl UpdateStudy {
         }
         let sources = Source::all(&options.directories)?;
         let holder = sources::holder(options.work.as_deref(), &sources)?;
-        sources::require_room(&holder, &sources)?;
+        sources::require_free_space(&holder, &sources)?;
         let mut header = Header::new(Kind::Update, started);
         header.programs = versions(&options.tools, &options.stook)?;
         header.options = described(&options, &sources);
@@ -142,7 +142,7 @@ impl UpdateStudy {
     /// [`BenchError::Command`] with the first command that fails, [`BenchError::Refused`] if one changes its source,
     /// [`BenchError::Sys`] if a directory cannot be copied, [`BenchError::Interrupted`]. The work directory is gone then, too.
     pub fn run(&self, observer: &dyn Observer) -> Result<u64, BenchError> {
-        let place = WorkPlace::make(&self.holder)?;
+        let place = ScratchDirectory::make(&self.holder)?;
         let unequal = Rounds::new(self, &place, observer).and_then(Rounds::run);
         observer.progress("removing what was made");
         if let Err(error) = place.remove() {

@@ -101,12 +101,6 @@ impl<'a> Numbers<'a> {
         peaks.max()
     }
 
-    /// Returns true if the greatest peak may be that of the bench, and not the tool's.
-    pub(super) fn is_peak_a_bound(&self, cell: Cell<'a>) -> bool {
-        let greatest = self.samples(cell).max_by_key(|sample| sample.peak_bytes);
-        greatest.is_some_and(Sample::is_peak_a_bound)
-    }
-
     /// Returns the wall times as pairs: of the first tool, and of this one in the same pair and round.
     pub(super) fn against_first(&self, cell: Cell<'a>) -> Vec<(f64, f64)> {
         let Some(tool) = self.tools.first() else {
@@ -184,7 +178,7 @@ fn unique<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::record::{HELD_BYTES, Header, Kind};
+    use crate::record::{Header, Kind};
     use serde_json::json;
 
     /// Two tools, two pairs, three rounds: `b` takes 2, 3 and 4 times as long as `a`, and cannot check.
@@ -213,12 +207,6 @@ pub(super) mod tests {
                             peak_bytes: Some(u64::from(round) * 1_000_000),
                             ..Sample::default()
                         };
-                        let held = if tool == "a" {
-                            990_000 * u64::from(round)
-                        } else {
-                            100
-                        };
-                        sample.proof.insert(HELD_BYTES.to_owned(), json!(held));
                         if operation == "extract_seq" {
                             let is_equal = (tool, round) != ("b", 2);
                             sample.proof.insert("equal".to_owned(), json!(is_equal));
@@ -267,8 +255,6 @@ pub(super) mod tests {
         assert_eq!(numbers.seconds(slow).unwrap().median, 30.0);
         assert_eq!(numbers.cpu_seconds(slow).unwrap().max, 10.0);
         assert_eq!(numbers.peak_bytes(slow), Some(3_000_000));
-        assert!(!numbers.is_peak_a_bound(slow));
-        assert!(numbers.is_peak_a_bound(Cell { tool: "a", ..slow }));
         let check = Cell {
             operation: "check",
             ..cell
@@ -277,35 +263,6 @@ pub(super) mod tests {
             (numbers.ratios(check), numbers.seconds(check)),
             (None, None)
         );
-    }
-
-    #[test]
-    fn one_run_that_may_have_held_more_makes_the_greatest_peak_a_bound() {
-        let mut results = study();
-        let cell = Cell {
-            tool: "b",
-            operation: "create",
-            pair: None,
-        };
-        assert!(!Numbers::of(&results).is_peak_a_bound(cell));
-        for (peak, is_bound) in [(2_900_000, false), (3_100_000, true)] {
-            let sample = results.samples.iter_mut();
-            let mut of_tool = sample.filter(|sample| sample.label("tool") == "b");
-            let sample = of_tool.next().unwrap();
-            (sample.peak_bytes, sample.labels) = (
-                Some(peak),
-                [
-                    ("tool", "b"),
-                    ("create", "x"),
-                    ("update", "y"),
-                    ("operation", "create"),
-                ]
-                .map(|(name, value)| (name.to_owned(), value.to_owned()))
-                .into(),
-            );
-            sample.proof.insert(HELD_BYTES.to_owned(), json!(peak));
-            assert_eq!(Numbers::of(&results).is_peak_a_bound(cell), is_bound);
-        }
     }
 
     #[test]

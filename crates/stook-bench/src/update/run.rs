@@ -1,6 +1,6 @@
 //! The rounds of a study: sources are made, commands run, and what comes of them is compared.
 //!
-//! What a run leaves behind stays until the end while a quarter of the room is enough for it. Removing it at once would
+//! What a run leaves behind stays until the end while a quarter of the free space is enough for it. Removing it at once would
 //! disturb the next run: for minutes an ext4 without a journal passes over inodes that have been freed, one by one. On one,
 //! 6,000 files were extracted in 3.3 s instead of 0.45 s when as many had just been removed.
 //!
@@ -15,27 +15,27 @@ use stook_sys::{Context, Directory, Room, SysError, display_path};
 use stook_tree::{CopyObserver, CopyOptions, TreeError, copy};
 
 use super::compare::{compare_list, compare_trees};
-use super::look::{Look, below, look};
 use super::sources::{PAIRS, Source};
 use super::tool::{Operation, Places, Tool};
+use super::tree_digest::{TreeDigest, below, digest};
 use super::{Caches, Placement, UpdateStudy};
 use crate::error::BenchError;
 use crate::job::{Job, Output};
 use crate::record::Sample;
-use crate::workplace::WorkPlace;
+use crate::scratch::ScratchDirectory;
 use crate::{Observer, page_state};
 
-/// Told once, if that was not enough.
-const REMOVED: &str = "what runs left behind takes too much room, and is removed between runs: \
+/// Reported once, if that was not enough.
+const REMOVED: &str = "what runs left behind takes too much space, and is removed between runs: \
     some file systems make files more slowly for minutes after that";
 
 /// Everything that is gone through.
 pub(super) struct Rounds<'a> {
     study: &'a UpdateStudy,
-    place: &'a WorkPlace,
+    place: &'a ScratchDirectory,
     observer: &'a dyn Observer,
     /// How the source of a pair looked when it was made first, before and after the update: it is always the same.
-    sources_made: BTreeMap<(usize, bool), Look>,
+    sources_made: BTreeMap<(usize, bool), TreeDigest>,
     pub(super) left_behind: LeftBehind,
     unequal: u64,
 }
@@ -46,7 +46,7 @@ pub(super) struct LeftBehind {
     runs: u32,
     /// They are removed when less than this is left.
     pub(super) least: Room,
-    is_told: bool,
+    is_reported: bool,
 }
 
 /// One tool on one pair in one round.
@@ -71,19 +71,19 @@ struct Handled {
 impl<'a> Rounds<'a> {
     pub(super) fn new(
         study: &'a UpdateStudy,
-        place: &'a WorkPlace,
+        place: &'a ScratchDirectory,
         observer: &'a dyn Observer,
     ) -> Result<Self, BenchError> {
-        let room = stook_sys::free_room(place.path())?;
+        let free = stook_sys::free_room(place.path())?;
         let three_quarters = |of: u64| of - of / 4;
         let left_behind = LeftBehind {
             names: Vec::new(),
             runs: 0,
             least: Room {
-                bytes: three_quarters(room.bytes),
-                inodes: room.inodes.map(three_quarters),
+                bytes: three_quarters(free.bytes),
+                inodes: free.inodes.map(three_quarters),
             },
-            is_told: false,
+            is_reported: false,
         };
         Ok(Self {
             study,
@@ -139,15 +139,15 @@ impl<'a> Rounds<'a> {
         self.extract(&run, &directory, all, &made)
     }
 
-    /// Makes a directory for a run; what runs before have left behind goes if it takes too much room.
+    /// Makes a directory for a run; what runs before have left behind goes if it takes too much space.
     fn next_directory(&mut self) -> Result<PathBuf, BenchError> {
         let behind = &mut self.left_behind;
-        let room = stook_sys::free_room(self.place.path())?;
-        let is_full = room.bytes < behind.least.bytes || room.inodes < behind.least.inodes;
+        let free = stook_sys::free_room(self.place.path())?;
+        let is_full = free.bytes < behind.least.bytes || free.inodes < behind.least.inodes;
         if is_full && !behind.names.is_empty() {
-            if !behind.is_told {
+            if !behind.is_reported {
                 self.observer.warning(REMOVED);
-                behind.is_told = true;
+                behind.is_reported = true;
             }
             for name in behind.names.drain(..) {
                 self.place.clear(&name)?;
@@ -166,9 +166,9 @@ impl<'a> Rounds<'a> {
         run: &Run<'_>,
         from: &Source,
         state: (usize, bool),
-    ) -> Result<Look, BenchError> {
+    ) -> Result<TreeDigest, BenchError> {
         run.copy(from)?;
-        let made = look(&run.source)?;
+        let made = digest(&run.source)?;
         if *self.sources_made.entry(state).or_insert(made) == made {
             return Ok(made);
         }
@@ -186,7 +186,7 @@ impl<'a> Rounds<'a> {
         run: &Run<'_>,
         directory: &Path,
         all: Handled,
-        made: &Look,
+        made: &TreeDigest,
     ) -> Result<(), BenchError> {
         let mut list = run.list()?;
         for (name, workers) in [("extract_seq", 1), ("extract_par", 2)] {
@@ -267,7 +267,10 @@ impl Run<'_> {
         match error.unwrap_or_else(PoisonError::into_inner) {
             Some(error) => Err(error.into()),
             None if copied.is_full => Err(BenchError::Refused {
-                what: format!("there is no room for more in `{}`", display_path(&dest)),
+                what: format!(
+                    "there is no free space for more in `{}`",
+                    display_path(&dest)
+                ),
                 hint: Some("`--work DIR` names another place".to_owned()),
             }),
             None => Ok(()),
@@ -292,7 +295,7 @@ impl Run<'_> {
         name: &str,
         operation: Operation,
         handled: Handled,
-        made: &Look,
+        made: &TreeDigest,
     ) -> Result<(), BenchError> {
         if let Some(job) = self.job(operation, Path::new(""), 1) {
             let sample = self.measure(name, &job, handled, made)?;
@@ -307,12 +310,12 @@ impl Run<'_> {
         name: &str,
         job: &Job,
         handled: Handled,
-        made: &Look,
+        made: &TreeDigest,
     ) -> Result<Sample, BenchError> {
         self.settle()?;
         let when = format!("in {}", self.when(name));
         let ran = job.succeed(&when, self.observer)?;
-        if look(&self.source)? != *made {
+        if digest(&self.source)? != *made {
             return Err(BenchError::Refused {
                 what: format!("`{}` changed the source {when}", job.text()),
                 hint: Some("what is archived must stay as it is".to_owned()),

@@ -6,7 +6,7 @@ use serde_json::json;
 use stook_sys::{Context, Directory, FileId, display_path};
 use stook_tree::Summary;
 
-use super::look;
+use super::tree_digest;
 use crate::error::BenchError;
 
 /// One of the directories.
@@ -41,7 +41,7 @@ impl Source {
             Ok(Self {
                 path: path.clone(),
                 label: label(path, paths)?,
-                summary: look::summary(path)?,
+                summary: tree_digest::summary(path)?,
                 identity: above[0],
             })
         });
@@ -136,8 +136,8 @@ pub(super) fn holder(wanted: Option<&Path>, sources: &[Source]) -> Result<PathBu
 /// Refuses to begin what would not fit: source, archive and one extracted tree of the largest pair.
 ///
 /// # Errors
-/// [`BenchError::Refused`] if there is too little room.
-pub(super) fn require_room(holder: &Path, sources: &[Source]) -> Result<(), BenchError> {
+/// [`BenchError::Refused`] if there is too little free space.
+pub(super) fn require_free_space(holder: &Path, sources: &[Source]) -> Result<(), BenchError> {
     // Of a file in an archive: its headers; in a tree: half a block that is not filled, and its inode.
     const FILE_IN_ARCHIVE: u64 = 2048;
     const FILE_IN_TREE: u64 = 2560;
@@ -148,19 +148,19 @@ pub(super) fn require_room(holder: &Path, sources: &[Source]) -> Result<(), Benc
     };
     let entries = sum(|source| source.summary.counts.entries);
     let bytes = 3 * sum(Source::bytes) + entries * (FILE_IN_ARCHIVE + 2 * FILE_IN_TREE);
-    let room = stook_sys::free_room(holder)?;
+    let free = stook_sys::free_room(holder)?;
     let refused = |needed: String, left: String| BenchError::Refused {
         what: format!(
-            "`{}` has too little room: up to {needed} are needed, {left} are left",
+            "`{}` has too little free space: up to {needed} are needed, {left} are left",
             display_path(holder)
         ),
         hint: Some("`--work DIR` names another place".to_owned()),
     };
-    if room.bytes < bytes {
+    if free.bytes < bytes {
         let megabytes = |bytes: u64| format!("{} MB", bytes.div_ceil(1_000_000));
-        return Err(refused(megabytes(bytes), megabytes(room.bytes)));
+        return Err(refused(megabytes(bytes), megabytes(free.bytes)));
     }
-    match room.inodes {
+    match free.inodes {
         Some(inodes) if inodes < 2 * entries => Err(refused(
             format!("{} inodes", 2 * entries),
             format!("{inodes} inodes"),
@@ -223,6 +223,6 @@ mod tests {
         std::fs::create_dir(folder.join("init/deep")).unwrap();
         let error = holder(Some(&folder.join("init/deep")), &sources).unwrap_err();
         assert!(error.to_string().ends_with("which is archived"), "{error}");
-        require_room(&beside, &sources).unwrap();
+        require_free_space(&beside, &sources).unwrap();
     }
 }

@@ -81,10 +81,7 @@ fn operation_row(numbers: &Numbers<'_>, cell: Cell<'_>) -> [String; 5] {
         numbers
             .cpu_seconds(cell)
             .map_or_else(none, |cpu| format!("{:.3}", cpu.median)),
-        peak.map_or_else(none, |peak| {
-            let is_bound = numbers.is_peak_a_bound(cell);
-            format!("{}{}", if is_bound { "<" } else { "" }, megabytes(peak))
-        }),
+        peak.map_or_else(none, megabytes),
     ]
 }
 
@@ -169,7 +166,7 @@ mod tests {
             "x              3  2.5       2         1      9",
             "create       b      10.200  0.325-27.500  3.00  5.050      3.0",
             "check        b           -             -     -      -        -",
-            "check        a       5.050  0.100-10.000  1.00  5.050     <3.0",
+            "check        a       5.050  0.100-10.000  1.00  5.050      3.0",
             "b                    4 of 6  6 of 6         0 of 6  6 of 6",
             "x -> z\n  create       10.000  30.000   3.00\n  check        10.000       -      -",
         ] {

@@ -2,22 +2,19 @@ use super::*;
 use crate::testing::Quiet;
 use stook_testkit::{TempDir, tree};
 
-/// Three small directories; `a` and `b` share a name.
-fn place() -> TempDir {
-    let folder = TempDir::new().unwrap();
-    tree! {
-        "a/same" => file(b"of a"), "a/d/x" => file(b"1"), "b/same" => file(b"of b!"), "b/link" => symlink("same"),
-        "c/d/e/f" => file(b""), "c/empty" => dir(),
-    }
-    .write(folder.path())
-    .unwrap();
-    folder
-}
-
-fn options(folder: &TempDir, tools: &[&str]) -> UpdateOptions {
-    let tools: Vec<String> = tools.iter().map(ToString::to_string).collect();
-    UpdateOptions {
-        tools: Tool::parse(&tools).unwrap(),
+#[test]
+fn what_runs_leave_behind_goes_when_space_is_short() {
+    let (folder, quiet) = (TempDir::new().unwrap(), Quiet::default());
+    tree! { "a/x" => file(b"1"), "b/x" => file(b"22"), "c/y" => file(b"") }
+        .write(folder.path())
+        .unwrap();
+    let texts = [
+        "copier:create=cp -a {source}/. {archive}",
+        "copier:update=cp -a {source}/. {archive}",
+        "copier:extract=cp -a {archive}/. {into}",
+    ];
+    let options = UpdateOptions {
+        tools: Tool::parse(&texts.map(ToOwned::to_owned)).unwrap(),
         stook: "stook".into(),
         directories: ["a", "b", "c"].map(|name| folder.join(name)),
         repeats: 1,
@@ -25,145 +22,10 @@ fn options(folder: &TempDir, tools: &[&str]) -> UpdateOptions {
         placement: Placement::Over,
         caches: Caches::Hot,
         finish: Finish::Ended,
-    }
-}
-
-fn study(options: UpdateOptions, quiet: &Quiet) -> Result<u64, BenchError> {
-    UpdateStudy::prepare(options, "2026-11-21T10:00:00Z")?.run(quiet)
-}
-
-/// An archiver that copies: right, but for what the test puts behind its `extract`.
-fn copier(extract: &str) -> [String; 5] {
-    [
-        "copier:create=cp -a {source}/. {archive}".to_owned(),
-        "copier:update=cp -a {source}/. {archive}".to_owned(),
-        format!("copier:extract=cp -a {{archive}}/. {{into}}; {extract}"),
-        "copier:list=cd {archive} && find . -mindepth 1".to_owned(),
-        "copier:check=".to_owned(),
-    ]
-}
-
-fn run_copier(folder: &TempDir, extract: &str, quiet: &Quiet) -> Result<u64, BenchError> {
-    let texts = copier(extract);
-    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-    study(options(folder, &texts), quiet)
-}
-
-#[test]
-fn all_pairs_and_operations_come_in_order() {
-    let (folder, quiet) = (place(), Quiet::default());
-    assert_eq!(run_copier(&folder, "true", &quiet).unwrap(), 0);
-    let samples = quiet.samples.lock().unwrap();
-    let shown: Vec<String> = samples
-        .iter()
-        .map(|sample| {
-            ["create", "update", "operation"]
-                .map(|name| sample.label(name))
-                .join(" ")
-        })
-        .collect();
-    let pairs = ["a b", "a c", "b a", "b c", "c a", "c b"];
-    let expected: Vec<String> = pairs
-        .iter()
-        .flat_map(|pair| {
-            ["create", "update", "extract_seq"].map(|operation| format!("{pair} {operation}"))
-        })
-        .collect();
-    assert_eq!(shown, expected);
-    // Sizes of a, of b, and of both with the one that replaces the other.
-    let handled: Vec<_> = samples[..3]
-        .iter()
-        .map(|sample| (sample.files, sample.bytes))
-        .collect();
-    assert_eq!(
-        handled,
-        [(Some(2), Some(5)), (Some(1), Some(5)), (Some(2), Some(6))]
-    );
-    assert_eq!(samples[2].proof["equal"], true);
-    assert_eq!(samples[2].proof["list_equal"], true);
-    let mut left: Vec<_> = std::fs::read_dir(folder.path())
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name())
-        .collect();
-    left.sort();
-    assert_eq!(left, ["a", "b", "c"]);
-}
-
-#[test]
-fn what_a_tool_loses_or_makes_up_is_found() {
-    let (folder, quiet) = (place(), Quiet::default());
-    // Only the pairs of a and b have `same`, and only those with c have `d/e/f`.
-    let unequal = run_copier(&folder, "rm -f {into}/d/e/f; touch {into}/d/new", &quiet).unwrap();
-    let warnings = quiet.warnings.lock().unwrap();
-    assert_eq!((unequal, warnings.len()), (6, 6));
-    assert_eq!(
-        warnings[0],
-        "round 1, a -> b, copier, extract_seq: the extracted tree is not the same as the source: \
-         0 missing, 1 extra, 0 changed, such as `d/new`"
-    );
-    assert!(
-        warnings[1].ends_with("1 missing, 1 extra, 0 changed, such as `d/e/f`"),
-        "{warnings:?}"
-    );
-}
-
-#[test]
-fn a_list_that_lacks_a_name_is_found() {
-    let (folder, quiet) = (place(), Quiet::default());
-    let mut texts = copier("true");
-    texts[3] = "copier:list=cd {archive} && find . -mindepth 1 -not -name same".to_owned();
-    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-    assert_eq!(study(options(&folder, &texts), &quiet).unwrap(), 6);
-    let warnings = quiet.warnings.lock().unwrap();
-    assert!(warnings[0].ends_with("list: the list is not the same as the source: 1 missing, 0 extra, 0 changed, such as `same`"));
-}
-
-#[test]
-fn a_tool_that_changes_its_source_ends_the_study() {
-    let (folder, quiet) = (place(), Quiet::default());
-    let mut texts = copier("true");
-    texts[1] = "copier:update=touch {source}/new".to_owned();
-    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-    let error = study(options(&folder, &texts), &quiet)
-        .unwrap_err()
-        .to_string();
-    assert!(
-        error.ends_with("changed the source in round 1, a -> b, copier, update"),
-        "{error}"
-    );
-}
-
-#[test]
-fn a_command_that_fails_is_named_and_nothing_stays() {
-    let (folder, quiet) = (place(), Quiet::default());
-    let error = run_copier(&folder, "echo no such thing >&2; exit 3", &quiet)
-        .unwrap_err()
-        .to_string();
-    assert!(
-        error.ends_with(
-            "failed in round 1, a -> b, copier, extract_seq: exit status 3\n  no such thing"
-        ),
-        "{error}"
-    );
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3);
-}
-
-#[test]
-fn an_end_leaves_nothing() {
-    let (folder, quiet) = (place(), Quiet::stopped());
-    let error = run_copier(&folder, "true", &quiet).unwrap_err();
-    assert!(matches!(error, BenchError::Interrupted), "{error}");
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3);
-}
-
-#[test]
-fn what_runs_leave_behind_goes_when_room_is_short() {
-    let (folder, quiet) = (place(), Quiet::default());
-    let texts = copier("true");
-    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-    let study = UpdateStudy::prepare(options(&folder, &texts), "2026-11-21T10:00:00Z").unwrap();
+    };
+    let study = UpdateStudy::prepare(options, "2026-11-21T10:00:00Z").unwrap();
     for (least, left) in [(0, 6), (u64::MAX, 1)] {
-        let work = WorkPlace::make(folder.path()).unwrap();
+        let work = ScratchDirectory::make(folder.path()).unwrap();
         let mut rounds = Rounds::new(&study, &work, &quiet).unwrap();
         rounds.left_behind.least.bytes = least;
         rounds.left_behind.least.inodes = None;
@@ -171,44 +33,4 @@ fn what_runs_leave_behind_goes_when_room_is_short() {
         assert_eq!(std::fs::read_dir(work.path()).unwrap().count(), left);
     }
     assert_eq!(quiet.warnings.lock().unwrap().len(), 1);
-}
-
-#[test]
-fn side_by_side_nothing_is_replaced() {
-    let (folder, quiet) = (place(), Quiet::default());
-    let texts = copier("true");
-    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-    let options = UpdateOptions {
-        placement: Placement::Beside,
-        ..options(&folder, &texts)
-    };
-    assert_eq!(study(options, &quiet).unwrap(), 0);
-    assert_eq!(quiet.samples.lock().unwrap()[2].files, Some(3));
-}
-
-#[test]
-fn a_tool_that_is_not_installed_is_told_before_anything_is_done() {
-    let (folder, quiet) = (place(), Quiet::default());
-    let options = UpdateOptions {
-        stook: "/no/such/stook".into(),
-        ..options(&folder, &["stook"])
-    };
-    let error = study(options, &quiet).unwrap_err();
-    assert!(matches!(error, BenchError::Missing { .. }), "{error}");
-    assert!(error.hint().unwrap().contains("--tool stook=COMMAND"));
-}
-
-#[test]
-fn gnu_tar_gives_back_what_it_got() {
-    let quiet = Quiet::default();
-    let folder = place();
-    let options = UpdateOptions {
-        finish: Finish::OnDisk,
-        ..options(&folder, &["tar"])
-    };
-    let found = study(options, &quiet);
-    match found {
-        Err(BenchError::Missing { what, .. }) => println!("skipped: {what}"),
-        other => assert_eq!(other.unwrap(), 0, "{:?}", quiet.warnings),
-    }
 }

@@ -18,8 +18,8 @@ use clap::builder::Styles;
 use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 pub(crate) use bench::{
-    BenchArgs, BenchCacheArgs, BenchCommand, BenchFsArgs, BenchUpdateArgs, FilesetArgs, PhaseName,
-    ReportArgs, SaveArgs, ToolName,
+    BenchArgs, BenchCacheArgs, BenchCommand, BenchFsArgs, BenchPairArgs, BenchUpdateArgs,
+    FilesetArgs, PhaseName, ReportArgs, SaveArgs, ToolName,
 };
 pub(crate) use patterns::{FilterArgs, PATTERNS};
 pub(crate) use profile::{CacheArg, ProfileArgs};

@@ -13,7 +13,7 @@ use clap::{Args as ClapArgs, ValueEnum};
 /// flame graphs (SVG, for a browser) and folded stacks into a folder. CMD reads nothing, its output is dropped; if it
 /// fails, the profile is of what ran, and the status is 1. Ctrl-C ends it, and the profile is of what ran, too.
 ///
-/// It takes `perf`, and for system calls as an ordinary user `strace`; what is missing, or not allowed, is told with
+/// It takes `perf`, and for system calls `strace`; what is missing, or not allowed, is told with
 /// what to install or to set. Without options, what can be shown is shown, and the status is 3 if something is missing.
 #[derive(Debug, ClapArgs)]
 #[expect(

@@ -3,6 +3,7 @@
 mod cache;
 mod fileset;
 mod fs;
+mod pair;
 mod report;
 mod update;
 
@@ -22,12 +23,15 @@ use crate::output::{self, Data};
 use crate::progress::Reporter;
 
 pub(crate) fn bench(args: &BenchArgs, common: &Common) -> Result<Ending, CliError> {
+    let program = std::env::current_exe().context("find", "the running program")?;
+    stook_bench::set_launcher(program);
     match &args.command {
         BenchCommand::Fileset(args) => fileset::fileset(args, common),
         BenchCommand::Fs(args) => fs::fs(args, common),
         BenchCommand::Cache(args) => cache::cache(args, common),
         BenchCommand::Update(args) => update::update(args, common),
         BenchCommand::Report(args) => report::report(args, common),
+        BenchCommand::Pair(args) => pair::measure(args, common),
     }
 }
 

@@ -116,7 +116,7 @@ fn a_spin_is_not_blocked() {
 }
 
 #[test]
-fn tables_doubts_and_a_legend_are_printed_and_samples_saved() {
+fn tables_warnings_and_a_legend_are_printed_and_samples_saved() {
     let _alone = alone();
     let Some(place) = place() else {
         return;
@@ -133,7 +133,7 @@ fn tables_doubts_and_a_legend_are_printed_and_samples_saved() {
         "compared    ",
         "cold / hot",
         "pages in memory",
-        "doubtful: only 2 of the 5 rounds that it takes to say anything of the spread\n",
+        "warning: only 2 of the 5 rounds that it takes to say anything of the spread\n",
         "hot: right after another run of the same command\n",
         "\nproof: 733 pages and the names of 1 file that the command opens",
     ] {
@@ -165,7 +165,7 @@ fn an_ordinary_user_drops_file_by_file_and_is_told_so() {
     );
     for part in [
         "cold? / hot",
-        "doubtful: cold?: only the data of known files was dropped",
+        "warning: cold?: only the data of known files was dropped",
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }

@@ -247,7 +247,7 @@ fn a_target_without_room_is_refused_and_one_that_fills_up_is_named() {
     let ran = place.run(&large);
     let text = failure(&ran);
     assert!(
-        text.starts_with("error: `small` has no room: ")
+        text.starts_with("error: `small` has too little free space: ")
             && text.contains(" are needed, 8 MB are free\nhint: "),
         "{text}"
     );

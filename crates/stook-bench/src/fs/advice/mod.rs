@@ -8,6 +8,7 @@ use crate::fs::options::{Phase, Tool};
 use crate::fs::words::duration;
 use crate::record::Sample;
 use crate::statistics::{Ratio, ratio_of_medians};
+use crate::warnings::{TOO_SHORT_SECONDS, Warning, of_times};
 
 /// Fewer rounds than this say nothing about how sure a figure is.
 const LEAST_ROUNDS: u32 = 3;
@@ -27,10 +28,6 @@ const LONG_TAIL: u64 = 20;
 const FELT: u64 = 1_000_000;
 /// and if there are so many of them that ten lie beyond.
 const ENOUGH_OPERATIONS: u64 = 1_000;
-/// What is shorter is mostly the start of the program.
-const TOO_SHORT_SECONDS: f64 = 0.03;
-/// Quartiles further apart than this share of the median make a figure doubtful.
-const WIDE: f64 = 0.25;
 
 /// What a piece of advice is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,7 +43,7 @@ pub enum Concern {
     /// Some operations take much longer than most.
     LongTail,
     /// Figures that say little.
-    Doubt,
+    Warning,
 }
 
 /// One sentence about a target.
@@ -60,7 +57,7 @@ pub struct Advice {
     pub text: String,
 }
 
-/// Returns what the samples of `stook bench fs` say, the doubts last.
+/// Returns what the samples of `stook bench fs` say, the warnings last.
 pub fn advise(samples: &[Sample]) -> Vec<Advice> {
     let figures = Figures::new(samples);
     let mut all = Vec::new();
@@ -83,9 +80,9 @@ pub fn advise(samples: &[Sample]) -> Vec<Advice> {
         if let Some(text) = long_tail(&figures, target) {
             say(Concern::LongTail, text);
         }
-        doubts(&figures, target, &mut |text| say(Concern::Doubt, text));
+        warnings(&figures, target, &mut |text| say(Concern::Warning, text));
     }
-    all.sort_by_key(|advice| advice.concern == Concern::Doubt);
+    all.sort_by_key(|advice| advice.concern == Concern::Warning);
     all
 }
 
@@ -250,12 +247,12 @@ fn long_tail(figures: &Figures<'_>, target: &str) -> Option<String> {
     longest.map(|(_, text)| text)
 }
 
-fn doubts(figures: &Figures<'_>, target: &str, say: &mut dyn FnMut(String)) {
-    let short = |cell: &Cell<'_>| cell.spread().median < TOO_SHORT_SECONDS;
-    let wide = |cell: &Cell<'_>| {
-        let spread = cell.spread();
-        !short(cell) && spread.upper_quartile - spread.lower_quartile > WIDE * spread.median
-    };
+fn warnings(figures: &Figures<'_>, target: &str, say: &mut dyn FnMut(String)) {
+    let has =
+        |cell: &Cell<'_>, is_it: fn(&Warning) -> bool| of_times(&cell.seconds()).iter().any(is_it);
+    let short = |cell: &Cell<'_>| has(cell, |warning| matches!(warning, Warning::TooShort(_)));
+    let wide =
+        |cell: &Cell<'_>| !short(cell) && has(cell, |warning| matches!(warning, Warning::Wide(_)));
     let reads = figures.cell(target, Phase::Read.name(), Tool::Stook.name());
     if keep_tarred(figures, target).is_some() && !reads.is_some_and(|reads| reads.is_cold()) {
         say(format!(
@@ -270,7 +267,7 @@ fn doubts(figures: &Figures<'_>, target: &str, say: &mut dyn FnMut(String)) {
     }
     if let Some(which) = which(figures, target, &wide) {
         say(format!(
-            "on `{target}`, rounds differ by more than a quarter; give more --rounds, on a quiet machine: {which}"
+            "on `{target}`, rounds differ by more than a fifth; give more --rounds, on a quiet machine: {which}"
         ));
     }
 }

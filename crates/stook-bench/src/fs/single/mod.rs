@@ -3,7 +3,7 @@
 //! It is no rival of the others but their yardstick: what one operation costs here, and what a program gets that waits for
 //! each of them. It does what `tar` and `cp` do, without what only they need, such as owners.
 
-mod laps;
+mod op_timer;
 mod pack;
 mod tree;
 mod unpack;
@@ -22,7 +22,7 @@ use super::target::ToolPlace;
 use crate::Observer;
 use crate::error::BenchError;
 use crate::record::Sample;
-use laps::{Laps, Op};
+use op_timer::{Op, OpTimer};
 
 /// As much is read or written at a time.
 const BLOCK: usize = 1 << 20;
@@ -40,11 +40,11 @@ pub(super) fn run(
     round: u32,
     observer: &dyn Observer,
 ) -> Result<Sample, BenchError> {
-    let look = laps::cost_of_a_look();
+    let clock_read = op_timer::clock_read_cost();
     let before = ThreadCpu::now();
     let waited_before = thread_run_delay();
     let mut worker = Worker {
-        laps: Laps::new(look),
+        timer: OpTimer::new(clock_read),
         observer,
         countdown: ASK_EVERY,
     };
@@ -59,7 +59,7 @@ pub(super) fn run(
         Phase::CopyTree => tree::copy(&mut worker, &tree, &copy)?,
         Phase::Delete => tree::delete(&mut worker, &tree)?,
     }
-    let measured = worker.laps.finish();
+    let measured = worker.timer.finish();
     let (user, system) = ThreadCpu::now().since(&before);
     let run_delay = thread_run_delay().zip(waited_before);
     let run_delay = run_delay.map(|(now, before)| now.saturating_sub(before));
@@ -75,9 +75,9 @@ pub(super) fn run(
     })
 }
 
-/// Does operations, times them, and looks whether the user wants an end.
+/// Does operations, times them, and asks whether the user wants an end.
 struct Worker<'a> {
-    laps: Laps,
+    timer: OpTimer,
     observer: &'a dyn Observer,
     countdown: u32,
 }
@@ -98,14 +98,14 @@ impl Worker<'_> {
             }
         }
         let (verb, root, path) = what;
-        let done = self.laps.time(op, operation);
+        let done = self.timer.time(op, operation);
         done.map_err(|source| failure(verb, root, path, source).into())
     }
 
     /// Copies one file, block by block.
     fn copy(&mut self, from: &Path, to: &Path) -> Result<(), BenchError> {
-        let read = self.laps.time(Op::Open, || open_file(from))?;
-        let written = self.laps.time(Op::Create, || create_new_file(to))?;
+        let read = self.timer.time(Op::Open, || open_file(from))?;
+        let written = self.timer.time(Op::Create, || create_new_file(to))?;
         let mut block = vec![0; BLOCK];
         let mut offset = 0;
         loop {
@@ -142,7 +142,7 @@ fn failure(operation: &'static str, root: &Path, path: &[u8], source: io::Error)
 
 /// Opens the root of a tree.
 fn open_root(worker: &mut Worker<'_>, tree: &Path) -> Result<Directory, BenchError> {
-    Ok(worker.laps.time(Op::Open, || Directory::open(tree))?)
+    Ok(worker.timer.time(Op::Open, || Directory::open(tree))?)
 }
 
 #[cfg(test)]

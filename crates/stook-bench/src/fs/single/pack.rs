@@ -6,14 +6,14 @@ use std::path::Path;
 use stook_sys::{FileKind, Metadata, create_new_file, write_all_at};
 use stook_volume::{Dialect, Header, Kind, encode, padding, trailer_len};
 
-use super::laps::Op;
+use super::op_timer::Op;
 use super::tree::{Entry, Open, Work, facts_of, go_through, read_file};
 use super::{BLOCK, Worker};
 use crate::error::BenchError;
 
 /// Packs a tree into a new file.
 pub(super) fn pack(worker: &mut Worker<'_>, tree: &Path, tar: &Path) -> Result<(), BenchError> {
-    let file = worker.laps.time(Op::Create, || create_new_file(tar))?;
+    let file = worker.timer.time(Op::Create, || create_new_file(tar))?;
     let mut work = Pack {
         out: Out {
             tar,
@@ -62,7 +62,7 @@ impl Out<'_> {
 
     fn write(&mut self, worker: &mut Worker<'_>) -> Result<(), BenchError> {
         // What was encoded and copied since is our own work.
-        worker.laps.unchain();
+        worker.timer.unchain();
         worker.time(Op::Write, ("write", self.tar, b""), || {
             write_all_at(&self.file, &self.bytes, self.offset)
         })?;
@@ -97,7 +97,7 @@ impl Work for Pack<'_> {
         if !at.path.is_empty() {
             self.out
                 .header(&header(&at.path, Kind::Directory, &facts))?;
-            worker.laps.unchain();
+            worker.timer.unchain();
         }
         Ok(())
     }
@@ -120,10 +120,10 @@ impl Work for Pack<'_> {
         }
         let Self { out, block } = self;
         out.header(&header(&entry.path, Kind::File, &facts))?;
-        worker.laps.unchain();
+        worker.timer.unchain();
         read_file(worker, at, entry, block, &mut |worker, bytes, _| {
             out.bytes.extend_from_slice(bytes);
-            worker.laps.unchain();
+            worker.timer.unchain();
             out.write_if_full(worker)
         })?;
         out.pad(padding(facts.size));

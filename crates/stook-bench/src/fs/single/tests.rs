@@ -1,7 +1,7 @@
 use super::*;
 use crate::fs::options::Tool;
+use crate::scratch::ScratchDirectory;
 use crate::testing::Quiet;
-use crate::workplace::WorkPlace;
 use stook_testkit::{Compare, Snapshot, TempDir, Tree, dir, file, symlink};
 
 /// Files of no, one, and several blocks, a link, names that need an extended header.
@@ -26,7 +26,7 @@ fn tree() -> Tree {
 /// A folder with the tree, packed by GNU tar, and the place of the tool.
 struct Scene {
     /// Goes before the folder that it is in.
-    _work: WorkPlace,
+    _work: ScratchDirectory,
     folder: TempDir,
     place: ToolPlace,
 }
@@ -41,7 +41,7 @@ impl Scene {
             .current_dir(folder.path())
             .status();
         assert!(tar.unwrap().success());
-        let work = WorkPlace::make(folder.path()).unwrap();
+        let work = ScratchDirectory::make(folder.path()).unwrap();
         let place = ToolPlace::make(&work, Tool::Single).unwrap();
         stook_sys::create_directory(&place.tree()).unwrap();
         Self {

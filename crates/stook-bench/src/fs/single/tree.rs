@@ -6,7 +6,7 @@ use stook_sys::{
     Directory, FileKind, Links, Metadata, NameBuffer, read_up_to_at, set_mtime, write_all_at,
 };
 
-use super::laps::Op;
+use super::op_timer::Op;
 use super::{BLOCK, Worker, open_root};
 use crate::error::BenchError;
 
@@ -64,7 +64,7 @@ pub(super) fn go_through(
     let mut waiting = vec![Vec::new()];
     while let Some(path) = waiting.pop() {
         // The directory before this one has been closed since.
-        worker.laps.unchain();
+        worker.timer.unchain();
         let directory =
             worker.time(Op::Open, ("open", tree, &path), || root.open_beneath(&path))?;
         let at = Open {

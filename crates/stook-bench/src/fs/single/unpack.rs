@@ -8,13 +8,13 @@ use std::path::Path;
 use stook_sys::{Directory, Timestamp, open_file, read_up_to_at, set_mtime, write_all_at};
 use stook_volume::{Kind, Member, ReadAt, decode};
 
-use super::laps::Op;
+use super::op_timer::Op;
 use super::{BLOCK, Worker, open_root};
 use crate::error::BenchError;
 
 /// Unpacks into a directory that is there.
 pub(super) fn unpack(worker: &mut Worker<'_>, tar: &Path, tree: &Path) -> Result<(), BenchError> {
-    let file = worker.laps.time(Op::Open, || open_file(tar))?;
+    let file = worker.timer.time(Op::Open, || open_file(tar))?;
     let root = open_root(worker, tree)?;
     let blocks = Blocks {
         file,
@@ -58,8 +58,8 @@ impl ReadAt for Blocks<'_, '_> {
             let bytes = &mut block.1;
             let read = || read_up_to_at(&self.file, bytes, start);
             let mut worker = self.worker.borrow_mut();
-            worker.laps.unchain();
-            let len = worker.laps.time(Op::Read, read)?;
+            worker.timer.unchain();
+            let len = worker.timer.time(Op::Read, read)?;
             block.1.truncate(len);
         }
         let at = usize::try_from(offset - start).unwrap_or(usize::MAX);
@@ -95,7 +95,7 @@ impl Unpacker<'_> {
         let header = &member.header;
         let (tree, name) = (self.tree, header.name.as_slice());
         // What was decoded since is our own work.
-        blocks.worker.borrow_mut().laps.unchain();
+        blocks.worker.borrow_mut().timer.unchain();
         match header.kind {
             Kind::Directory => {
                 if !name.is_empty() && name != b"." {
@@ -137,7 +137,7 @@ impl Unpacker<'_> {
                 return Err(super::failure("read", self.tar, b"", cut).into());
             }
             // The content was copied since.
-            blocks.worker.borrow_mut().laps.unchain();
+            blocks.worker.borrow_mut().timer.unchain();
             blocks.time(Op::Write, ("write", tree, name), || {
                 write_all_at(&file, &content[..len], done)
             })?;

@@ -92,7 +92,6 @@ impl View<'_> {
             Group {
                 label: phase.clone(),
                 samples: self.targets.iter().map(of_target).collect(),
-                at_most: Vec::new(),
             }
         };
         let groups = self.phases.iter().map(group);

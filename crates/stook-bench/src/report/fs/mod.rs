@@ -18,7 +18,7 @@ const TOOL: usize = 2;
 const USUAL: &str = "system";
 /// More targets than these are counted in the title, not named.
 const NAMED: usize = 3;
-/// The tool that is told about.
+/// The tool that findings are about.
 const OURS: &str = "stook";
 
 /// The cases of a run, and the different values of their labels.
@@ -33,11 +33,11 @@ struct View<'a> {
 /// Returns what is to be said about a run of `stook bench fs`.
 pub(super) fn part(results: &Results) -> Part {
     let view = View::of(cases(&results.samples, &LABELS));
-    let told = advice::of(results);
+    let said = advice::of(results);
     let mut part = Part {
         title: view.title(),
         measured: view.measured(results),
-        findings: view.findings(told),
+        findings: view.findings(said),
         exhibits: Vec::new(),
         sheets: Vec::new(),
     };

@@ -1,16 +1,16 @@
 //! What the figures about file systems say, in words.
 
-use super::super::advice::Told;
+use super::super::advice::Said;
 use super::super::part::{count, geometric, listed};
 use super::{Case, OURS, TARGET, View};
 use crate::figure::Unit;
 use crate::record::Results;
 use crate::statistics::ratio_of_medians;
 
-/// Findings of one sort are told for the most telling only.
-const TOLD: usize = 3;
+/// Of findings of one sort only the greatest are reported.
+const REPORTED: usize = 3;
 /// Ratios below this are not worth a sentence.
-const WORTH_TELLING: f64 = 1.5;
+const WORTH_REPORTING: f64 = 1.5;
 
 impl View<'_> {
     pub(super) fn measured(&self, results: &Results) -> String {
@@ -46,9 +46,9 @@ impl View<'_> {
     }
 
     /// Returns the findings behind the advice, which says more about targets than a ratio can if it compares them.
-    pub(super) fn findings(&self, told: Told) -> Vec<String> {
-        let mut findings = told.advice;
-        if !told.compares_targets {
+    pub(super) fn findings(&self, said: Said) -> Vec<String> {
+        let mut findings = said.advice;
+        if !said.compares_targets {
             findings.extend(self.targets_apart());
         }
         findings.extend(self.tools_apart());
@@ -82,9 +82,13 @@ impl View<'_> {
             );
             found.push((ratio.value, text));
         }
-        found.retain(|(ratio, _)| *ratio >= WORTH_TELLING);
+        found.retain(|(ratio, _)| *ratio >= WORTH_REPORTING);
         found.sort_by(|a, b| b.0.total_cmp(&a.0));
-        found.into_iter().take(TOLD).map(|(_, text)| text).collect()
+        found
+            .into_iter()
+            .take(REPORTED)
+            .map(|(_, text)| text)
+            .collect()
     }
 
     /// How long stook takes, or every tool if it was not measured, against the first tool.

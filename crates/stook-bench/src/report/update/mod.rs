@@ -6,7 +6,7 @@ use crate::figure::{Bars, Chart, Cloud, Group, Heat, Point, Scatter, Unit};
 use crate::record::{Results, Sample};
 use crate::statistics::{Ratio, ratio_of_medians};
 
-use super::case::{Case, Measure, cases, find, is_median_peak_a_bound, values};
+use super::case::{Case, Measure, cases, find, values};
 use super::measures::{measure_columns, proof_sheet};
 use super::part::{Part, count, geometric, listed};
 use super::sheet::Sheet;
@@ -49,7 +49,7 @@ pub(super) fn part(results: &Results) -> Part {
         .iter()
         .any(|case| !case.measure(Measure::Peak).is_empty())
     {
-        let caption = "The most memory that one process of the tool held. The kernel counts what the bench itself holds as the command's until it runs: < says that the tool may have held less. Less is better.";
+        let caption = "The most memory that one process of the tool held. Less is better.";
         part.figure(
             "memory",
             "Peak memory by phase",
@@ -179,11 +179,8 @@ impl<'a> View<'a> {
                 cases.flat_map(|case| case.samples.clone()).collect()
             };
             let samples: Vec<Vec<&Sample>> = series.iter().map(of_tool).collect();
-            let is_bound =
-                |samples: &Vec<&Sample>| of == Measure::Peak && is_median_peak_a_bound(samples);
             Group {
                 label: operation.clone(),
-                at_most: samples.iter().map(is_bound).collect(),
                 samples: samples.iter().map(|samples| of.all(samples)).collect(),
             }
         };

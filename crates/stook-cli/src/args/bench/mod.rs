@@ -3,6 +3,7 @@
 mod cache;
 mod fileset;
 mod fs;
+mod pair;
 mod report;
 mod update;
 
@@ -13,6 +14,7 @@ use clap::{Args as ClapArgs, Subcommand};
 pub(crate) use cache::BenchCacheArgs;
 pub(crate) use fileset::FilesetArgs;
 pub(crate) use fs::{BenchFsArgs, PhaseName, ToolName};
+pub(crate) use pair::BenchPairArgs;
 pub(crate) use report::ReportArgs;
 pub(crate) use update::BenchUpdateArgs;
 
@@ -30,6 +32,7 @@ pub(crate) enum BenchCommand {
     Cache(BenchCacheArgs),
     Update(BenchUpdateArgs),
     Report(ReportArgs),
+    Pair(BenchPairArgs),
 }
 
 /// Where samples go besides the tables; with `--json` they are printed instead of tables.

@@ -1,9 +1,14 @@
-use super::*;
-use crate::fileset::{FilesetOptions, Jobs, Spec};
-use crate::testing::Quiet;
+//! File systems measured by the tools of the system, and by one operation after the other: order, refusals, and what stays.
+
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
+
+use stook_bench::fileset::{FilesetOptions, Jobs, Spec};
+use stook_bench::fs::{FsBench, FsCaches, FsOptions, Phase, Tool, text};
+use stook_bench::{BenchError, Observer, Sample};
 use stook_testkit::TempDir;
+
+use crate::observer::Quiet;
 
 /// The tools that need no stook program: it is tested where there is one.
 fn options(folder: &TempDir, names: &[&str]) -> FsOptions {
@@ -88,10 +93,6 @@ fn phases_that_others_need_are_done_untimed_and_once() {
     // What is chosen twice is done once.
     options.phases = vec![Phase::Stat, Phase::Stat];
     options.tools = vec![Tool::Single, Tool::Single];
-    assert_eq!(
-        options.steps(Tool::Single),
-        [Phase::Copy, Phase::Untar, Phase::Stat]
-    );
     let samples = FsBench::new(options, &Quiet::default())
         .unwrap()
         .run(&Quiet::default())
@@ -137,7 +138,7 @@ fn a_target_that_cannot_be_used_is_named_before_anything_is_made() {
 }
 
 #[test]
-fn a_target_without_room_is_refused_with_figures() {
+fn a_target_without_free_space_is_refused_with_figures() {
     let folder = TempDir::new().unwrap();
     let mut options = options(&folder, &["a"]);
     // Sizes need not be made to be counted.
@@ -217,7 +218,7 @@ fn a_target_that_vanishes_is_named_and_the_others_are_cleaned() {
         assert_eq!(
             meddler.quiet.samples.lock().unwrap().len(),
             5,
-            "the samples until then were told"
+            "the samples until then were reported"
         );
         let warnings = meddler.quiet.warnings.lock().unwrap();
         assert!(

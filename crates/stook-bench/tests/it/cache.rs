@@ -1,6 +1,10 @@
-use super::*;
-use crate::testing::{Quiet, alone_with_the_caches};
+//! Cold, warm and hot runs of a command: their order, their proofs, and what refuses them.
+
+use stook_bench::page_state::Method;
+use stook_bench::{BenchError, CacheOptions, Job, cache};
 use stook_testkit::TempDir;
+
+use crate::observer::{Quiet, alone_with_the_caches};
 
 fn in_folder(folder: &TempDir, line: &str) -> Job {
     Job {

@@ -19,7 +19,7 @@ const MODE: u32 = 0o700;
 
 /// A directory that is gone when this is dropped.
 #[derive(Debug)]
-pub(crate) struct WorkPlace {
+pub(crate) struct ScratchDirectory {
     path: PathBuf,
     identity: FileId,
     /// What tells the directory that it was made in from others.
@@ -27,7 +27,7 @@ pub(crate) struct WorkPlace {
     is_there: bool,
 }
 
-impl WorkPlace {
+impl ScratchDirectory {
     /// Makes a directory in `holder`, which must be there.
     ///
     /// # Errors
@@ -74,7 +74,7 @@ impl WorkPlace {
     /// Removes what has this path in it, with all below; nothing is fine.
     ///
     /// # Errors
-    /// As [`WorkPlace::remove`].
+    /// As [`ScratchDirectory::remove`].
     pub(crate) fn clear(&self, name: impl AsRef<Path>) -> Result<(), BenchError> {
         remove_tree(&self.path.join(name), None)
     }
@@ -130,7 +130,7 @@ impl WorkPlace {
     }
 }
 
-/// What has the name of a work place.
+/// What has the name of a scratch directory.
 enum Found {
     Own,
     Other,
@@ -139,7 +139,7 @@ enum Found {
     NoHolder,
 }
 
-impl Drop for WorkPlace {
+impl Drop for ScratchDirectory {
     fn drop(&mut self) {
         if self.is_there {
             // Another error is on its way to the user already.
@@ -234,7 +234,7 @@ mod tests {
     fn it_goes_with_all_that_is_in_it_and_nothing_else() {
         let folder = TempDir::new().unwrap();
         std::fs::write(folder.join("mine"), "kept").unwrap();
-        let place = WorkPlace::make(folder.path()).unwrap();
+        let place = ScratchDirectory::make(folder.path()).unwrap();
         let inner = place.make_directory("a/b").unwrap();
         std::fs::write(inner.join("file"), "x").unwrap();
         std::os::unix::fs::symlink(folder.join("mine"), inner.join("link")).unwrap();
@@ -254,8 +254,8 @@ mod tests {
     #[test]
     fn two_at_once_are_two_and_dropping_removes() {
         let folder = TempDir::new().unwrap();
-        let first = WorkPlace::make(folder.path()).unwrap();
-        let second = WorkPlace::make(folder.path()).unwrap();
+        let first = ScratchDirectory::make(folder.path()).unwrap();
+        let second = ScratchDirectory::make(folder.path()).unwrap();
         assert_ne!(first.path(), second.path());
         drop(first);
         assert_eq!(names(&folder).len(), 1);
@@ -266,7 +266,7 @@ mod tests {
     #[test]
     fn what_has_its_place_now_is_left_alone() {
         let folder = TempDir::new().unwrap();
-        let place = WorkPlace::make(folder.path()).unwrap();
+        let place = ScratchDirectory::make(folder.path()).unwrap();
         let path = place.path().to_owned();
         // It is kept, so that its number is not used again.
         std::fs::rename(&path, folder.join("moved")).unwrap();
@@ -287,7 +287,7 @@ mod tests {
     #[test]
     fn a_link_to_it_in_its_place_is_left_alone() {
         let folder = TempDir::new().unwrap();
-        let place = WorkPlace::make(folder.path()).unwrap();
+        let place = ScratchDirectory::make(folder.path()).unwrap();
         let path = place.path().to_owned();
         std::fs::rename(&path, folder.join("moved")).unwrap();
         std::os::unix::fs::symlink("moved", &path).unwrap();
@@ -301,8 +301,8 @@ mod tests {
         std::fs::create_dir(folder.join("target")).unwrap();
         let (first, second) = (folder.path(), folder.join("target"));
         let (gone, lost) = (
-            WorkPlace::make(first).unwrap(),
-            WorkPlace::make(&second).unwrap(),
+            ScratchDirectory::make(first).unwrap(),
+            ScratchDirectory::make(&second).unwrap(),
         );
         std::fs::remove_dir(gone.path()).unwrap();
         gone.remove().unwrap();
@@ -316,7 +316,7 @@ mod tests {
 
     #[test]
     fn a_holder_that_is_not_there_is_named() {
-        let error = WorkPlace::make(Path::new("no/such/place")).unwrap_err();
+        let error = ScratchDirectory::make(Path::new("no/such/place")).unwrap_err();
         assert_eq!(
             error.to_string(),
             "cannot resolve `no/such/place`: no such file or directory"

@@ -11,9 +11,9 @@ const MANY_CUT: f64 = 0.1;
 /// Below this share of the time on processors the samples are no picture of it.
 const LITTLE_SAMPLED: f64 = 0.5;
 
-/// What was asked for, as far as it raises doubts.
+/// What was asked for, as far as it raises warnings.
 #[derive(Debug)]
-pub(super) struct Doubts {
+pub(super) struct Asked {
     /// Whether threads on processors were sampled.
     pub(super) is_sampled: bool,
     /// Whether that was done in the kernel as well.
@@ -22,17 +22,17 @@ pub(super) struct Doubts {
     pub(super) unwind: Unwind,
 }
 
-impl Doubts {
+impl Asked {
     /// Returns what is doubtful about a recording, one sentence each.
     pub(super) fn of(&self, recorded: &Recorded) -> Vec<String> {
-        let doubts = [
+        let found = [
             self.lost(recorded),
             self.sampled(recorded),
             self.cut(recorded),
             unnamed(recorded),
             interpreted(recorded),
         ];
-        doubts.into_iter().flatten().collect()
+        found.into_iter().flatten().collect()
     }
 
     fn lost(&self, recorded: &Recorded) -> Option<String> {
@@ -136,25 +136,28 @@ mod tests {
         recorded
     }
 
-    fn doubts(recorded: &Recorded) -> Vec<String> {
-        let doubts = Doubts {
+    fn warnings(recorded: &Recorded) -> Vec<String> {
+        let asked = Asked {
             is_sampled: true,
             has_kernel: true,
             unwind: Unwind::FramePointers,
         };
-        doubts.of(recorded)
+        asked.of(recorded)
     }
 
     #[test]
     fn a_good_recording_raises_none() {
-        assert_eq!(doubts(&recorded(100, 0.1, "_start")), [""; 0]);
+        assert_eq!(warnings(&recorded(100, 0.1, "_start")), [""; 0]);
     }
 
     #[test]
-    fn each_doubt_is_told() {
+    fn each_warning_is_raised() {
         let told = |recorded: &Recorded, text: &str| {
-            let doubts = doubts(recorded);
-            assert!(doubts.len() == 1 && doubts[0].contains(text), "{doubts:?}");
+            let warnings = warnings(recorded);
+            assert!(
+                warnings.len() == 1 && warnings[0].contains(text),
+                "{warnings:?}"
+            );
         };
         told(
             &recorded(0, 0.003, "_start"),

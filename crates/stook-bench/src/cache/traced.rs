@@ -22,7 +22,7 @@ use crate::page_state::{named_paths, words_that_are_paths};
 ///
 /// # Errors
 /// Those of [`Job::succeed`], and of reading the trees among its words.
-pub(super) fn run_and_learn(
+pub(super) fn run_traced(
     job: &Job,
     when: &str,
     observer: &dyn Observer,
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_command_reads_is_learned() {
+    fn what_a_command_reads_is_found() {
         let folder = TempDir::new().unwrap();
         let path = |name: &str| stook_sys::absolute(folder.path()).unwrap().join(name);
         for name in ["in", "b\tä", "count"] {
@@ -215,8 +215,8 @@ mod tests {
             directory: Some(folder.path().to_owned()),
             ..Job::shell("cat in b* > out; cat out count; echo 2 > count")
         };
-        let learned = run_and_learn(&job, "once", &Quiet::default());
-        let paths = match learned {
+        let found = run_traced(&job, "once", &Quiet::default());
+        let paths = match found {
             Err(error) => {
                 println!("skipped: {error}");
                 return;

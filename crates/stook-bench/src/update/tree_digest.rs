@@ -18,7 +18,7 @@ use crate::error::BenchError;
 
 /// A tree in numbers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Look {
+pub(super) struct TreeDigest {
     /// Of the path and kind of every entry, directories among them.
     names: u64,
     /// The same with sizes and times of all but directories.
@@ -28,21 +28,21 @@ pub(super) struct Look {
     pub(super) bytes: u64,
 }
 
-impl Look {
+impl TreeDigest {
     /// Returns true if both trees have the same paths, each of the same kind.
     pub(super) fn has_names_of(&self, other: &Self) -> bool {
         (self.names, self.entries) == (other.names, other.entries)
     }
 }
 
-/// Takes a look at a tree.
+/// Walks a tree and returns its digest.
 ///
 /// # Errors
 /// [`BenchError::Sys`] with the first directory that cannot be read.
-pub(super) fn look(tree: &Path) -> Result<Look, BenchError> {
-    let total: Mutex<Look> = Mutex::default();
+pub(super) fn digest(tree: &Path) -> Result<TreeDigest, BenchError> {
+    let total: Mutex<TreeDigest> = Mutex::default();
     walked(tree, Detail::Facts, |listing| {
-        let mut own = Look::default();
+        let mut own = TreeDigest::default();
         if !listing.path.is_empty() {
             own.add(&listing.path, FileKind::Directory, None);
         }
@@ -59,7 +59,7 @@ pub(super) fn look(tree: &Path) -> Result<Look, BenchError> {
     Ok(total.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
-impl Look {
+impl TreeDigest {
     fn add(&mut self, path: &[u8], kind: FileKind, facts: Option<(u64, stook_sys::Timestamp)>) {
         self.names = self.names.wrapping_add(hash((path, kind)));
         self.entries += 1;
@@ -91,7 +91,7 @@ fn hash(value: impl Hash) -> u64 {
 /// Returns the figures of a tree, as `stook walk --summary` has them.
 ///
 /// # Errors
-/// As [`look`].
+/// As [`digest`].
 pub(super) fn summary(tree: &Path) -> Result<Summary, BenchError> {
     let tally: Mutex<Tally> = Mutex::default();
     let all = Selection::default();
@@ -115,7 +115,7 @@ impl Paths {
     /// Lists a tree.
     ///
     /// # Errors
-    /// As [`look`].
+    /// As [`digest`].
     pub(super) fn below(tree: &Path) -> Result<Self, BenchError> {
         let all: Mutex<Self> = Mutex::default();
         walked(tree, Detail::Kinds, |listing| {
@@ -197,14 +197,14 @@ mod tests {
     use super::*;
     use stook_testkit::{TempDir, tree};
 
-    fn seen(tree: &stook_testkit::Tree) -> Look {
+    fn seen(tree: &stook_testkit::Tree) -> TreeDigest {
         let folder = TempDir::new().unwrap();
         tree.write(folder.path()).unwrap();
-        look(folder.path()).unwrap()
+        digest(folder.path()).unwrap()
     }
 
     #[test]
-    fn the_same_tree_looks_the_same_and_any_other_does_not() {
+    fn the_same_tree_has_the_same_digest_and_any_other_has_not() {
         let usual = || tree! { "a/b" => file(b"12"), "c" => file(b"345"), "d" => dir() };
         let first = seen(&usual());
         assert_eq!((first.entries, first.files, first.bytes), (4, 2, 5));

@@ -1,11 +1,11 @@
-//! Laws of sizes: from a share of the files to the size that so many of them do not exceed.
+//! Distributions of sizes: from a share of the files to the size that so many of them do not exceed.
 //!
 //! Only arithmetic that IEEE 754 fixes to the bit, and `libm`, which is the same code on every platform: the functions
 //! of the C library differ in their last bits, and a file set must not.
 
 /// How sizes are distributed, before they are cut to their limits.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Law {
+pub enum Distribution {
     /// Log-normal: half of the files are below the median; sigma is the standard deviation of the logarithms.
     LogNormal {
         /// The median, in bytes.
@@ -22,19 +22,19 @@ pub enum Law {
     },
 }
 
-/// Sizes of files: a law, and the limits that cut it.
+/// Sizes of files: a distribution, and the limits that cut it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sizes {
-    /// The law.
-    pub law: Law,
+    /// The distribution.
+    pub distribution: Distribution,
     /// The least bytes of a file.
     pub min: u64,
     /// The most bytes of a file.
     pub max: u64,
 }
 
-impl Law {
-    /// Returns the log-normal law that has this mean before it is cut.
+impl Distribution {
+    /// Returns the log-normal distribution that has this mean before it is cut.
     pub fn with_mean(mean: f64, sigma: f64) -> Self {
         Self::LogNormal {
             median: mean / libm::exp(sigma * sigma / 2.0),
@@ -52,15 +52,15 @@ impl Sizes {
         reason = "a float cast saturates, and the limits hold in any case"
     )]
     pub(super) fn quantile(&self, share: f64) -> u64 {
-        let size = match self.law {
-            Law::LogNormal { median, sigma } => {
+        let size = match self.distribution {
+            Distribution::LogNormal { median, sigma } => {
                 (median * libm::exp(sigma * normal_quantile(share))) as u64
             }
-            Law::Uniform => {
+            Distribution::Uniform => {
                 let sizes = (self.max - self.min) as f64 + 1.0;
                 self.min.saturating_add((share * sizes) as u64)
             }
-            Law::Fixed { bytes } => bytes,
+            Distribution::Fixed { bytes } => bytes,
         };
         size.clamp(self.min, self.max)
     }
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_of_the_normal_law_are_those_of_the_tables() {
+    fn quantiles_of_the_normal_distribution_are_those_of_the_tables() {
         let known = [
             (0.5, 0.0),
             (0.841_344_746_068_543, 1.0),
@@ -140,18 +140,18 @@ mod tests {
     }
 
     #[test]
-    fn laws_keep_to_their_limits() {
-        let of = |law| Sizes {
-            law,
+    fn distributions_keep_to_their_limits() {
+        let of = |distribution| Sizes {
+            distribution,
             min: 10,
             max: 19,
         };
-        let uniform = of(Law::Uniform);
+        let uniform = of(Distribution::Uniform);
         assert_eq!(
             [0.0, 0.05, 0.5, 1.0].map(|share| uniform.quantile(share)),
             [10, 10, 15, 19]
         );
-        let sizes = of(Law::LogNormal {
+        let sizes = of(Distribution::LogNormal {
             median: 15.0,
             sigma: 3.0,
         });
@@ -159,9 +159,9 @@ mod tests {
             [0.001, 0.5, 0.999].map(|share| sizes.quantile(share)),
             [10, 15, 19]
         );
-        assert_eq!(of(Law::Fixed { bytes: 12 }).quantile(0.3), 12);
+        assert_eq!(of(Distribution::Fixed { bytes: 12 }).quantile(0.3), 12);
         let all = Sizes {
-            law: Law::Uniform,
+            distribution: Distribution::Uniform,
             min: 0,
             max: u64::MAX,
         };
@@ -169,8 +169,8 @@ mod tests {
     }
 
     #[test]
-    fn a_law_with_a_mean_has_the_median_that_belongs_to_it() {
-        let Law::LogNormal { median, sigma } = Law::with_mean(1000.0, 2.0) else {
+    fn a_distribution_with_a_mean_has_the_median_that_belongs_to_it() {
+        let Distribution::LogNormal { median, sigma } = Distribution::with_mean(1000.0, 2.0) else {
             panic!("it is log-normal");
         };
         assert!(

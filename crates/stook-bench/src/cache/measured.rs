@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use stook_sys::{Asking, Forget};
 
-use super::learn::run_and_learn;
+use super::traced::run_traced;
 use super::{CacheOptions, State};
 use crate::Observer;
 use crate::error::BenchError;
@@ -29,7 +29,7 @@ const MAY_COME_BACK: (u64, u64) = (64, 16);
 struct IsLocal(bool);
 
 /// A command and what is known of it.
-pub(super) struct Subject<'a> {
+pub(super) struct MeasuredCommand<'a> {
     job: &'a Job,
     options: &'a CacheOptions,
     is_local: bool,
@@ -40,7 +40,7 @@ pub(super) struct Subject<'a> {
     lines: String,
 }
 
-impl<'a> Subject<'a> {
+impl<'a> MeasuredCommand<'a> {
     /// Returns the command that is measured, after untimed runs.
     pub(super) fn measured(
         options: &'a CacheOptions,
@@ -107,7 +107,7 @@ impl<'a> Subject<'a> {
         }
         let run_again = || job.succeed(when, observer).map(drop);
         let inputs = Inputs::after_a_run(&paths, method, Asking::Cachestat, run_again)?;
-        let subject = Self {
+        let command = Self {
             job,
             options,
             is_local,
@@ -116,8 +116,8 @@ impl<'a> Subject<'a> {
             inputs,
             lines: lines_of(job, observer)?,
         };
-        subject.warn_of_what_is_not_proved(observer)?;
-        Ok(subject)
+        command.warn_of_what_is_not_proved(observer)?;
+        Ok(command)
     }
 
     fn warn_of_what_is_not_proved(&self, observer: &dyn Observer) -> Result<(), BenchError> {
@@ -242,7 +242,7 @@ impl<'a> Subject<'a> {
         pages.or(names)
     }
 
-    /// Whether little enough is in memory of files that the user has not named; tables and doubts show it.
+    /// Whether little enough is in memory of files that the user has not named; tables and warnings show it.
     fn is_tolerable(&self, state: State, shares: Shares) -> bool {
         let (pages, names) = shares.counts;
         let has_all_names = !self.has_names(state) || too_few(shares.names, "names").is_none();
@@ -331,7 +331,7 @@ fn first_run(
     observer: &dyn Observer,
 ) -> Result<Vec<PathBuf>, BenchError> {
     if named.is_empty() {
-        return run_and_learn(job, when, observer);
+        return run_traced(job, when, observer);
     }
     job.succeed(when, observer)?;
     // The run may have filled a cache that is among them.
