@@ -2,11 +2,9 @@
 """Measures stook against its rivals. `make bench` and `make bench-full` call `measure`; see `bench/README.md`.
 
   run.py measure [--full] [--pairs PATTERN] [--on DIR] [--sets DIR] [--rounds N] [--save DATE]
-  run.py syscalls [--on DIR]                  how many system calls programs make to remove a tree
   run.py table RESULTS.jsonl [--markdown]     the table again, from raw results
   run.py rivals                               installs the rivals and lists their versions
   run.py pairs [--full]                       lists the pairs and their commands
-  run.py workers TIMINGS.json [--svg FILE]    workers over time, from `stook --timings=json`
   run.py clean [--on DIR] [--sets DIR]        removes the file sets
 
 Exit codes: 0 done, 1 a pair was refused or something failed, 2 wrong usage, 130 interrupted. A goal that is not met is
@@ -16,19 +14,19 @@ a result, not a failure.
 from __future__ import annotations
 
 import argparse
-import math
+import json
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from stookbench import filesets, launcher, machine, pairs, save, slow, syscalls, table, workers
+from stookbench import evidence, machine, pairs, results, table
 from stookbench.measure import Bench, Programs
-from stookbench.pair import Pair
-from stookbench.place import Mount, Place, locked, scrub
-from stookbench.records import Results, read, timestamp
+from stookbench.pair import Pair, Refused
+from stookbench.place import Mount, Place, scrub
+from stookbench.results import Results, timestamp
 from stookbench.rivals import BY_NAME, Collection, cache_directory, say
 
 MEMORY = Path("/dev/shm")
@@ -52,10 +50,6 @@ def arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="bench/run.py", description="Measures stook against its rivals.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     measure_arguments(commands.add_parser("measure", help="measure pairs and print the table"))
-    counting = commands.add_parser("syscalls", help="count the system calls of removing a tree")
-    counting.add_argument("--on", type=Path, metavar="DIR", help="where; default below /var/tmp")
-    common_arguments(counting)
-    counting.set_defaults(command=count_calls, seed=filesets.SEED)
     again = commands.add_parser("table", help="print the table of raw results")
     again.add_argument("results", type=Path)
     again.add_argument("--markdown", action="store_true")
@@ -65,14 +59,14 @@ def arguments() -> argparse.ArgumentParser:
     listing = commands.add_parser("pairs", help="list the pairs")
     listing.add_argument("--full", action="store_true")
     listing.set_defaults(command=list_pairs)
-    gauge = commands.add_parser("workers", help="draw workers over time")
-    gauge.add_argument("timings", type=Path)
-    gauge.add_argument("--svg", type=Path, metavar="FILE")
-    gauge.set_defaults(command=draw_workers)
     clean = commands.add_parser("clean", help="remove the file sets")
     clean.add_argument("--on", type=Path, action="append", default=[], metavar="DIR")
     clean.add_argument("--sets", type=Path, action="append", default=[], metavar="DIR")
     clean.set_defaults(command=remove_sets)
+    shown = commands.add_parser("evidence", help="print what an outcome shows; `stook bench pair` calls it")
+    shown.add_argument("name")
+    shown.add_argument("case", type=evidence.Case.parse)
+    shown.set_defaults(command=show_evidence)
     return parser
 
 
@@ -85,11 +79,7 @@ def measure_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rounds", type=positive, help="runs of each side; default 5, less where they are long")
     parser.add_argument("--budget", type=positive, metavar="SECONDS", help=f"for each pair; {budgets}")
     parser.add_argument("--seed", type=int, default=7, help="of the order of sides (default 7)")
-    common_arguments(parser)
     parser.set_defaults(command=measure)
-
-
-def common_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--programs", type=Path, metavar="DIR", help="where stook and the test kit's programs are")
     parser.add_argument("--results", type=Path, metavar="FILE", help="where raw results go; default in the cache")
     parser.add_argument("--save", metavar="DATE", help="keep the results under bench/runs/DATE")
@@ -110,62 +100,39 @@ def positive(text: str) -> int:
 def measure(options: argparse.Namespace) -> int:
     """Measures, prints the table, keeps the results if wanted."""
     if options.save:
-        save.check(options.save)
+        results.check(options.save)
     wanted = pairs.chosen(pairs.FULL if options.full else pairs.SMALL, options.pairs or ["*"])
     if not wanted:
         say("error: no pair has such a name; `bench/run.py pairs --full` lists them")
         return 2
     programs = find_programs(options.programs)
     work = find_work(options, wanted)
-    with locked(place for one in work for place in (one.place, one.set_place)):
-        results = measure_all(options, programs, work)
-    return end(results, options)
+    with ExitStack() as held:
+        # A place may have several names.
+        for place in {os.stat(one.directory)[1:3]: one for each in work for one in (each.place, each.set_place)}.values():
+            held.enter_context(place.locked())
+        found = measure_all(options, programs, work)
+    print(table.report(found.records, options.markdown))
+    say(f"\nraw results: {found.path}")
+    return keep(found.path, found.records, options.save)
 
 
-def end(results: Results, options: argparse.Namespace) -> int:
-    """Prints the tables, and keeps the results if wanted."""
-    print(table.report(results.records, options.markdown))
-    say(f"\nraw results: {results.path}")
-    if options.save:
-        say(f"kept in {save.save(results.path, options.save)}")
-    return 1 if table.refusals(results.records) else 0
-
-
-def count_calls(options: argparse.Namespace) -> int:
-    """Counts the system calls of removing a tree, prints the table, keeps the results if wanted."""
-    if options.save:
-        save.check(options.save)
-    programs, place = find_programs(options.programs), Place(options.on or default_place())
-    work = Work(place, place, [syscalls.PAIR])
-    with place.locked():
-        rivals, results = begin(options, programs, [work], "syscalls", {"tar", "strace"})
-        bench = Bench(place, place, programs, rivals, make_launcher(), results, options.seed)
-        with tidied(bench, work, keep_sets=False):
-            syscalls.count(bench)
-    return end(results, options)
+def keep(raw: Path, records: list[results.Record], date: str | None) -> int:
+    """Keeps results if that is wanted; returns the exit code."""
+    if date:
+        folder = results.save(raw, date, table.report(records, as_markdown=True), table.commands(records))
+        say(f"kept in {folder}")
+    return 1 if table.refusals(records) else 0
 
 
 def measure_all(options: argparse.Namespace, programs: Programs, work: list[Work]) -> Results:
     """All pairs at all places."""
-    rivals, results = begin(options, programs, work, "full" if options.full else "small", {"tar"})
-    run = make_launcher()
-    for one in work:
-        bench = Bench(one.place, one.set_place, programs, rivals, run, results, options.seed)
-        bench.rounds, bench.budget_s = options.rounds, budget(options)
-        with tidied(bench, one, keep_sets=one.set_place.directory == options.sets):
-            for pair in one.pairs:
-                bench.measure(pair)
-    return results
-
-
-def begin(
-    options: argparse.Namespace, programs: Programs, work: list[Work], run: str, judges: set[str]
-) -> tuple[Collection, Results]:
-    """The rivals, and results that begin with the machine."""
     rivals = Collection(cache_directory())
-    rivals.collect(not options.no_install, judges.union(*(pair.names() for one in work for pair in one.pairs)))
-    results = Results(options.results or default_results())
-    results.add(
+    wanted = {"tar"}.union(*(pair.names() for one in work for pair in one.pairs))
+    rivals.collect(not options.no_install, wanted)
+    default = cache_directory().parent / "bench" / f"{timestamp().replace(':', '')}.jsonl"
+    found = Results(options.results or default)
+    found.add(
         "machine",
         time=timestamp(),
         **machine.facts(),
@@ -173,14 +140,15 @@ def begin(
         stook=machine.stook_version(programs.stook, is_ours=options.programs is None),
         rivals=rivals.versions(),
         missing={name: scrub(reason, {}) for name, reason in rivals.missing.items()},
-        run=run,
+        run="full" if options.full else "small",
         seed=options.seed,
     )
-    return rivals, results
-
-
-def default_results() -> Path:
-    return cache_directory().parent / "bench" / f"{timestamp().replace(':', '')}.jsonl"
+    for one in work:
+        bench = Bench(one.place, one.set_place, programs, rivals, found, options.seed, options.rounds, budget(options))
+        with tidied(bench, one, keep_sets=one.set_place.directory == options.sets):
+            for pair in one.pairs:
+                bench.measure(pair)
+    return found
 
 
 @dataclass(frozen=True)
@@ -208,10 +176,10 @@ def find_work(options: argparse.Namespace, wanted: list[Pair]) -> list[Work]:
     return work
 
 
-def budget(options: argparse.Namespace) -> float:
+def budget(options: argparse.Namespace) -> float | None:
     """Seconds for each pair; a number of rounds that is asked for is what counts, unless both are."""
     if options.budget or options.rounds:
-        return float(options.budget or math.inf)
+        return options.budget and float(options.budget)
     return pairs.FULL_BUDGET_S if options.full else pairs.SMALL_BUDGET_S
 
 
@@ -219,16 +187,12 @@ def budget(options: argparse.Namespace) -> float:
 def tidied(bench: Bench, work: Work, keep_sets: bool) -> Iterator[None]:
     """Leaves the file sets for the next time, but in memory only where that was asked for."""
     try:
-        bench.clear()
+        bench.release()
         yield
     finally:
-        bench.clear()
+        bench.release()
         if work.set_place.in_memory and not keep_sets:
             work.set_place.remove(work.set_place.path("sets"))
-
-
-def make_launcher() -> launcher.Launcher:
-    return launcher.Launcher(launcher.compiled(cache_directory().parent / "bench"))
 
 
 def place_facts(work: Work) -> dict[str, object]:
@@ -244,20 +208,26 @@ def default_place() -> Path:
 def find_programs(folder: Path | None) -> Programs:
     """The release build."""
     folder = folder or Path(os.environ.get("CARGO_TARGET_DIR") or machine.REPOSITORY / "target") / "release"
-    names = ("stook", "stook-fileset", "stook-same-tree")
-    stook, fileset, same_tree = ((folder / name).absolute() for name in names)
-    if missing := [path.name for path in (stook, fileset, same_tree) if not path.exists()]:
+    stook, same_tree = ((folder / name).absolute() for name in ("stook", "stook-same-tree"))
+    if missing := [path.name for path in (stook, same_tree) if not path.exists()]:
         raise SystemExit(f"error: {', '.join(missing)} not built; `make bench` builds what it needs")
     slowfs = (folder / "slowfs").absolute()
-    return Programs(stook, fileset, same_tree, slowfs if slowfs.exists() else None)
+    return Programs(stook, same_tree, slowfs if slowfs.exists() else None)
 
 
 def print_table(options: argparse.Namespace) -> int:
-    records = read(options.results)
+    records = results.read(options.results)
     print(table.report(records, options.markdown))
-    if options.save:
-        say(f"kept in {save.save(options.results, options.save)}")
-    return 1 if table.refusals(records) else 0
+    return keep(options.results, records, options.save)
+
+
+def show_evidence(options: argparse.Namespace) -> int:
+    try:
+        print(json.dumps(evidence.show(options.name, options.case)))
+    except Refused as why:
+        say(str(why))
+        return 1
+    return 0
 
 
 def list_rivals(_options: argparse.Namespace) -> int:
@@ -277,24 +247,12 @@ def list_pairs(options: argparse.Namespace) -> int:
     return 0
 
 
-def draw_workers(options: argparse.Namespace) -> int:
-    series = workers.read(options.timings)
-    if not series:
-        say(f"error: `{options.timings}` has no gauge `{workers.GAUGE}`")
-        return 1
-    print("\n\n".join(workers.plot(one) for one in series))
-    if options.svg:
-        options.svg.write_text(workers.svg(series))
-    return 0
-
-
 def remove_sets(options: argparse.Namespace) -> int:
     """What is below the places; of those of --sets only the sets."""
     everything = options.on or ([] if options.sets else [default_place()])
     for directory in filter(Path.exists, [*everything, *options.sets]):
         place = Place(directory)
         with place.locked():
-            slow.detach(place.path("mount"))
             for name in ("sets", "archives", "out", "mount") if directory in everything else ("sets",):
                 place.remove(place.path(name))
     return 0

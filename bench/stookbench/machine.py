@@ -6,7 +6,6 @@ import os
 import platform
 import re
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
 
 REPOSITORY = Path(__file__).parent.parent.parent
@@ -58,20 +57,3 @@ def git(*arguments: str) -> str:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return ""
-
-
-@dataclass(frozen=True)
-class ProcessorTime:
-    """Seconds that all processors together were busy since the start, for anyone."""
-
-    busy_s: float
-
-    @staticmethod
-    def now() -> ProcessorTime:
-        return ProcessorTime(busy_seconds(Path("/proc/stat").read_text()))
-
-
-def busy_seconds(stat: str) -> float:
-    """User, nice, system, interrupts, stolen; not idle, not waiting. Resolution: a hundredth of a second."""
-    user, nice, system, _idle, _waiting, hard, soft, stolen = map(int, stat.split("\n", 1)[0].split()[1:9])
-    return (user + nice + system + hard + soft + stolen) / os.sysconf("SC_CLK_TCK")

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import shlex
 import string
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 # Names in templates that are no rivals: our program, the inputs, and where outputs go.
@@ -24,7 +22,6 @@ PLACES = {
     "out": "an empty directory, new for every run",
     "target": "a path below `out`, or on slowfs, that does not exist yet",
 }
-
 HOT, COLD, SLOW = "hot", "cold", "slow"
 
 
@@ -33,45 +30,14 @@ class Refused(Exception):
 
 
 @dataclass(frozen=True)
-class Case:
-    """Where the inputs of a pair really are, also while it sees them through slowfs, and the judges of outcomes."""
-
-    tree: Path
-    archive: Path
-    volume: Path
-    tar: Path
-    same_tree: Path
-    files: int
-    """How many files the set has."""
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What one run of one side left behind."""
-
-    tree: Path
-    """The tree as the command saw it."""
-    out: Path
-    target: Path
-    stdout: Path
-
-
-# What an outcome shows, as facts that must be the same for all sides of a pair. Raises Refused.
-Evidence = Callable[[Case, Outcome], dict[str, object]]
-
-
-@dataclass(frozen=True)
 class Goal:
-    """At most this ratio of our median to that of the fastest rival that counts, and at most this much memory."""
+    """What our median is to be, as a multiple of a rival's, and how much memory we may take."""
 
     ratio: float | None = None
+    """Of the fastest rival that counts."""
     peak_bytes: int | None = None
     against: dict[str, float] = field(default_factory=dict)
-    """The same ratio to a rival of that name, which need not count."""
-
-    def __str__(self) -> str:
-        ratios = [f"{self.ratio:g}"] if self.ratio else []
-        return ", ".join(ratios + [f"{ratio:g} of {rival}" for rival, ratio in self.against.items()])
+    """Of these rivals."""
 
 
 @dataclass(frozen=True)
@@ -80,12 +46,10 @@ class Side:
 
     name: str
     command: str
-    evidence: Evidence | None = None
-    """Instead of the pair's, where sides show the same facts in different ways."""
+    evidence: str = ""
+    """Instead of the pair's, where sides show the same facts in different ways: a function of `evidence`."""
     before: str = ""
-    """Run before every run, untimed: makes what the command consumes, or mounts. It sees `target` without slowfs."""
-    after: str = ""
-    """Run after every run, untimed, also after one that failed; without slowfs like `before`."""
+    """Run before every run, untimed and outside slowfs: makes what the command consumes."""
     counts: bool = True
     """Whether it may be the fastest rival; otherwise it is only reported, or has a goal of its own."""
 
@@ -97,7 +61,7 @@ class Pair:
     work: str
     ours: Side
     rivals: tuple[Side, ...]
-    evidence: Evidence
+    evidence: str
     reads: str
     """What is hot or cold: `names` (directories and inodes), `contents` (files too), `volume`, or `target` (directories
     and inodes of a copy of the set that `before` makes there)."""
@@ -130,19 +94,11 @@ class Pair:
 
     def names(self) -> set[str]:
         """All names that its templates need."""
-        texts = [text for side in self.sides for text in (side.command, side.before, side.after)]
-        return {name for text in texts for name in template_names(text)}
+        return {name for side in self.sides for text in (side.command, side.before) for name in template_names(text)}
 
     @property
-    def is_shown_first(self) -> bool:
-        """Whether outcomes are looked at before the first timed round, or after it, as where runs take long."""
-        return self.state != SLOW and self.writes != "tree"
-
     def needs_archive(self) -> bool:
         return bool({"archive", "volume"} & self.names())
-
-    def evidence_of(self, side: Side) -> Evidence:
-        return side.evidence or self.evidence
 
 
 def template_names(template: str) -> set[str]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import replace
 from fnmatch import fnmatch
 
-from . import evidence
 from .pair import COLD, HOT, SLOW, Goal, Pair, Side
 
 MB = 1_000_000
@@ -24,7 +23,7 @@ WALK = Pair(
         Side("find", "{find} {tree} -printf '%s %T@ %p\\n'"),
         Side("bfs", "{bfs} {tree} -printf '%s %T@ %p\\n'"),
     ),
-    evidence=evidence.walked,
+    evidence="walked",
     reads="names",
     goals={HOT: Goal(ratio=0.6), COLD: Goal(ratio=0.8), SLOW: SLOW_GOAL},
 )
@@ -32,7 +31,7 @@ NAMES = Pair(
     work="names",
     ours=Side("stook", "{stook} walk {tree} --format '{{path}}'"),
     rivals=(Side("find", "{find} {tree}"), Side("bfs", "{bfs} {tree}"), Side("fd", "{fd} -u . {tree}")),
-    evidence=evidence.named,
+    evidence="named",
     reads="names",
 )
 # Files, bytes, mean, deviation, smallest, largest. Not the median, for which find's output would have to be sorted. No
@@ -42,17 +41,17 @@ END {{ m = s / n; printf "%.0f %.0f %.1f %.1f %.0f %.0f\\n", n, s, m, sqrt(q / n
 FIND_AND_AWK = """sh -c '"$1" "$2" -type f -printf "%s\\n" | "$3" "$4"' sh {find} {tree} {awk}"""
 SUMMARY = Pair(
     work="summary",
-    ours=Side("stook", "{stook} walk --summary --json {tree}", evidence=evidence.summarised),
+    ours=Side("stook", "{stook} walk --summary --json {tree}", evidence="summarised"),
     rivals=(Side("find, awk", f"{FIND_AND_AWK} '{AWK}'"),),
-    evidence=evidence.tallied,
+    evidence="tallied",
     reads="names",
     goals={HOT: Goal(ratio=0.4)},
 )
 UPDATE = Pair(
     work="update",
-    ours=Side("stook", "{stook} update --json {tree} {archive}", evidence=evidence.updated),
+    ours=Side("stook", "{stook} update --json {tree} {archive}", evidence="updated"),
     rivals=(Side("own walk", OWN_WALK),),
-    evidence=evidence.walk_count,
+    evidence="walk_count",
     reads="names",
     goals={HOT: Goal(ratio=1.5, peak_bytes=80 * MB)},
 )
@@ -64,7 +63,7 @@ CREATE = Pair(
         Side("tar", "{tar} -cf {out}/volume.tar -C {tree} ."),
         Side("tar, sync", TAR_AND_SYNC, counts=False),
     ),
-    evidence=evidence.packed,
+    evidence="packed",
     reads="contents",
     writes="volume",
     goals={HOT: Goal(ratio=1.0, peak_bytes=300 * MB), SLOW: SLOW_GOAL},
@@ -73,7 +72,7 @@ CREATE_VOLUMES = Pair(
     work="create-volumes",
     ours=Side("stook", "{stook} create --volume-size {volume_size} {tree} {out}/archive"),
     rivals=CREATE.rivals[:1],
-    evidence=evidence.packed,
+    evidence="packed",
     reads="contents",
     writes="volume",
     volume_size="1GiB",
@@ -83,7 +82,7 @@ EXTRACT = Pair(
     work="extract",
     ours=Side("stook", "{stook} extract {archive} --into {target}"),
     rivals=(Side("tar", 'sh -c \'mkdir "$3" && exec "$1" -xf "$2" -C "$3"\' sh {tar} {volume} {target}'),),
-    evidence=evidence.unpacked,
+    evidence="unpacked",
     reads="volume",
     writes="tree",
     slow="target",
@@ -95,9 +94,9 @@ COPY = Pair(
     rivals=(
         Side("cp", "{cp} -a {tree} {target}"),
         # It keeps neither times nor owners, so it does less.
-        Side("cpz", "{cpz} {tree} {target}", evidence=evidence.copied_without_times, counts=False),
+        Side("cpz", "{cpz} {tree} {target}", evidence="copied_without_times", counts=False),
     ),
-    evidence=evidence.copied,
+    evidence="copied",
     reads="contents",
     writes="tree",
     slow="target",
@@ -112,7 +111,7 @@ REMOVE = Pair(
         Side("rmz", "{rmz} {target}", before=COPIED),
         Side("zig", "{zig} {target}", before=COPIED),
     ),
-    evidence=evidence.gone,
+    evidence="gone",
     reads="target",
     writes="tree",  # by `before`
     slow="target",
@@ -120,9 +119,9 @@ REMOVE = Pair(
 )
 CHECK = Pair(
     work="check",
-    ours=Side("stook", "{stook} check --json {archive}", evidence=evidence.checked),
+    ours=Side("stook", "{stook} check --json {archive}", evidence="checked"),
     rivals=(Side("md5sum", "{md5sum} {volume}"),),
-    evidence=evidence.summed,
+    evidence="summed",
     reads="volume",
     goals={HOT: Goal(ratio=0.5)},
 )

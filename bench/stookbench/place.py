@@ -12,12 +12,10 @@ import os
 import re
 import stat
 import subprocess
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-
-from .pair import Refused
 
 MARKER = "made-by-stook-bench"
 SPARE = 0.10
@@ -150,20 +148,6 @@ class Place:
         self.remove(path)
         path.mkdir(parents=True)
         return path
-
-    def sync(self) -> None:
-        """Leaves nothing to be written during the next run."""
-        if subprocess.run(["sync", "-f", str(self.directory)], check=False).returncode != 0:
-            raise Refused("the file system could not be synced")
-
-
-@contextmanager
-def locked(places: Iterable[Place]) -> Iterator[None]:
-    """Locks places, each once, though it may have several names."""
-    with ExitStack() as held:
-        for place in {os.stat(place.directory)[1:3]: place for place in places}.values():
-            held.enter_context(place.locked())
-        yield
 
 
 def scrub(text: str, known: dict[Path, str]) -> str:

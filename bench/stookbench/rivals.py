@@ -1,7 +1,7 @@
 """The rivals: where they come from, how they get here, and which version is measured.
 
-Only those that are asked for. Crates and Python packages go into the user's cache, in fixed versions, and what is built
-from a source of ours by a compiler from PyPI. Debian packages are installed when root runs this; other users get them
+Only those that are asked for. Crates go into the user's cache, in fixed versions, and what is built from a source of ours
+by a compiler from PyPI. Debian packages are installed when root runs this; other users get them
 unpacked in the cache. A rival that cannot be had is missing, and the pairs that need it are listed as not measured;
 nothing else fails.
 """
@@ -30,7 +30,6 @@ class Rival:
     program: str
     debian: str = ""
     crate: str = ""
-    python: str = ""
     zig: str = ""
     """The compiler's package, for a program of ours, `bench/PROGRAM.zig`."""
     version_arguments: tuple[str, ...] = ("--version",)
@@ -38,7 +37,6 @@ class Rival:
 
 RIVALS = (
     Rival("tar", "tar", debian="tar"),
-    Rival("bsdtar", "bsdtar", debian="libarchive-tools"),
     Rival("find", "find", debian="findutils"),
     Rival("bfs", "bfs", debian="bfs"),
     Rival("fd", "fd", crate="fd-find@10.5.0"),
@@ -50,13 +48,7 @@ RIVALS = (
     Rival("cp", "cp", debian="coreutils"),
     Rival("cpz", "cpz", crate="cpz@3.2.1"),
     Rival("md5sum", "md5sum", debian="coreutils"),
-    # Counts calls.
-    Rival("strace", "strace", debian="strace"),
     Rival("sync", "sync", debian="coreutils"),
-    Rival("mksquashfs", "mksquashfs", debian="squashfs-tools", version_arguments=("-version",)),
-    Rival("squashfuse", "squashfuse", debian="squashfuse", version_arguments=("--help",)),
-    Rival("fusermount3", "fusermount3", debian="fuse3"),
-    Rival("ratarmount", "ratarmount", python="ratarmount==1.3.0"),
 )
 # What apt-get says, in its last line, when its lists of packages are empty or old.
 NOT_FOUND = re.compile("Unable to locate package|has no installation candidate|Unable to fetch|Failed to fetch")
@@ -101,8 +93,6 @@ class Collection:
         if rival.crate:
             # The version is part of the directory, so another one is never taken for it.
             folders = [self.cache / "crates" / rival.crate / "bin"]
-        elif rival.python:
-            folders = [self.cache / "python" / rival.python / "bin"]
         elif rival.zig:
             folders = [self.zig_folder(rival)]
         else:
@@ -116,10 +106,8 @@ class Collection:
                 self.install_debian(rival)
             elif rival.crate:
                 self.install_crate(rival)
-            elif rival.zig:
-                self.build_zig(rival)
             else:
-                self.install_python(rival)
+                self.build_zig(rival)
 
     def install_debian(self, rival: Rival) -> None:
         if shutil.which("apt-get") is None:
@@ -173,14 +161,6 @@ class Collection:
         failed = attempt(["cargo", "install", "--quiet", "--locked", "--root", str(root), rival.crate])
         if failed:
             self.note(rival, f"could not be built: {failed}")
-
-    def install_python(self, rival: Rival) -> None:
-        say(f"getting {rival.python} from PyPI")
-        root = self.cache / "python" / rival.python
-        pip = [str(root / "bin/python"), "-m", "pip", *QUIETLY]
-        failed = attempt([sys.executable, "-m", "venv", str(root)]) or attempt([*pip, rival.python])
-        if failed:
-            self.note(rival, f"could not be installed: {failed}")
 
     def zig_folder(self, rival: Rival) -> Path:
         """Of this version of the compiler and of the source."""

@@ -1,4 +1,4 @@
-"""The raw results: JSON lines, written as they come. `bench/README.md` documents the fields.
+"""The raw results: JSON lines, written as they come, and kept for good if wanted. `bench/README.md` has the fields.
 
 Tables are made from these records alone, so they can be made again, on another machine, years later.
 """
@@ -6,15 +6,17 @@ Tables are made from these records alone, so they can be made again, on another 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+import re
+import shutil
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
-from .doubts import Record
-from .pair import Pair
+Record = dict[str, Any]
 
 SCHEMA = 1
 MEASURED, REFUSED, NOT_MEASURED = "measured", "refused", "not measured"
+RUNS = Path(__file__).parent.parent / "runs"
 
 
 class Results:
@@ -47,17 +49,34 @@ def read(path: Path) -> list[Record]:
     return records
 
 
-def pair_facts(pair: Pair) -> Record:
-    """What a table needs to know of a pair."""
-    return {
-        "pair": pair.name,
-        "work": pair.work,
-        "set": pair.file_set,
-        "state": pair.state,
-        "sides": [{"side": side.name, "command": side.command, "counts": side.counts} for side in pair.sides],
-        "goal": asdict(pair.goal),
-        "volume_size": pair.volume_size,
-    }
+def check(date: str, runs: Path = RUNS) -> Path:
+    """Where a run of that date is to be kept; a date is used once."""
+    if not re.fullmatch(r"\d{4}-\d{2}-\d{2}[a-z]?", date):
+        raise SystemExit(f"error: `{date}` is not a date like 2026-11-21")
+    if (runs / date).exists():
+        raise SystemExit(f"error: the run {date} is kept already")
+    return runs / date
+
+
+def save(raw: Path, date: str, table: str, commands: str, runs: Path = RUNS) -> Path:
+    """Copies the raw results and writes their README."""
+    folder = check(date, runs)
+    folder.mkdir(parents=True)
+    shutil.copyfile(raw, folder / "raw.jsonl")
+    (folder / "README.md").write_text(f"""# Run of {date}
+
+Raw samples: `raw.jsonl`. The table is made from them by `bench/run.py table --markdown bench/runs/{date}/raw.jsonl`.
+What the columns and states mean: [bench/README.md](../../README.md).
+
+{table}
+
+## Commands
+
+```
+{commands}
+```
+""")
+    return folder
 
 
 def timestamp() -> str:
