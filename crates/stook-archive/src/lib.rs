@@ -12,11 +12,13 @@
     allow(clippy::disallowed_methods, reason = "tests make their own files")
 )]
 
+mod admission;
 mod batch;
 mod buffers;
 mod cat;
 mod cause;
 mod check;
+mod commit_queue;
 mod content_md5;
 mod create;
 mod deleted;
@@ -30,17 +32,19 @@ mod layout;
 mod list;
 mod memory;
 mod mutex;
+mod not_visited;
 mod observer;
 mod open_volume;
 mod pack;
+mod pending_bytes;
 mod plan;
 mod reading;
 mod recovery;
 mod reindex;
 mod remove_archived;
+mod session;
 mod survey;
 mod task;
-mod tracks;
 mod writer;
 
 pub use cat::cat;

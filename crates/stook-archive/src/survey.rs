@@ -1,7 +1,6 @@
 //! One pass over the source: what is there, and how it differs from the archive.
 
 use std::cmp::Ordering;
-use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
@@ -16,6 +15,7 @@ use stook_tree::{Filter, Listing, TreeError, Visitor, WalkOptions, split, walk};
 use crate::cause::Cause;
 use crate::mutex::lock;
 use crate::observer::{Failure, Observer};
+use crate::plan::{Group, LinkNames};
 
 /// The longest path of a member, in bytes.
 pub(crate) const LONGEST_PATH: usize = 65_535;
@@ -52,29 +52,17 @@ pub(crate) trait Sink: Sync {
     fn differs(&self, path: &[u8], metadata: &Metadata, comparison: Comparison);
 }
 
-/// Entries of one directory that are to be archived.
-///
-/// Groups sorted by path, each with itself first and then its files by name, are in archive order:
-/// that of the key (directory, name), with a directory as the first of its own group. A symbolic link
-/// to a directory is a group, too, because zstash sorts it so.
-#[derive(Debug)]
-pub(crate) struct Group {
-    pub(crate) path: Vec<u8>,
-    pub(crate) own: Option<Metadata>,
-    pub(crate) listing: Option<Listing>,
-}
-
 /// The result of a survey.
 #[derive(Debug, Default)]
 pub(crate) struct Survey {
     /// New and changed entries, in archive order.
     pub(crate) groups: Vec<Group>,
     /// First name, in archive order, of every file with several names.
-    pub(crate) link_names: HashMap<FileId, Vec<u8>>,
+    pub(crate) link_names: LinkNames,
     /// Files with several names that the archive holds as they are.
     pub(crate) held_links: Vec<(Vec<u8>, FileId)>,
     /// Paths that could not be looked at: nothing is known about them and what is below.
-    pub(crate) unseen: Vec<Vec<u8>>,
+    pub(crate) unread: Vec<Vec<u8>>,
     pub(crate) entries: u64,
     pub(crate) unchanged: u64,
     /// Something has changed since an interrupted run staged it: the newer row must come later.
@@ -181,7 +169,7 @@ impl Visitor for Surveyor<'_> {
         self.observer
             .failed(&Failure::io(error.operation, &error.path, &error.source));
         self.options.filter.note_unread(&error.path);
-        self.lock().unseen.push(error.path);
+        self.lock().unread.push(error.path);
     }
 
     fn left_out(&self, path: &[u8]) {
