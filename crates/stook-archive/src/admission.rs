@@ -9,7 +9,7 @@ use stook_volume::Dialect;
 
 use crate::ArchiveError;
 use crate::folder::is_needed;
-use crate::plan::DEFAULT_VOLUME_BYTES;
+use crate::plan::{DEFAULT_VOLUME_BYTES, refuse_planned};
 use crate::session::Session;
 
 impl Session<'_> {
@@ -37,6 +37,19 @@ impl Session<'_> {
         }
         self.admit_other_files()?;
         Ok(None)
+    }
+
+    /// Returns the index of what is there; None if nothing is yet.
+    pub(crate) fn index_to_plan(&self) -> Result<Option<Index>, ArchiveError> {
+        match self.creatable() {
+            Err(ArchiveError::Exists { .. }) => self.folder.open_index().map(Some),
+            other => other,
+        }
+    }
+
+    /// Refuses to write while the archive is reserved for a plan.
+    pub(crate) fn refuse_planned(&self, index: Option<&Index>) -> Result<(), ArchiveError> {
+        index.map_or(Ok(()), |index| refuse_planned(self.folder.path(), index))
     }
 
     /// Refuses a folder for a new archive that holds what stook did not make.

@@ -105,7 +105,7 @@ pub struct WriteReport {
 /// # Errors
 /// `Exists` if a finished archive is there; `OtherFiles` if something else is, unless that is allowed; `NameTaken` if that
 /// has a name that the archive needs; `Sys` if the source cannot be opened or the archive not
-/// written; `Locked` if another process writes it; `UnlikelyDeletions` if it goes on with an interrupted run, and
+/// written; `Locked` if another process writes it; `Planned` if it is reserved for a plan; `UnlikelyDeletions` if it goes on with an interrupted run, and
 /// [`Deletions`] do not allow what it would record; `Interrupted` if the observer asked to end.
 pub fn create(
     source: &Path,
@@ -123,11 +123,15 @@ pub fn create(
     if options.is_dry_run {
         return session.dry_run(index);
     }
+    session.refuse_planned(index.as_ref())?;
     create_directory(archive)?;
     let _lock = session.folder.lock()?;
     // Looked at again: another process may have made the archive meanwhile.
     let index = match session.creatable()? {
-        Some(_) => Some(session.folder.open_index_to_write()?),
+        Some(index) => {
+            session.refuse_planned(Some(&index))?;
+            Some(session.folder.open_index_to_write()?)
+        }
         None => None,
     };
     session.run(index, "create")
@@ -149,8 +153,10 @@ pub fn update(
     if options.is_dry_run {
         return session.dry_run(Some(index));
     }
+    session.refuse_planned(Some(&index))?;
     drop(index);
     let _lock = session.folder.lock()?;
     let index = session.folder.open_index_to_write()?;
+    session.refuse_planned(Some(&index))?;
     session.run(Some(index), "update")
 }

@@ -141,6 +141,7 @@ pub fn diff(
         directories: options.directories,
         compare_content: options.compare_content,
         leave_out: exists(archive)?.map(|metadata| metadata.identity()),
+        sorter: None,
     };
     let collector = Collector::default();
     let held = Held {

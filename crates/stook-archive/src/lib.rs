@@ -59,7 +59,11 @@ pub use extract::{ExtractOptions, ExtractReport, extract};
 pub use guard::{Deletions, NameCounts, StopReason, UnlikelyDeletions};
 pub use list::{ListOptions, ListReport, When, list, run_counts, runs, state_at};
 pub use observer::{Damage, Failure, Note, Observer, Silent};
-pub use plan::{DEFAULT_VOLUME_BYTES, PlanSummary, PlannedVolume};
+pub use plan::{
+    BuildOptions, BuildReport, CommitOptions, CommitReport, DEFAULT_VOLUME_BYTES, FailedMembers,
+    PlanFileError, PlanOptions, PlanReport, PlanSummary, PlannedPart, PlannedVolume, abandon,
+    build_part, check_part, commit, plan,
+};
 pub use reindex::{ReindexOptions, ReindexReport, reindex};
 pub use remove_archived::{RemoveArchivedObserver, RemoveArchivedReport, Staying, remove_archived};
 pub use stook_index::{

@@ -180,7 +180,7 @@ impl Packer<'_> {
                 let data = bytes.len();
                 packed.md5 = read_content(&file, &header, self.observer, bytes)
                     .map_err(|error| unreadable(member, &error))?;
-                check_unchanged(&file, member)?;
+                self.check_unchanged(&file, member)?;
                 content = packed.md5.is_none().then_some(data..bytes.len());
                 bytes.resize(bytes.len() + pad(stored_len(&header, self.dialect)), 0);
             }
@@ -216,6 +216,8 @@ impl Packer<'_> {
         let mut header = header_of(member, self.owners, self.dialect);
         let mut packed = self.packed(member, &header);
         let file = self.open(member, opened)?;
+        // Before hours are spent on a length that a part only claims, or that was long ago.
+        self.check_unchanged(&file, member)?;
         read_once(&file);
         self.look_into(&file, member, &mut header)?;
         let mut bytes = Vec::new();
@@ -233,7 +235,7 @@ impl Packer<'_> {
         let Some(md5) = streamed.map_err(|error| unreadable(member, &error))? else {
             return Ok(());
         };
-        check_unchanged(&file, member)?;
+        self.check_unchanged(&file, member)?;
         send(Piece::End {
             bytes: vec![0; pad_len],
             md5,
@@ -363,6 +365,16 @@ impl Packer<'_> {
         Ok(directory)
     }
 
+    /// The file must still be what the survey saw: this covers every change from then until now.
+    fn check_unchanged(&self, file: &File, member: &PlannedMember<'_>) -> Result<(), Failure> {
+        let _scope = scope!("look again");
+        let now = metadata(file).map_err(|error| Failure::io("look at", &member.path, &error))?;
+        let change = describe_change(&member.metadata, &now, self.compares_filesystems);
+        change.map_or(Ok(()), |cause| {
+            Err(Failure::new("archive", &member.path, cause))
+        })
+    }
+
     /// Adds to the header what only the open file tells: attributes and holes.
     fn look_into(
         &self,
@@ -480,17 +492,10 @@ fn append(file: &File, offset: u64, len: u64, bytes: &mut Vec<u8>) -> io::Result
     Ok(start)
 }
 
-/// The file must still be what the survey saw: this covers every change from then until now.
-fn check_unchanged(file: &File, member: &PlannedMember<'_>) -> Result<(), Failure> {
-    let _scope = scope!("look again");
-    let now = metadata(file).map_err(|error| Failure::io("look at", &member.path, &error))?;
-    describe_change(&member.metadata, &now).map_or(Ok(()), |cause| {
-        Err(Failure::new("archive", &member.path, cause))
-    })
-}
-
-fn describe_change(before: &Metadata, now: &Metadata) -> Option<Cause> {
-    if !now.is_same_file(before) || now.kind != before.kind {
+fn describe_change(before: &Metadata, now: &Metadata, compares_filesystems: bool) -> Option<Cause> {
+    let is_same_file =
+        now.inode == before.inode && (now.filesystem == before.filesystem || !compares_filesystems);
+    if !is_same_file || now.kind != before.kind {
         Some(Cause::Replaced)
     } else if now.size != before.size {
         Some(Cause::Resized {

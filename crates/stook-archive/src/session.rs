@@ -30,7 +30,9 @@ use crate::mutex::lock;
 use crate::not_visited::{NotVisited, count_deleted};
 use crate::observer::{Observer, Tally};
 use crate::pack::Packer;
-use crate::plan::{Batch, DEFAULT_VOLUME_BYTES, Plan, VolumeSplitter, interleave};
+use crate::plan::{
+    Batch, DEFAULT_VOLUME_BYTES, Plan, PlanDirectory, Sorter, VolumeSplitter, interleave,
+};
 use crate::recovery::{Blank, PartialVolume, next_volume, recover, remove_all_unfinished};
 use crate::survey::{Held, Survey, SurveyOptions, archive_order, open_source, survey};
 use crate::writer::{VolumeWriter, WriterOptions, Written};
@@ -86,8 +88,10 @@ impl<'a> Session<'a> {
         index: Option<Index>,
         command: &str,
     ) -> Result<WriteReport, ArchiveError> {
+        // Of a plan that was committed or given up when its process was killed.
+        PlanDirectory::of(self.folder.path()).remove()?;
         let recovered = self.recover(index)?;
-        let found = self.survey(&recovered)?;
+        let found = self.survey(&recovered, None)?;
         let not_visited = NotVisited::new(&found, &self.options.filter);
         self.refuse_unlikely_deletions(&recovered, &not_visited)?;
         let mut report = WriteReport {
@@ -158,15 +162,53 @@ impl<'a> Session<'a> {
         })
     }
 
+    /// As [`Self::recover`], and volumes that were begun are completed: nothing more comes into them.
+    pub(crate) fn recover_completely(
+        &self,
+        index: Option<Index>,
+    ) -> Result<Recovered, ArchiveError> {
+        let recovered = self.recover(index)?;
+        let Recovered {
+            index: Some(index),
+            unfinished: Some(run),
+            partial_volumes,
+            known,
+        } = recovered
+        else {
+            return Ok(recovered);
+        };
+        if partial_volumes.is_empty() {
+            return Ok(Recovered {
+                index: Some(index),
+                unfinished: Some(run),
+                partial_volumes,
+                known,
+            });
+        }
+        let nothing = Survey::default();
+        let partial_volumes = partial_volumes
+            .into_iter()
+            .map(|(checkpoint, staging)| resumable(checkpoint, staging, &nothing))
+            .collect::<Result<Vec<_>, _>>()?;
+        let mut index = into_inner(index);
+        self.write(&mut index, run.id, &Plan::new(nothing), partial_volumes)?;
+        self.recover(Some(index))
+    }
+
     /// Walks the source once.
-    pub(crate) fn survey(&self, recovered: &Recovered) -> Result<Survey, ArchiveError> {
-        self.survey_against(recovered.index.as_ref(), recovered.known.as_ref())
+    pub(crate) fn survey(
+        &self,
+        recovered: &Recovered,
+        sorter: Option<&Sorter>,
+    ) -> Result<Survey, ArchiveError> {
+        self.survey_against(recovered.index.as_ref(), recovered.known.as_ref(), sorter)
     }
 
     fn survey_against(
         &self,
         index: Option<&Mutex<Index>>,
         known: Option<&Known>,
+        sorter: Option<&Sorter>,
     ) -> Result<Survey, ArchiveError> {
         self.observer.phase("survey", None, None);
         let options = SurveyOptions {
@@ -176,6 +218,7 @@ impl<'a> Session<'a> {
             directories: self.options.directories,
             compare_content: self.options.compare_content,
             leave_out: self.archive_identity()?,
+            sorter,
         };
         let held = index.zip(known).map(|(index, known)| Held { known, index });
         let found = survey(&self.source, &options, held.as_ref(), None, &self.observer);
@@ -331,7 +374,7 @@ impl<'a> Session<'a> {
             .map(|index| Known::load(index, None, self.options.jobs))
             .transpose()?;
         let index = index.map(Mutex::new);
-        let found = self.survey_against(index.as_ref(), known.as_ref())?;
+        let found = self.survey_against(index.as_ref(), known.as_ref(), None)?;
         let not_visited = NotVisited::new(&found, &self.options.filter);
         let unlikely =
             self.unlikely_deletions(index.as_ref(), known.as_ref(), None, &not_visited)?;
@@ -399,7 +442,7 @@ pub(crate) fn require_going_on(observer: &dyn Observer) -> Result<(), ArchiveErr
     }
 }
 
-fn into_inner(index: Mutex<Index>) -> Index {
+pub(crate) fn into_inner(index: Mutex<Index>) -> Index {
     index.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 

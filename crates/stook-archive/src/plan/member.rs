@@ -66,6 +66,18 @@ impl Group {
         own.into_iter().chain((0_u32..).take(count).map(Some))
     }
 
+    /// Returns one of [`Group::entries`]; None behind the last one.
+    pub(crate) fn entry(&self, position: usize) -> Option<Option<u32>> {
+        let position = match (self.own, position) {
+            (Some(_), 0) => return Some(None),
+            (Some(_), position) => position - 1,
+            (None, position) => position,
+        };
+        let count = self.listing.as_ref()?.entries.len();
+        let entry = u32::try_from(position).ok()?;
+        (position < count).then_some(Some(entry))
+    }
+
     /// Returns the metadata of one of [`Group::entries`].
     pub(crate) fn metadata(&self, entry: Option<u32>) -> Metadata {
         self.fields(entry).2
@@ -88,7 +100,9 @@ impl Group {
                 (directory, name, *own)
             }
             (_, None, _) => {
-                unreachable!("an entry comes from `Group::entries`, which yields only what is there")
+                unreachable!(
+                    "an entry comes from `Group::entries`, which yields only what is there"
+                )
             }
         }
     }

@@ -6,7 +6,14 @@
 //! volume writer asks the same [`VolumeSplitter`] again with the real lengths.
 
 mod batch;
+mod blocks;
+mod build;
+mod commit;
+mod directory;
+mod make;
 mod member;
+mod part;
+mod sorted;
 mod splitter;
 mod volume_ranges;
 
@@ -16,8 +23,16 @@ use stook_index::VolumeId;
 use stook_sys::Owners;
 use stook_volume::trailer_len;
 
+pub use blocks::PlanFileError;
+pub use build::{BuildOptions, BuildReport, build_part};
+pub use commit::{CommitOptions, CommitReport, FailedMembers, abandon, commit};
+pub use make::{PlanOptions, PlanReport, PlannedPart, plan};
+pub use part::check_part;
+
 pub(crate) use batch::{BATCH_BYTES, Batch, batches};
+pub(crate) use directory::{PLAN_DIRECTORY, PlanDirectory, refuse_planned};
 pub(crate) use member::{Group, LinkNames, Member, PlannedMember, content_len, header_of};
+pub(crate) use sorted::{Sorter, held_bytes};
 pub(crate) use splitter::VolumeSplitter;
 pub(crate) use volume_ranges::{
     Begun, OutputStream, VolumeRange, in_sequence, interleave, split_into_volumes,
