@@ -308,6 +308,7 @@ impl<'a> Session<'a> {
             dialect: self.options.dialect,
             links: self.options.links,
             xattrs: self.options.xattrs,
+            trusts_lengths: true,
             compares_filesystems: true,
             has_noted: AtomicBool::new(false),
         };

@@ -432,7 +432,8 @@ impl<'a> VolumeWriter<'a> {
     /// The error that led here is the one to tell; what fails here is met again by the next run.
     pub(crate) fn abandon(&mut self, error: &ArchiveError) {
         self.queue.outlive_interruption();
-        if matches!(error, ArchiveError::Interrupted) {
+        let is_kept = matches!(self.queue.target, Target::Index { .. });
+        if is_kept && matches!(error, ArchiveError::Interrupted) {
             let _ = self.keep();
         }
         self.open.clear();

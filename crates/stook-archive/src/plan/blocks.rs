@@ -314,7 +314,8 @@ mod tests {
     #[test]
     fn blocks_come_back() {
         assert_eq!(read(&sample()).unwrap(), [&b"first"[..], b"", b"third"]);
-        let other = BlockReader::new(&sample()[..], FileRole::Plan);
+        let part = sample();
+        let other = BlockReader::new(&part[..], FileRole::Plan);
         assert!(matches!(other.err(), Some(PlanFileError::Foreign)));
     }
 

@@ -203,6 +203,7 @@ impl Builder<'_> {
             dialect: header.dialect,
             links: header.links,
             xattrs: header.xattrs,
+            trusts_lengths: false,
             compares_filesystems: root.filesystem == header.filesystem,
             has_noted: AtomicBool::new(false),
         };

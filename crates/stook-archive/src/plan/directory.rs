@@ -148,7 +148,11 @@ impl PlanDirectory {
                 Some(_) => Err(blocks.malformed("there is more than one plan")),
             }
         };
-        read().map(Some).map_err(bad_file(&path))
+        match read() {
+            // A user's file of that name.
+            Err(PlanFileError::Foreign) => Ok(None),
+            other => other.map(Some).map_err(bad_file(&path)),
+        }
     }
 
     /// Writes the plan, durably.

@@ -33,8 +33,8 @@ use crate::survey::Survey;
 /// How to plan a create or an update.
 #[derive(Debug, Clone)]
 pub struct PlanOptions {
-    /// How members and volumes are written. What is about workers and checkpoints concerns the plan alone: each
-    /// [`build_part`](crate::build_part) has its own.
+    /// How members and volumes are written. What is about workers concerns the plan alone; `is_dry_run` and checkpoints mean
+    /// nothing here.
     pub write: WriteOptions,
     /// Bytes of members in memory past which they are sorted in files: about 128 a member.
     pub memory_bytes: usize,

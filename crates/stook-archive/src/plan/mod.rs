@@ -168,3 +168,6 @@ impl Plan {
         self.bytes.saturating_add(overhead) > limit
     }
 }
+
+#[cfg(test)]
+mod tests;
