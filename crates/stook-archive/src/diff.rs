@@ -9,10 +9,10 @@ use stook_sys::{Links, Metadata, exists};
 use stook_tree::Filter;
 
 use crate::ArchiveError;
-use crate::create::Unseen;
 use crate::folder::Folder;
 use crate::guard::{Deletions, Guard};
 use crate::mutex::lock;
+use crate::not_visited::NotVisited;
 use crate::observer::{Failure, Note, Observer, Tally};
 use crate::plan::content_len;
 use crate::survey::{Comparison, Held, Sink, SurveyOptions, open_source, survey};
@@ -141,6 +141,7 @@ pub fn diff(
         directories: options.directories,
         compare_content: options.compare_content,
         leave_out: exists(archive)?.map(|metadata| metadata.identity()),
+        sorter: None,
     };
     let collector = Collector::default();
     let held = Held {
@@ -161,12 +162,12 @@ pub fn diff(
         .differences
         .into_inner()
         .unwrap_or_else(PoisonError::into_inner);
-    let unseen = Unseen::new(&found, &options.filter);
+    let not_visited = NotVisited::new(&found, &options.filter);
     let index = index.into_inner().unwrap_or_else(PoisonError::into_inner);
     let guard = Guard {
         index: &index,
         known: &known,
-        unseen: &unseen,
+        not_visited: &not_visited,
         source: &source,
         tree: source_path,
     };
@@ -175,7 +176,7 @@ pub fn diff(
     }
     if known.unseen() > 0 {
         index.unseen_names(&known, |name| {
-            if unseen.is_deleted(name) {
+            if not_visited.is_deleted(name) {
                 let path = name.to_vec();
                 differences.push(Difference {
                     path,

@@ -11,6 +11,7 @@ use crate::cause::Cause;
 use crate::deleted::MissingName;
 use crate::guard::UnlikelyDeletions;
 use crate::list::When;
+use crate::plan::PlanFileError;
 
 /// An error that ended an operation.
 #[derive(Debug, thiserror::Error)]
@@ -107,6 +108,71 @@ pub enum ArchiveError {
         process: String,
         /// Its machine.
         host: String,
+    },
+    /// The archive is reserved for a plan.
+    #[error(
+        "cannot write `{}`: it is reserved for a plan that is not committed",
+        display_path(path)
+    )]
+    Planned {
+        /// The archive.
+        path: PathBuf,
+    },
+    /// There is no plan to commit or to abandon.
+    #[error("cannot commit `{}`: it has no plan", display_path(path))]
+    NoPlan {
+        /// The archive.
+        path: PathBuf,
+    },
+    /// Another program has written to the archive since it was planned.
+    #[error(
+        "cannot commit `{}`: it was written to after it was planned",
+        display_path(path)
+    )]
+    PlanOutdated {
+        /// The archive.
+        path: PathBuf,
+    },
+    /// Parts of a plan are not built.
+    #[error(
+        "cannot commit: {} not built, the first is `{}`",
+        count_of(parts),
+        display_path(first_path(parts))
+    )]
+    NotBuilt {
+        /// Their files.
+        parts: Vec<PathBuf>,
+    },
+    /// A file of a plan cannot be used.
+    #[error("cannot use `{}`: {source}", display_path(path))]
+    BadPlanFile {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: PlanFileError,
+    },
+    /// What was built is not what was planned.
+    #[error("cannot commit `{}`: {what}", display_path(path))]
+    BadBuilt {
+        /// The folder that was built.
+        path: PathBuf,
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// What was built is of another plan, or of another part.
+    #[error("cannot use `{}`: it is of another plan", display_path(path))]
+    OtherPlan {
+        /// The folder that was built.
+        path: PathBuf,
+    },
+    /// A part was planned with symbolic links followed, and is built without, or the other way round.
+    #[error(
+        "cannot build `{}`: it was planned with another rule for symbolic links",
+        display_path(path)
+    )]
+    OtherLinks {
+        /// The part.
+        path: PathBuf,
     },
     /// More names are gone from the source than are likely to have been deleted.
     #[error("cannot update `{}`: {unlikely}", display_path(archive))]
@@ -223,6 +289,17 @@ impl ArchiveError {
     pub fn is_damage(&self) -> bool {
         matches!(self, Self::Damaged { .. } | Self::Volume { .. })
     }
+}
+
+fn count_of(parts: &[PathBuf]) -> String {
+    match parts.len() {
+        1 => "a part is".to_owned(),
+        count => format!("{count} parts are"),
+    }
+}
+
+fn first_path(parts: &[PathBuf]) -> &Path {
+    parts.first().map_or(Path::new(""), PathBuf::as_path)
 }
 
 /// Names the first few of some files.

@@ -6,6 +6,7 @@
 //!   000001.tar.partial     the volume being written
 //!   000001.rows.partial    its rows, up to the last checkpoint; also says that stook is writing it
 //!   stook.lock             names the writer, only while it runs
+//!   stook.plan/            the parts of a plan, until it is committed or abandoned: see `plan/directory.rs`
 //! ```
 //! A user's file may have one of these names, too. It is stook's own only if its content says so.
 
@@ -15,6 +16,7 @@ use stook_index::{Index, Interrupt, Origin, Staging, VolumeId};
 use stook_sys::{Context, Directory, NameBuffer, WriterLock, exists, require_regular};
 
 use crate::ArchiveError;
+use crate::plan::{PLAN_DIRECTORY, PlanDirectory};
 
 #[derive(Debug, Clone)]
 pub(crate) struct Folder {
@@ -135,6 +137,9 @@ impl Folder {
     fn is_own(&self, name: &[u8]) -> bool {
         if name == LOCK.as_bytes() {
             return WriterLock::is_at(&self.lock_path());
+        }
+        if name == PLAN_DIRECTORY.as_bytes() {
+            return PlanDirectory::of(&self.path).is_own();
         }
         if name.starts_with(b"index.db.partial") && is_needed(name) {
             let origin = Index::unfinished_origin(self.index());

@@ -12,7 +12,7 @@ use stook_index::{Index, Known, Staging};
 use stook_sys::{Directory, display_path, exists};
 
 use crate::ArchiveError;
-use crate::create::{Unseen, count_deleted};
+use crate::not_visited::{NotVisited, count_deleted};
 use crate::observer::Observer;
 
 /// From this many names on, the guard does not accept that more than half of them are gone.
@@ -128,7 +128,7 @@ impl Deletions {
 pub(crate) struct Guard<'a> {
     pub(crate) index: &'a Index,
     pub(crate) known: &'a Known,
-    pub(crate) unseen: &'a Unseen<'a>,
+    pub(crate) not_visited: &'a NotVisited<'a>,
     pub(crate) source: &'a Directory,
     /// As the user named it.
     pub(crate) tree: &'a Path,
@@ -170,16 +170,16 @@ impl Guard<'_> {
     ) -> Result<Option<(StopReason, NameCounts)>, ArchiveError> {
         let not_found = self.known.unseen() as u64;
         let mut counts = NameCounts {
-            found: self.unseen.found,
+            found: self.not_visited.found,
             known: self.known.len() as u64 - not_found,
             gone: not_found,
         };
         if deletions.stop_reason(counts, false).is_none() {
             return Ok(None);
         }
-        counts.gone = count_deleted(self.index, Some(self.known), self.unseen)?;
+        counts.gone = count_deleted(self.index, Some(self.known), self.not_visited)?;
         self.known.unseen_staged_names(stagings, |name| {
-            counts.gone += u64::from(self.unseen.is_deleted(name));
+            counts.gone += u64::from(self.not_visited.is_deleted(name));
         })?;
         let first_run = self.index.unfinished_run()?;
         let is_begun = first_run.is_some_and(|run| run.first_file.0 <= 1);

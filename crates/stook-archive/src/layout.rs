@@ -13,13 +13,12 @@ use stook_volume::Dialect;
 
 use crate::ArchiveError;
 use crate::folder::Folder;
-use crate::plan::{Cutter, Plan};
-use crate::recovery::{Blank, Leftover, foreign_numbers, is_of_dialect, next_volume};
-use crate::tracks::{Begun, Stretch, cut, in_sequence};
+use crate::plan::{Begun, Plan, VolumeRange, VolumeSplitter, in_sequence, split_into_volumes};
+use crate::recovery::{Blank, PartialVolume, foreign_numbers, is_of_dialect, next_volume};
 
 pub(crate) struct Layout {
-    pub(crate) stretches: Vec<Stretch>,
-    /// Volumes with tracks of their own, or that were left, with their planned lengths.
+    pub(crate) ranges: Vec<VolumeRange>,
+    /// Volumes with streams of their own, or that were left, with their planned lengths.
     pub(crate) volumes: BTreeMap<VolumeId, u64>,
     /// Those among them that get nothing more.
     pub(crate) complete: BTreeSet<VolumeId>,
@@ -34,28 +33,28 @@ impl Layout {
         folder: &Folder,
         index: &Index,
         plan: &Plan,
-        cutter: Cutter,
+        splitter: VolumeSplitter,
         owners: &Owners,
-        leftovers: &[Leftover],
+        partial_volumes: &[PartialVolume],
     ) -> Result<Self, ArchiveError> {
         let next = next_volume(folder, index, Blank::Foreign)?;
-        let is_sequence = cutter.dialect == Dialect::Zstash
-            || (leftovers.len() < 2 && !plan.may_exceed(cutter.limit));
+        let is_sequence = splitter.dialect == Dialect::Zstash
+            || (partial_volumes.len() < 2 && !plan.may_exceed(splitter.limit));
         if is_sequence {
             return Ok(Self {
-                stretches: in_sequence(plan),
+                ranges: in_sequence(plan),
                 volumes: BTreeMap::new(),
                 complete: BTreeSet::new(),
                 next,
             });
         }
-        let left: BTreeMap<VolumeId, u64> = leftovers
+        let left: BTreeMap<VolumeId, u64> = partial_volumes
             .iter()
-            .map(|leftover| (leftover.checkpoint.volume, leftover.checkpoint.planned))
+            .map(|partial| (partial.checkpoint.volume, partial.checkpoint.planned))
             .collect();
         let mut taken: BTreeSet<VolumeId> = folder.volumes()?.into_iter().collect();
         taken.extend(foreign_numbers(folder, Blank::Foreign)?);
-        let begun = begun(folder, cutter.dialect, plan, leftovers)?;
+        let begun = begun(folder, splitter.dialect, plan, partial_volumes)?;
         taken.extend(left.keys().filter(|id| !begun.contains_key(id)));
         // After a kill, the same members as before go into each volume that was begun, or lost.
         let first = match left.last_key_value() {
@@ -64,9 +63,9 @@ impl Layout {
             Some((last, _)) => next.max(VolumeId(last.0 + 1)),
         };
         let ids = (first.0..).map(VolumeId).filter(|id| !taken.contains(id));
-        let stretches = cut(plan, cutter, owners, ids, &begun);
-        let planned = stretches.iter();
-        let planned = planned.filter_map(|stretch| Some((stretch.track.volume()?, stretch.len)));
+        let ranges = split_into_volumes(plan, splitter, owners, ids, &begun);
+        let planned = ranges.iter();
+        let planned = planned.filter_map(|range| Some((range.stream.volume()?, range.len)));
         let planned: BTreeMap<VolumeId, u64> = planned.collect();
         let complete = left.keys().filter(|id| !planned.contains_key(id));
         let complete = complete.copied().collect();
@@ -74,7 +73,7 @@ impl Layout {
         let last = volumes.last_key_value();
         let behind = last.map_or(next, |(last, _)| VolumeId(last.0 + 1));
         Ok(Self {
-            stretches,
+            ranges,
             volumes,
             complete,
             next: next.max(behind),
@@ -87,10 +86,10 @@ fn begun(
     folder: &Folder,
     dialect: Dialect,
     plan: &Plan,
-    leftovers: &[Leftover],
+    partial_volumes: &[PartialVolume],
 ) -> Result<Begun, ArchiveError> {
     let mut begun = Begun::new();
-    for Leftover { checkpoint, .. } in leftovers {
+    for PartialVolume { checkpoint, .. } in partial_volumes {
         let id = checkpoint.volume;
         if !plan.supersedes_staged && is_of_dialect(folder, id, dialect)? {
             let end = Some(checkpoint.planned_end).filter(|&end| end > 0);

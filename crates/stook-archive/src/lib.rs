@@ -12,11 +12,13 @@
     allow(clippy::disallowed_methods, reason = "tests make their own files")
 )]
 
+mod admission;
 mod batch;
 mod buffers;
 mod cat;
 mod cause;
 mod check;
+mod commit_queue;
 mod content_md5;
 mod create;
 mod deleted;
@@ -30,17 +32,19 @@ mod layout;
 mod list;
 mod memory;
 mod mutex;
+mod not_visited;
 mod observer;
 mod open_volume;
 mod pack;
+mod pending_bytes;
 mod plan;
 mod reading;
 mod recovery;
 mod reindex;
 mod remove_archived;
+mod session;
 mod survey;
 mod task;
-mod tracks;
 mod writer;
 
 pub use cat::cat;
@@ -55,7 +59,11 @@ pub use extract::{ExtractOptions, ExtractReport, extract};
 pub use guard::{Deletions, NameCounts, StopReason, UnlikelyDeletions};
 pub use list::{ListOptions, ListReport, When, list, run_counts, runs, state_at};
 pub use observer::{Damage, Failure, Note, Observer, Silent};
-pub use plan::{DEFAULT_VOLUME_BYTES, PlanSummary, PlannedVolume};
+pub use plan::{
+    BuildOptions, BuildReport, CommitOptions, CommitReport, DEFAULT_VOLUME_BYTES, FailedMembers,
+    PlanFileError, PlanOptions, PlanReport, PlanSummary, PlannedPart, PlannedVolume, abandon,
+    build_part, check_part, commit, plan,
+};
 pub use reindex::{ReindexOptions, ReindexReport, reindex};
 pub use remove_archived::{RemoveArchivedObserver, RemoveArchivedReport, Staying, remove_archived};
 pub use stook_index::{

@@ -19,8 +19,8 @@ use crate::ArchiveError;
 use crate::folder::Folder;
 use crate::hasher::{Answer, VolumeHasher, wait_for};
 use crate::pack::{Packed, SeveralNames};
-use crate::plan::Cutter;
-use crate::recovery::{Leftover, remove_unfinished};
+use crate::plan::VolumeSplitter;
+use crate::recovery::{PartialVolume, remove_unfinished};
 use crate::task::Task;
 
 /// Bytes after which the disk is told to begin writing.
@@ -93,15 +93,15 @@ impl OpenVolume {
     /// Goes on with a volume that an interrupted run left.
     pub(crate) fn resume(
         folder: &Folder,
-        leftover: Leftover,
+        partial: PartialVolume,
         planned_end: u64,
         hasher: VolumeHasher,
     ) -> Result<Self, ArchiveError> {
-        let Leftover {
+        let PartialVolume {
             checkpoint,
             staging,
             names,
-        } = leftover;
+        } = partial;
         let path = folder.partial(checkpoint.volume);
         let file = open_read_write(&path)?;
         file.set_len(checkpoint.offset).context("truncate", &path)?;
@@ -129,8 +129,8 @@ impl OpenVolume {
         self.rows.is_empty() && self.staging.is_none()
     }
 
-    pub(crate) fn fits(&self, cutter: Cutter, packed: &Packed, ahead: u64) -> bool {
-        cutter.fits(self.offset + ahead, packed.len, packed.size)
+    pub(crate) fn fits(&self, splitter: VolumeSplitter, packed: &Packed, ahead: u64) -> bool {
+        splitter.fits(self.offset + ahead, packed.len, packed.size)
     }
 
     pub(crate) fn append(&mut self, folder: &Folder, bytes: Vec<u8>) -> Result<(), ArchiveError> {

@@ -26,18 +26,20 @@ use crate::buffers::Buffers;
 use crate::cause::Cause;
 use crate::content_md5::{ContentMd5, Interrupted};
 use crate::observer::{Failure, Observer};
-use crate::plan::{BATCH_BYTES, Batch, Plan, PlannedMember, content_len, header_of};
-use crate::tracks::Track;
+use crate::plan::{BATCH_BYTES, Batch, OutputStream, PlannedMember, content_len, header_of};
 
 pub(crate) struct Packer<'a> {
     pub(crate) source: &'a Directory,
-    pub(crate) plan: &'a Plan,
     pub(crate) owners: &'a Owners,
     pub(crate) observer: &'a dyn Observer,
     pub(crate) buffers: &'a Buffers,
     pub(crate) dialect: Dialect,
     pub(crate) links: Links,
     pub(crate) xattrs: bool,
+    /// False where lengths are what a file claims: then a large one is looked at before hours are spent on it.
+    pub(crate) trusts_lengths: bool,
+    /// False where the numbers of file systems are of another machine.
+    pub(crate) compares_filesystems: bool,
     /// True once it was noted that some attributes cannot be read.
     pub(crate) has_noted: AtomicBool,
 }
@@ -64,7 +66,7 @@ pub(crate) struct SeveralNames {
 }
 
 /// A piece of the volume, in order.
-pub(crate) enum Part {
+pub(crate) enum Piece {
     /// Whole members.
     Members {
         bytes: Vec<u8>,
@@ -78,60 +80,63 @@ pub(crate) enum Part {
     End { bytes: Vec<u8>, md5: [u8; 16] },
     /// It failed: everything since `Begin` is void.
     Abort,
-    /// Nothing more comes in this track.
-    EndOfTrack,
+    /// Nothing more comes in this stream.
+    EndOfStream,
 }
 
-/// A part and where it goes.
-pub(crate) struct Directed {
-    pub(crate) track: Track,
-    pub(crate) part: Part,
+/// A piece and where it goes.
+pub(crate) struct DirectedPiece {
+    pub(crate) stream: OutputStream,
+    pub(crate) piece: Piece,
 }
 
-impl Part {
-    fn of(self, track: Track) -> Directed {
-        Directed { track, part: self }
+impl Piece {
+    fn of(self, stream: OutputStream) -> DirectedPiece {
+        DirectedPiece {
+            stream,
+            piece: self,
+        }
     }
 }
 
-impl Weight for Directed {
+impl Weight for DirectedPiece {
     fn weight(&self) -> usize {
-        match &self.part {
-            Part::Members { bytes, .. }
-            | Part::Begin { bytes, .. }
-            | Part::End { bytes, .. }
-            | Part::Slice(bytes) => bytes.len(),
-            Part::Abort | Part::EndOfTrack => 0,
+        match &self.piece {
+            Piece::Members { bytes, .. }
+            | Piece::Begin { bytes, .. }
+            | Piece::End { bytes, .. }
+            | Piece::Slice(bytes) => bytes.len(),
+            Piece::Abort | Piece::EndOfStream => 0,
         }
     }
 }
 
 impl Packer<'_> {
-    pub(crate) fn pack(&self, batch: &Batch, output: &mut Output<'_, Directed>) {
+    pub(crate) fn pack(&self, batch: &Batch<'_>, output: &mut Output<'_, DirectedPiece>) {
         let _scope = scope!("pack");
-        let Some(&first) = batch.places.first() else {
-            output.send(Part::EndOfTrack.of(batch.track));
+        let Some(first) = batch.members.first() else {
+            output.send(Piece::EndOfStream.of(batch.stream));
             return;
         };
         let mut opened = OpenedDirectory::default();
         if batch.is_large {
-            let member = self.plan.member(first);
-            let mut send = |part: Part| output.send(part.of(batch.track));
+            let member = first.planned();
+            let mut send = |piece: Piece| output.send(piece.of(batch.stream));
             if let Err(failure) = self.pack_large(&member, &mut opened, &mut send) {
                 self.fail(&failure);
-                send(Part::Abort);
+                send(Piece::Abort);
             }
             return;
         }
         let mut bytes = self.buffers.take(batch.buffer_len);
-        let mut members = Vec::with_capacity(batch.places.len());
-        let mut contents = Vec::with_capacity(batch.places.len());
-        for &place in &batch.places {
+        let mut members = Vec::with_capacity(batch.members.len());
+        let mut contents = Vec::with_capacity(batch.members.len());
+        for member in &batch.members {
             if self.observer.is_interrupted() {
                 // The rest of the run is void.
                 return;
             }
-            let member = self.plan.member(place);
+            let member = member.planned();
             let start = bytes.len();
             match self.pack_small(&member, &mut opened, &mut bytes) {
                 Ok((packed, content)) => {
@@ -146,7 +151,7 @@ impl Packer<'_> {
             advance(1);
         }
         take_md5s(&bytes, &contents, &mut members);
-        output.send(Part::Members { bytes, members }.of(batch.track));
+        output.send(Piece::Members { bytes, members }.of(batch.stream));
     }
 
     /// A file that was given up because the user has ended the run is not at fault.
@@ -177,7 +182,7 @@ impl Packer<'_> {
                 let data = bytes.len();
                 packed.md5 = read_content(&file, &header, self.observer, bytes)
                     .map_err(|error| unreadable(member, &error))?;
-                check_unchanged(&file, member)?;
+                self.check_unchanged(&file, member)?;
                 content = packed.md5.is_none().then_some(data..bytes.len());
                 bytes.resize(bytes.len() + pad(stored_len(&header, self.dialect)), 0);
             }
@@ -208,11 +213,14 @@ impl Packer<'_> {
         &self,
         member: &PlannedMember<'_>,
         opened: &mut OpenedDirectory,
-        send: &mut dyn FnMut(Part) -> bool,
+        send: &mut dyn FnMut(Piece) -> bool,
     ) -> Result<(), Failure> {
         let mut header = header_of(member, self.owners, self.dialect);
         let mut packed = self.packed(member, &header);
         let file = self.open(member, opened)?;
+        if !self.trusts_lengths {
+            self.check_unchanged(&file, member)?;
+        }
         read_once(&file);
         self.look_into(&file, member, &mut header)?;
         let mut bytes = Vec::new();
@@ -220,7 +228,7 @@ impl Packer<'_> {
         packed.several_names = self.several_names(member, &header, bytes.len());
         packed.len = member_len(&header, self.dialect);
         let pad_len = pad(stored_len(&header, self.dialect));
-        if !send(Part::Begin {
+        if !send(Piece::Begin {
             bytes,
             member: packed,
         }) {
@@ -230,8 +238,8 @@ impl Packer<'_> {
         let Some(md5) = streamed.map_err(|error| unreadable(member, &error))? else {
             return Ok(());
         };
-        check_unchanged(&file, member)?;
-        send(Part::End {
+        self.check_unchanged(&file, member)?;
+        send(Piece::End {
             bytes: vec![0; pad_len],
             md5,
         });
@@ -360,6 +368,16 @@ impl Packer<'_> {
         Ok(directory)
     }
 
+    /// The file must still be what the survey saw: this covers every change from then until now.
+    fn check_unchanged(&self, file: &File, member: &PlannedMember<'_>) -> Result<(), Failure> {
+        let _scope = scope!("look again");
+        let now = metadata(file).map_err(|error| Failure::io("look at", &member.path, &error))?;
+        let change = describe_change(&member.metadata, &now, self.compares_filesystems);
+        change.map_or(Ok(()), |cause| {
+            Err(Failure::new("archive", &member.path, cause))
+        })
+    }
+
     /// Adds to the header what only the open file tells: attributes and holes.
     fn look_into(
         &self,
@@ -441,7 +459,7 @@ fn stream_content(
     file: &File,
     header: &Header,
     (buffers, observer): (&Buffers, &dyn Observer),
-    send: &mut dyn FnMut(Part) -> bool,
+    send: &mut dyn FnMut(Piece) -> bool,
 ) -> io::Result<Option<[u8; 16]>> {
     let whole = [Segment {
         offset: 0,
@@ -459,7 +477,7 @@ fn stream_content(
             md5.update(position, &bytes)?;
             advance(1);
             position += len;
-            if !send(Part::Slice(bytes)) {
+            if !send(Piece::Slice(bytes)) {
                 return Ok(None);
             }
         }
@@ -477,17 +495,10 @@ fn append(file: &File, offset: u64, len: u64, bytes: &mut Vec<u8>) -> io::Result
     Ok(start)
 }
 
-/// The file must still be what the survey saw: this covers every change from then until now.
-fn check_unchanged(file: &File, member: &PlannedMember<'_>) -> Result<(), Failure> {
-    let _scope = scope!("look again");
-    let now = metadata(file).map_err(|error| Failure::io("look at", &member.path, &error))?;
-    describe_change(&member.metadata, &now).map_or(Ok(()), |cause| {
-        Err(Failure::new("archive", &member.path, cause))
-    })
-}
-
-fn describe_change(before: &Metadata, now: &Metadata) -> Option<Cause> {
-    if !now.is_same_file(before) || now.kind != before.kind {
+fn describe_change(before: &Metadata, now: &Metadata, compares_filesystems: bool) -> Option<Cause> {
+    let is_same_file =
+        now.inode == before.inode && (now.filesystem == before.filesystem || !compares_filesystems);
+    if !is_same_file || now.kind != before.kind {
         Some(Cause::Replaced)
     } else if now.size != before.size {
         Some(Cause::Resized {

@@ -18,7 +18,7 @@ use crate::batch::is_stooks;
 use crate::folder::Folder;
 
 /// A volume that an interrupted run left, as far as it can be used.
-pub(crate) struct Leftover {
+pub(crate) struct PartialVolume {
     pub(crate) checkpoint: Checkpoint,
     pub(crate) staging: Staging,
     /// First names of files with several names that the volume holds, for hard links.

@@ -30,7 +30,7 @@ use crate::hasher::{Hashing, VolumeHasher, wait_for};
 use crate::memory::{budget_bytes, worker_pool};
 use crate::mutex::lock;
 use crate::observer::{Damage, Failure, Observer, Tally};
-use crate::plan::{BATCH_BYTES, DEFAULT_VOLUME_BYTES};
+use crate::plan::{BATCH_BYTES, DEFAULT_VOLUME_BYTES, refuse_planned};
 use crate::reading::Reading;
 use crate::task::begin_in;
 
@@ -86,6 +86,10 @@ pub fn reindex(
     // Looked at before the lock is made: what is refused changes nothing.
     require_volumes(&folder)?;
     let old = open_old(&folder, &observer)?;
+    if let Some(old) = &old {
+        // Rows get new numbers.
+        refuse_planned(archive, old)?;
+    }
     let _lock = folder.lock()?;
     let volumes = require_volumes(&folder)?;
     let config = old

@@ -1,7 +1,6 @@
 //! One pass over the source: what is there, and how it differs from the archive.
 
 use std::cmp::Ordering;
-use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
@@ -16,6 +15,7 @@ use stook_tree::{Filter, Listing, TreeError, Visitor, WalkOptions, split, walk};
 use crate::cause::Cause;
 use crate::mutex::lock;
 use crate::observer::{Failure, Observer};
+use crate::plan::{Group, LinkNames, Sorter, held_bytes};
 
 /// The longest path of a member, in bytes.
 pub(crate) const LONGEST_PATH: usize = 65_535;
@@ -31,6 +31,8 @@ pub(crate) struct SurveyOptions<'a> {
     pub(crate) compare_content: bool,
     /// The archive's folder, which is never archived.
     pub(crate) leave_out: Option<FileId>,
+    /// Takes groups when they are too many for memory.
+    pub(crate) sorter: Option<&'a Sorter>,
 }
 
 /// What the archive holds of the source, if there is an archive.
@@ -52,29 +54,19 @@ pub(crate) trait Sink: Sync {
     fn differs(&self, path: &[u8], metadata: &Metadata, comparison: Comparison);
 }
 
-/// Entries of one directory that are to be archived.
-///
-/// Groups sorted by path, each with itself first and then its files by name, are in archive order:
-/// that of the key (directory, name), with a directory as the first of its own group. A symbolic link
-/// to a directory is a group, too, because zstash sorts it so.
-#[derive(Debug)]
-pub(crate) struct Group {
-    pub(crate) path: Vec<u8>,
-    pub(crate) own: Option<Metadata>,
-    pub(crate) listing: Option<Listing>,
-}
-
 /// The result of a survey.
 #[derive(Debug, Default)]
 pub(crate) struct Survey {
     /// New and changed entries, in archive order.
     pub(crate) groups: Vec<Group>,
+    /// About how many bytes they take, where that counts.
+    group_bytes: usize,
     /// First name, in archive order, of every file with several names.
-    pub(crate) link_names: HashMap<FileId, Vec<u8>>,
+    pub(crate) link_names: LinkNames,
     /// Files with several names that the archive holds as they are.
     pub(crate) held_links: Vec<(Vec<u8>, FileId)>,
     /// Paths that could not be looked at: nothing is known about them and what is below.
-    pub(crate) unseen: Vec<Vec<u8>>,
+    pub(crate) unread: Vec<Vec<u8>>,
     pub(crate) entries: u64,
     pub(crate) unchanged: u64,
     /// Something has changed since an interrupted run staged it: the newer row must come later.
@@ -173,7 +165,7 @@ impl Visitor for Surveyor<'_> {
             groups.push(Group { path, own, listing });
         }
         if !groups.is_empty() {
-            self.lock().groups.append(&mut groups);
+            self.keep(groups);
         }
     }
 
@@ -181,7 +173,7 @@ impl Visitor for Surveyor<'_> {
         self.observer
             .failed(&Failure::io(error.operation, &error.path, &error.source));
         self.options.filter.note_unread(&error.path);
-        self.lock().unseen.push(error.path);
+        self.lock().unread.push(error.path);
     }
 
     fn left_out(&self, path: &[u8]) {
@@ -189,11 +181,27 @@ impl Visitor for Surveyor<'_> {
     }
 
     fn is_stopped(&self) -> bool {
-        self.observer.is_interrupted()
+        let has_failed = self.options.sorter.is_some_and(Sorter::has_failed);
+        has_failed || self.observer.is_interrupted()
     }
 }
 
 impl Surveyor<'_> {
+    fn keep(&self, mut groups: Vec<Group>) {
+        let mut found = self.lock();
+        let Some(sorter) = self.options.sorter else {
+            return found.groups.append(&mut groups);
+        };
+        found.group_bytes += groups.iter().map(held_bytes).sum::<usize>();
+        found.groups.append(&mut groups);
+        if sorter.is_too_much(found.group_bytes) {
+            found.group_bytes = 0;
+            let groups = std::mem::take(&mut found.groups);
+            drop(found);
+            sorter.write(groups);
+        }
+    }
+
     /// Looked up even when it is not to be archived, so that it does not count as deleted.
     fn is_wanted_directory(&self, path: &[u8], listing: &Listing, counts: &mut Counts) -> bool {
         if path.is_empty() || !self.options.filter.selects(path) || self.is_too_long(path) {

@@ -65,6 +65,28 @@ pub(crate) fn of_archive(error: &ArchiveError) -> Option<String> {
                 .into()
         }
         ArchiveError::Interrupted => INTERRUPTED.into(),
+        other => return of_plan(other),
+    })
+}
+
+/// Returns advice about an error of a plan, its parts or its commit.
+fn of_plan(error: &ArchiveError) -> Option<String> {
+    Some(match error {
+        ArchiveError::Planned { path } => format!(
+            "`stook commit {}` takes its parts into the archive; with `--abandon` it gives them up",
+            display_path(path)
+        ),
+        ArchiveError::NoPlan { path } => {
+            format!("`stook plan SOURCE {}` makes one", display_path(path))
+        }
+        ArchiveError::PlanOutdated { path } => format!(
+            "`stook commit {} --abandon` gives the plan up; then plan again",
+            display_path(path)
+        ),
+        ArchiveError::NotBuilt { .. } => "`stook build PART SOURCE` builds it".into(),
+        ArchiveError::OtherLinks { .. } => {
+            "`--follow-symlinks` is given to both `stook plan` and `stook build`, or to none".into()
+        }
         _ => return None,
     })
 }

@@ -18,6 +18,7 @@ mod mutex;
 mod options;
 mod output;
 mod patterns;
+mod plan;
 mod profile;
 mod progress;
 mod reference;

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use stook_archive::{
     AsOf, CheckOptions, DEFAULT_MAX_HOLE_BYTES, Deletions, Dialect, DiffOptions, ExtractOptions,
-    Jobs, ListOptions, Mtime, ReindexOptions, RunId, When, WriteOptions, state_at,
+    Jobs, ListOptions, Mtime, PlanOptions, ReindexOptions, RunId, When, WriteOptions, state_at,
 };
 use stook_md5::{Kernel, UnknownKernel};
 use stook_sys::{FileKind, Links, Timestamp};
@@ -14,7 +14,7 @@ use stook_tree::{Pattern, Selection};
 
 use crate::args::{
     AsOfArgs, CheckArgs, Compat, DeletionsArg, DiffArgs, ExtractArgs, HoleArgs, KindLetter,
-    ListArgs, ReindexArgs, WalkArgs, WriteArgs,
+    ListArgs, PlanArgs, ReindexArgs, WalkArgs, WriteArgs,
 };
 use crate::exit::CliError;
 use crate::{moment, patterns, size};
@@ -53,6 +53,18 @@ pub(crate) fn write_options(args: &WriteArgs) -> Result<WriteOptions, CliError> 
         is_dry_run: args.dry_run,
         checkpoint_bytes: checkpoint_bytes.unwrap_or(defaults.checkpoint_bytes),
         ..defaults
+    })
+}
+
+pub(crate) fn plan_options(args: &PlanArgs) -> Result<PlanOptions, CliError> {
+    let mut write = write_options(&args.write)?;
+    write.compare_content = args.checksum;
+    let defaults = PlanOptions::default();
+    let memory = size_option("--memory", args.memory.as_deref(), size::parse)?;
+    let memory = memory.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
+    Ok(PlanOptions {
+        write,
+        memory_bytes: memory.unwrap_or(defaults.memory_bytes),
     })
 }
 
@@ -188,7 +200,7 @@ pub(crate) fn jobs(typed: Option<u16>) -> Jobs {
     typed.map_or(Jobs::Adaptive, |number| Jobs::Fixed(number.into()))
 }
 
-fn links(follow: bool) -> Links {
+pub(crate) fn links(follow: bool) -> Links {
     if follow { Links::Follow } else { Links::Refuse }
 }
 

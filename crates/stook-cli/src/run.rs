@@ -19,7 +19,9 @@ use crate::output::{Data, JsonPath, hex};
 use crate::progress::{Reporter, md5_text};
 use crate::size::{grouped, show};
 use crate::text::{count, failed_text};
-use crate::{bench, copy, descriptors, patterns, profile, reference, remove, runs, timings, walk};
+use crate::{
+    bench, copy, descriptors, patterns, plan, profile, reference, remove, runs, timings, walk,
+};
 
 pub(crate) fn run(args: Args) -> ExitCode {
     let Args { command, common } = args;
@@ -50,6 +52,9 @@ fn dispatch(command: Command, common: &Common) -> Result<Ending, CliError> {
         Command::Cat(args) => cat(&args),
         Command::Extract(args) => extract(&args, common),
         Command::Reindex(args) => reindex(&args, common),
+        Command::Plan(args) => plan::plan(&args, common),
+        Command::Build(args) => plan::build(&args, common),
+        Command::Commit(args) => plan::commit(&args, common),
         Command::Walk(args) => walk_tree(&args, common),
         Command::Copy(args) => copy_tree(&args, common),
         Command::Remove(args) => remove_trees(&args, common),
@@ -71,7 +76,7 @@ fn to_stdout(print: impl FnOnce(&mut Data) -> Result<(), CliError>) -> Result<En
 }
 
 /// Prints data at the end of a command. A reader that has gone does not make the ending any better.
-fn ending_with(
+pub(crate) fn ending_with(
     ending: Ending,
     print: impl FnOnce(&mut Data) -> Result<(), CliError>,
 ) -> Result<Ending, CliError> {
@@ -82,7 +87,7 @@ fn ending_with(
 }
 
 /// Calls an operation with a reporter, and prints the phases however it ends.
-fn observed<T, E>(
+pub(crate) fn observed<T, E>(
     common: &Common,
     operation: impl FnOnce(&Reporter) -> Result<T, E>,
 ) -> Result<(T, Reporter), CliError>
@@ -115,7 +120,7 @@ fn update(args: &UpdateArgs, common: &Common) -> Result<Ending, CliError> {
     print_written(&written, common, &reporter)
 }
 
-fn print_written(
+pub(crate) fn print_written(
     written: &WriteReport,
     common: &Common,
     reporter: &Reporter,
@@ -168,7 +173,7 @@ fn written_text(written: &WriteReport) -> String {
     text + &failed_text(written.failed)
 }
 
-fn some_failed(failed: u64) -> Ending {
+pub(crate) fn some_failed(failed: u64) -> Ending {
     if failed == 0 {
         Ending::Done
     } else {

@@ -373,7 +373,10 @@ impl Index {
     }
 
     /// Returns the greatest row id, 0 if there is no row.
-    pub(crate) fn last_row(&self) -> Result<i64, IndexError> {
+    ///
+    /// # Errors
+    /// `Sqlite` if it cannot be read.
+    pub fn last_row(&self) -> Result<i64, IndexError> {
         last_row(&self.connection, &self.path)
     }
 

@@ -207,6 +207,34 @@ impl Index {
         transaction.commit().map_err(self.fault(WRITE))
     }
 
+    /// As [`Index::finish_run`], for names that are read meanwhile; returns their number. An error among them ends the
+    /// transaction.
+    ///
+    /// # Errors
+    /// As [`Index::finish_run`], and those of `deleted`.
+    pub fn finish_run_with<E: From<IndexError>>(
+        &mut self,
+        run: RunId,
+        finished: Mtime,
+        failed: u64,
+        deleted: impl IntoIterator<Item = Result<Vec<u8>, E>>,
+    ) -> Result<u64, E> {
+        let transaction = self.begin()?;
+        self.mark_finished(&transaction, run, finished, failed)?;
+        let mut insert = self
+            .connection
+            .prepare(INSERT_DELETION)
+            .map_err(self.fault(WRITE))?;
+        let mut count = 0;
+        for name in deleted {
+            insert_deletion(&mut insert, run, &name?).map_err(self.fault(WRITE))?;
+            count += 1;
+        }
+        drop(insert);
+        transaction.commit().map_err(self.fault(WRITE))?;
+        Ok(count)
+    }
+
     /// As [`Index::finish_run`], for all names that were known and not looked up, if
     /// `is_deleted` agrees; returns their number.
     ///

@@ -36,6 +36,16 @@ impl Owners {
         })
     }
 
+    /// Gives a user the name that another machine knows it by.
+    pub fn define_user(&self, uid: u32, name: Vec<u8>) {
+        define(&self.user_names, uid, name);
+    }
+
+    /// Gives a group the name that another machine knows it by.
+    pub fn define_group(&self, gid: u32, name: Vec<u8>) {
+        define(&self.group_names, gid, name);
+    }
+
     /// Returns the number of a user known here by that name.
     pub fn user_id(&self, name: &[u8]) -> Option<u32> {
         remember(&self.user_ids, &name.to_vec(), || lookup_user_id(name))
@@ -45,6 +55,13 @@ impl Owners {
     pub fn group_id(&self, name: &[u8]) -> Option<u32> {
         remember(&self.group_ids, &name.to_vec(), || lookup_group_id(name))
     }
+}
+
+fn define(table: &Table<u32, Vec<u8>>, id: u32, name: Vec<u8>) {
+    let mut table = table
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    table.insert(id, name);
 }
 
 fn remember<K: Hash + Eq + Clone, V: Clone>(
@@ -160,6 +177,15 @@ mod tests {
         assert_eq!(owners.group_name(0), b"root");
         assert_eq!(owners.group_id(b"root"), Some(0));
         assert_eq!(owners.user_name(0), b"root");
+    }
+
+    #[test]
+    fn a_name_of_another_machine_is_not_looked_up() {
+        let owners = Owners::default();
+        owners.define_user(0, b"toor".to_vec());
+        owners.define_group(3_999_999_999, b"elsewhere".to_vec());
+        assert_eq!(owners.user_name(0), b"toor");
+        assert_eq!(owners.group_name(3_999_999_999), b"elsewhere");
     }
 
     #[test]

@@ -37,6 +37,15 @@ pub const RECORD: u64 = 10_240;
 /// Bytes of [`BLOCK`], as the length of a slice.
 pub(crate) const BLOCK_LEN: usize = 512;
 
+/// Returns the CRC-32 of pieces of bytes, one after the other: that of zlib, as in the headers of members.
+pub fn crc32(pieces: &[&[u8]]) -> u32 {
+    let mut crc = crc32fast::Hasher::new();
+    for piece in pieces {
+        crc.update(piece);
+    }
+    crc.finalize()
+}
+
 /// Returns how many zero bytes follow `len` bytes to fill the last block.
 pub fn padding(len: u64) -> u64 {
     len.wrapping_neg() % BLOCK
@@ -52,6 +61,11 @@ pub fn trailer_len(offset: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_crc_is_that_of_zlib() {
+        assert_eq!(crc32(&[b"1234", b"", b"56789"]), 0xcbf4_3926);
+    }
 
     #[test]
     fn padding_fills_the_block() {

@@ -22,6 +22,7 @@ mod holes;
 mod hostile;
 mod index_damage;
 mod other_programs;
+mod plan;
 mod recorder;
 mod reindexing;
 mod restored_rights;

@@ -8,6 +8,7 @@
 mod bench;
 mod conflict;
 mod patterns;
+mod plan;
 mod profile;
 mod walk;
 
@@ -22,6 +23,7 @@ pub(crate) use bench::{
     FilesetArgs, PhaseName, ReportArgs, SaveArgs, ToolName,
 };
 pub(crate) use patterns::{FilterArgs, PATTERNS};
+pub(crate) use plan::{BuildArgs, CommitArgs, PlanArgs};
 pub(crate) use profile::{CacheArg, ProfileArgs};
 pub(crate) use walk::{KindLetter, WalkArgs};
 
@@ -123,6 +125,27 @@ pub(crate) enum Command {
     /// What cannot be read is named, and all else is indexed. Ends with status 4 if anything is damaged, else with 3 if
     /// the MD5 of a file was not taken because of its holes: the file then has that of the old index, or is left out.
     Reindex(ReindexArgs),
+    /// Plan a create or an update whose parts are built anywhere
+    ///
+    /// Walks the tree, and writes a file for each volume into ARCHIVE/stook.plan: which members go into it. `stook build` makes
+    /// the volume of one part, on any machine that sees the tree and the part, and `stook commit` takes all of them into the
+    /// archive. The result is that of `stook create`, or of `stook update` if the archive is there.
+    ///
+    /// Prints the path of each part, a line each. Until it is committed or abandoned, the archive is reserved: `create`, `update`
+    /// and `reindex` are refused.
+    Plan(PlanArgs),
+    /// Build one part of a plan
+    ///
+    /// Writes the volume and its rows into a folder `built-000003` beside the part, or in the folder that --into names. A part
+    /// that was built there already is not built again. Files that failed are named, and the status is 3: `stook commit`
+    /// gives them another part.
+    Build(BuildArgs),
+    /// Take the built parts of a plan into the archive
+    ///
+    /// All parts must be built. Prints the path of each part that is to be built and committed in addition, with files that
+    /// failed or did not fit; the status is 3 then, and the archive stays reserved. A commit that was interrupted goes on when
+    /// it is given again.
+    Commit(CommitArgs),
     Walk(WalkArgs),
     /// Copy a tree, or one file
     ///

@@ -31,6 +31,7 @@ mod no_space;
 mod own_files;
 mod patterns;
 mod place;
+mod plan;
 mod profile;
 mod remove;
 mod remove_archived;

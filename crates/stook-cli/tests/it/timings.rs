@@ -38,7 +38,10 @@ fn every_command_has_the_scopes_of_its_work() {
     let create = measured(&place, &["create", "src", "arc"]);
     assert_eq!(scope(&create, &["archive", "pack", "read"])["calls"], 3);
     assert_eq!(scope(&create, &["survey", "walk", "compare"])["calls"], 3);
-    assert_eq!(scope(&create, &["archive", "seal", "commit"])["calls"], 1);
+    assert_eq!(
+        scope(&create, &["archive", "finish volumes", "commit"])["calls"],
+        1
+    );
     for path in [
         &["archive", "write", "write volume"][..],
         &["survey", "sort"],

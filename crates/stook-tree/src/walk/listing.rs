@@ -159,6 +159,27 @@ impl Listing {
         }
     }
 
+    /// Returns a listing to be filled with [`Listing::push`], in the order of the names.
+    pub fn new(path: Vec<u8>, metadata: Metadata) -> Self {
+        Self {
+            is_empty: true,
+            ..Self::unread(path, metadata)
+        }
+    }
+
+    /// Adds an entry; false, and nothing is added, if its name or all names together are too long.
+    pub fn push(&mut self, name: &[u8], metadata: &Metadata) -> bool {
+        let (Ok(start), Ok(len)) = (u32::try_from(self.names.len()), u16::try_from(name.len()))
+        else {
+            return false;
+        };
+        self.names.extend_from_slice(name);
+        let place = NamePlace { start, len };
+        self.entries.push(Entry::new(place, metadata, false));
+        self.is_empty = false;
+        true
+    }
+
     /// Returns the name of one of the entries.
     pub fn name(&self, entry: &Entry) -> &[u8] {
         entry.name().of(&self.names)
@@ -184,6 +205,26 @@ impl Listing {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_listing_gives_back_what_was_pushed() {
+        let mut listing = Listing::new(b"d".to_vec(), Metadata::of_kind(FileKind::Directory));
+        assert!(listing.is_empty);
+        for name in [&b"a"[..], b"longer"] {
+            let metadata = Metadata::of_kind(FileKind::Fifo);
+            assert!(listing.push(name, &metadata));
+        }
+        let too_long = vec![b'x'; 70_000];
+        assert!(!listing.push(&too_long, &Metadata::of_kind(FileKind::File)));
+        let names: Vec<_> = listing
+            .entries
+            .iter()
+            .map(|entry| listing.name(entry))
+            .collect();
+        assert_eq!(names, [&b"a"[..], b"longer"]);
+        assert_eq!(listing.entries[1].kind(), FileKind::Fifo);
+        assert!(!listing.is_empty);
+    }
 
     #[test]
     fn an_entry_is_small_and_gives_back_every_fact() {

@@ -15,7 +15,7 @@ use stook_index::VolumeId;
 use stook_sys::Owners;
 use stook_volume::member_len;
 
-use crate::plan::{Batch, Cutter, Place, Plan, content_len, header_of};
+use super::{Batch, Place, Plan, VolumeSplitter, batches, content_len, header_of};
 
 /// Volumes built at a time: their MD5s fill the lanes of an AVX2 register.
 const MOST_ACTIVE: usize = 8;
@@ -26,28 +26,28 @@ const MOST_AHEAD: usize = 16;
 
 /// Where members are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Track {
+pub(crate) enum OutputStream {
     /// This volume.
     Volume(VolumeId),
     /// Whatever volume comes next: there is only one at a time, and its end is found while writing.
-    Free,
+    Sequence,
 }
 
-impl Track {
-    /// Returns the volume; None for the free track.
+impl OutputStream {
+    /// Returns the volume; None for the sequence.
     pub(crate) fn volume(self) -> Option<VolumeId> {
         match self {
             Self::Volume(id) => Some(id),
-            Self::Free => None,
+            Self::Sequence => None,
         }
     }
 }
 
-/// Consecutive members for one track.
+/// Consecutive members for one stream.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Stretch {
-    pub(crate) track: Track,
-    start: Place,
+pub(crate) struct VolumeRange {
+    pub(crate) stream: OutputStream,
+    pub(crate) start: Place,
     pub(crate) members: usize,
     /// Length of the volume without its trailer, as far as metadata tells it.
     pub(crate) len: u64,
@@ -55,42 +55,46 @@ pub(crate) struct Stretch {
     end: Option<u64>,
 }
 
-/// Returns everything as one stretch.
-pub(crate) fn in_sequence(plan: &Plan) -> Vec<Stretch> {
-    let stretch = plan.places().next().map(|start| Stretch {
-        track: Track::Free,
+/// Returns everything as one range.
+pub(crate) fn in_sequence(plan: &Plan) -> Vec<VolumeRange> {
+    let range = plan.places().next().map(|start| VolumeRange {
+        stream: OutputStream::Sequence,
         start,
         members: usize::try_from(plan.members).unwrap_or(usize::MAX),
         len: 0,
         end: None,
     });
-    stretch.into_iter().collect()
+    range.into_iter().collect()
 }
 
 /// Volumes that an interrupted run began: the bytes that the plan gave to the members in them, and what that
 /// comes to when all are, if that was planned.
 pub(crate) type Begun = BTreeMap<VolumeId, (u64, Option<u64>)>;
 
-/// Cuts the plan into volumes of the given numbers. One that was begun gets what it would have got then: a
+/// Splits the plan into volumes of the given numbers. One that was begun gets what it would have got then: a
 /// member that was planned for the next one may well be small enough for this one, too.
-pub(crate) fn cut(
+pub(crate) fn split_into_volumes(
     plan: &Plan,
-    cutter: Cutter,
+    splitter: VolumeSplitter,
     owners: &Owners,
     ids: impl IntoIterator<Item = VolumeId>,
     begun: &Begun,
-) -> Vec<Stretch> {
+) -> Vec<VolumeRange> {
     let mut ids = ids.into_iter();
-    let mut stretches: Vec<Stretch> = Vec::new();
+    let mut ranges: Vec<VolumeRange> = Vec::new();
     for start in plan.places() {
         let member = plan.member(start);
-        let len = member_len(&header_of(&member, owners, cutter.dialect), cutter.dialect);
+        let member = member.planned();
+        let len = member_len(
+            &header_of(&member, owners, splitter.dialect),
+            splitter.dialect,
+        );
         let content = content_len(&member.metadata);
         let fits = |held, end: Option<u64>| match end {
             Some(end) => held + len <= end,
-            None => cutter.fits(held, len, content),
+            None => splitter.fits(held, len, content),
         };
-        if let Some(last) = stretches.last_mut()
+        if let Some(last) = ranges.last_mut()
             && fits(last.len, last.end)
         {
             last.members += 1;
@@ -103,41 +107,41 @@ pub(crate) fn cut(
             fits(held, end).then_some((id, held, end))
         });
         let Some((id, held, end)) = next else { break };
-        stretches.push(Stretch {
-            track: Track::Volume(id),
+        ranges.push(VolumeRange {
+            stream: OutputStream::Volume(id),
             start,
             members: 1,
             len: held + len,
             end,
         });
     }
-    stretches
+    ranges
 }
 
-/// Returns the work in order: stretches side by side, each closed by an empty batch.
-pub(crate) fn batches<'p>(
+/// Returns the work in order: ranges side by side, each closed by an empty batch.
+pub(crate) fn interleave<'p>(
     plan: &'p Plan,
-    stretches: &'p [Stretch],
-) -> impl Iterator<Item = Batch> + Send + use<'p> {
-    let mut waiting = stretches.iter().enumerate().peekable();
-    let mut active: VecDeque<(usize, Track, _)> = VecDeque::new();
+    ranges: &'p [VolumeRange],
+) -> impl Iterator<Item = Batch<'p>> + Send + use<'p> {
+    let mut waiting = ranges.iter().enumerate().peekable();
+    let mut active: VecDeque<(usize, OutputStream, _)> = VecDeque::new();
     std::iter::from_fn(move || {
         while active.len() < MOST_ACTIVE {
             let first = active.iter().map(|(number, ..)| *number).min();
             let is_near = |number| first.is_none_or(|first| number < first + MOST_AHEAD);
-            let Some((number, stretch)) = waiting.next_if(|(number, _)| is_near(*number)) else {
+            let Some((number, range)) = waiting.next_if(|(number, _)| is_near(*number)) else {
                 break;
             };
-            let batches = plan.batches(stretch.start, stretch.members, stretch.track);
-            active.push_back((number, stretch.track, batches));
+            let batches = batches(plan.members_of(range), range.stream);
+            active.push_back((number, range.stream, batches));
         }
-        let (number, track, mut batches) = active.pop_front()?;
+        let (number, stream, mut batches) = active.pop_front()?;
         match batches.next() {
             Some(batch) => {
-                active.push_back((number, track, batches));
+                active.push_back((number, stream, batches));
                 Some(batch)
             }
-            None => Some(Batch::end_of(track)),
+            None => Some(Batch::end_of(stream)),
         }
     })
 }

@@ -1,0 +1,87 @@
+//! Whether a folder may become an archive, and the index that makes it one.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use stook_index::{Config, Index};
+use stook_sys::{Directory, exists};
+use stook_volume::Dialect;
+
+use crate::ArchiveError;
+use crate::folder::is_needed;
+use crate::plan::{DEFAULT_VOLUME_BYTES, refuse_planned};
+use crate::session::Session;
+
+impl Session<'_> {
+    /// Returns the index of an interrupted run, or None if nothing is there yet.
+    pub(crate) fn creatable(&self) -> Result<Option<Index>, ArchiveError> {
+        let path = self.folder.path().to_owned();
+        if exists(&path)?.is_none() {
+            return Ok(None);
+        }
+        // Says so if it is no folder.
+        Directory::open(&path)?;
+        if exists(&self.folder.index())?.is_some() {
+            let index = self.folder.open_index()?;
+            // Killed before its first run was on record, or in the middle of one.
+            let is_begun = index.unfinished_run()?.is_some()
+                || (index.runs()?.is_empty() && index.row_count()? == 0);
+            return if is_begun {
+                Ok(Some(index))
+            } else {
+                Err(ArchiveError::Exists { path })
+            };
+        }
+        if !self.folder.volumes()?.is_empty() {
+            return Err(ArchiveError::NoIndex { path });
+        }
+        self.admit_other_files()?;
+        Ok(None)
+    }
+
+    /// Returns the index of what is there; None if nothing is yet.
+    pub(crate) fn index_to_plan(&self) -> Result<Option<Index>, ArchiveError> {
+        match self.creatable() {
+            Err(ArchiveError::Exists { .. }) => self.folder.open_index().map(Some),
+            other => other,
+        }
+    }
+
+    /// Refuses to write while the archive is reserved for a plan.
+    pub(crate) fn refuse_planned(&self, index: Option<&Index>) -> Result<(), ArchiveError> {
+        index.map_or(Ok(()), |index| refuse_planned(self.folder.path(), index))
+    }
+
+    /// Refuses a folder for a new archive that holds what stook did not make.
+    fn admit_other_files(&self) -> Result<(), ArchiveError> {
+        let found = self.folder.foreign_entries()?;
+        let is_allowed = self.options.allows_other_files || self.options.dialect == Dialect::Zstash;
+        if !found.is_empty() && !is_allowed {
+            return Err(ArchiveError::OtherFiles {
+                path: self.folder.path().to_owned(),
+                names: found,
+            });
+        }
+        match found.iter().find(|name| is_needed(name)) {
+            Some(name) => Err(ArchiveError::NameTaken {
+                path: self.folder.path().join(OsStr::from_bytes(name)),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes the index of a new archive.
+    pub(crate) fn make_index(&self) -> Result<Index, ArchiveError> {
+        let config = Config {
+            hpss: "none".to_owned(),
+            maxsize: self.options.volume_bytes.unwrap_or(DEFAULT_VOLUME_BYTES),
+            path: stook_sys::absolute(&self.source_path)?
+                .as_os_str()
+                .as_bytes()
+                .to_vec(),
+        };
+        let mut index = Index::create(self.folder.index(), &config)?;
+        index.set_interrupt(&self.folder.interrupt)?;
+        Ok(index)
+    }
+}

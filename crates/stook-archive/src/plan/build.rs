@@ -1,0 +1,381 @@
+//! `build_part`: the volume of one part, on any machine that sees the tree.
+
+use std::io::{BufReader, BufWriter, Read};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use stook_index::VolumeId;
+use stook_pool::Jobs;
+use stook_sys::{
+    Context, Directory, Links, Owners, create_directory, create_new_file, exists, open_file,
+    rename_to_new, sync_directory, utc_now,
+};
+use stook_timers::scope;
+
+use super::blocks::{BlockWriter, Encode, Fields, FileRole, PlanFileError};
+use super::directory::{READ_BYTES, finish, open_blocks, remove_built};
+use super::member::{GroupPiece, Member};
+use super::part::{PartHeader, PartReader, PlanId, bad_file};
+use super::{Batch, OutputStream, VolumeSplitter, batches};
+use crate::ArchiveError;
+use crate::commit_queue::{BuiltPart, BuiltVolume, Target};
+use crate::folder::Folder;
+use crate::mutex::lock;
+use crate::observer::{Observer, Tally};
+use crate::pack::Packer;
+use crate::session::pack_all;
+use crate::survey::open_source;
+use crate::writer::{VolumeWriter, WriterOptions};
+
+/// How to build a part. How members are written is in the part.
+#[derive(Debug, Clone)]
+pub struct BuildOptions {
+    /// How many workers.
+    pub jobs: Jobs,
+    /// What the plan was made with: a part cannot decide by itself that links are followed, which may lead out of the tree.
+    pub links: Links,
+}
+
+impl Default for BuildOptions {
+    fn default() -> Self {
+        Self {
+            jobs: Jobs::Adaptive,
+            links: Links::Refuse,
+        }
+    }
+}
+
+/// What became of a part.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BuildReport {
+    /// The folder with the volume and its rows, for `commit`.
+    pub built: PathBuf,
+    /// Members written.
+    pub members: u64,
+    /// Bytes of content in them.
+    pub bytes: u64,
+    /// Length of the volume in bytes; 0 if nothing was written.
+    pub volume_bytes: u64,
+    /// Members that failed, each reported to the observer.
+    pub failed: u64,
+    /// Members that did not fit any more, because files have attributes that the plan did not know of.
+    pub overflowed: u64,
+}
+
+/// The file `result` beside a volume.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct BuildResult {
+    pub(crate) plan: Option<PlanId>,
+    pub(crate) number: u32,
+    pub(crate) volume: Option<BuiltVolume>,
+    pub(crate) members: u64,
+    pub(crate) bytes: u64,
+    pub(crate) failed: u64,
+    pub(crate) overflowed: Vec<Vec<u8>>,
+}
+
+/// The number of a volume that is built: no byte of it depends on it.
+pub(crate) const ONLY_VOLUME: VolumeId = VolumeId(0);
+
+const RESULT: &str = "result";
+
+/// Builds the volume of a part from the tree `source`, in the folder `destination`, which is made: it gets a folder
+/// `built-000003` with the volume, its rows, and which members failed. All of it is durable then.
+///
+/// The destination must be on the file system of the archive, as the plan directory is, where the part lies. A part that
+/// was built there already is not built again. Several processes may build one part; one result stays.
+///
+/// Nothing in a part is trusted. Names lead nowhere but below the tree; without [`Links::Follow`] no symbolic link is
+/// followed on the way, and a file that is not the one that was planned (another inode, size, kind or time) fails.
+///
+/// # Errors
+/// `BadPlanFile` if the part is damaged or says what no stook writes; `OtherLinks` if it was planned with other
+/// [`BuildOptions::links`]; `Sys` if the source cannot be opened or the destination not written; `Interrupted`. A member
+/// that fails is no error.
+///
+/// # Cost
+/// That of a `create` of its members. Memory does not depend on their number.
+pub fn build_part(
+    part: &Path,
+    source: &Path,
+    destination: &Path,
+    options: &BuildOptions,
+    observer: &dyn Observer,
+) -> Result<BuildReport, ArchiveError> {
+    let observer = Tally::new(observer);
+    let file = BufReader::with_capacity(READ_BYTES, open_file(part)?);
+    let reader = PartReader::new(file).map_err(bad_file(part))?;
+    let header = reader.header;
+    if header.links != options.links {
+        return Err(ArchiveError::OtherLinks {
+            path: part.to_owned(),
+        });
+    }
+    let source = open_source(source)?;
+    create_directory(destination)?;
+    let built = destination.join(format!("built-{:06}", header.number));
+    if exists(&built)?.is_some() {
+        let result = read_result(&built)?;
+        return report_on(&result, &header, built);
+    }
+    let now = utc_now();
+    let process = std::process::id();
+    let building = destination.join(format!(
+        "building-{:06}-{process}-{}{:09}",
+        header.number, now.seconds, now.nanoseconds
+    ));
+    create_directory(&building)?;
+    let builder = Builder {
+        part,
+        source: &source,
+        folder: Folder::new(&building),
+        options,
+        observer: &observer,
+    };
+    let installed = builder.build(reader).and_then(|result| {
+        write_result(&building, &result)?;
+        install(&building, &built)?;
+        sync_directory(destination)?;
+        read_result(&built)
+    });
+    let removed = remove_building(&building);
+    let result = installed?;
+    removed?;
+    report_on(&result, &header, built)
+}
+
+/// Gives the folder its name; one that another process was quicker with stays.
+fn install(building: &Path, built: &Path) -> Result<(), ArchiveError> {
+    match rename_to_new(building, built) {
+        Err(error) if error.source.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        other => Ok(other?),
+    }
+}
+
+fn remove_building(building: &Path) -> Result<(), ArchiveError> {
+    match exists(building)? {
+        Some(_) => remove_built(building),
+        None => Ok(()),
+    }
+}
+
+fn report_on(
+    result: &BuildResult,
+    header: &PartHeader,
+    built: PathBuf,
+) -> Result<BuildReport, ArchiveError> {
+    if result.plan != Some(header.plan) || result.number != header.number {
+        return Err(ArchiveError::OtherPlan { path: built });
+    }
+    Ok(BuildReport {
+        built,
+        members: result.members,
+        bytes: result.bytes,
+        volume_bytes: result.volume.map_or(0, |volume| volume.len),
+        failed: result.failed,
+        overflowed: result.overflowed.len() as u64,
+    })
+}
+
+struct Builder<'a> {
+    part: &'a Path,
+    source: &'a Directory,
+    folder: Folder,
+    options: &'a BuildOptions,
+    observer: &'a Tally<'a>,
+}
+
+impl Builder<'_> {
+    fn build<R: Read + Send>(&self, reader: PartReader<R>) -> Result<BuildResult, ArchiveError> {
+        let _scope = scope!("build part");
+        let header = reader.header;
+        self.observer.phase("build", None, None);
+        let root = self.source.own_metadata().context("look at", self.part)?;
+        let owners = Owners::default();
+        let buffers = Arc::default();
+        let packer = Packer {
+            source: self.source,
+            owners: &owners,
+            observer: self.observer,
+            buffers: &buffers,
+            dialect: header.dialect,
+            links: header.links,
+            xattrs: header.xattrs,
+            trusts_lengths: false,
+            compares_filesystems: root.filesystem == header.filesystem,
+            has_noted: AtomicBool::new(false),
+        };
+        let target = Target::Part(BuiltPart::default());
+        let options = writer_options(&header);
+        let mut writer = VolumeWriter::new(&self.folder, target, options, self.observer, &buffers)?;
+        writer.expect([(ONLY_VOLUME, 0)].into(), VolumeId(1));
+        let failure = Mutex::new(None);
+        let members = PartMembers {
+            reader,
+            owners: &owners,
+            piece: None,
+            failure: &failure,
+        };
+        let stream = OutputStream::Volume(ONLY_VOLUME);
+        let batches = batches(members, stream).chain(std::iter::once(Batch::end_of(stream)));
+        let packed = pack_all(&packer, &mut writer, self.options.jobs, batches);
+        if let Err(error) = &packed {
+            writer.abandon(error);
+        }
+        let failed = lock(&failure).take();
+        if let Some(error) = failed {
+            return Err(bad_file(self.part)(error));
+        }
+        packed?;
+        let written = writer.written;
+        let built = writer.into_built().unwrap_or_default();
+        Ok(BuildResult {
+            plan: Some(header.plan),
+            number: header.number,
+            volume: built.volume,
+            members: written.members,
+            bytes: written.bytes,
+            failed: self.observer.failures(),
+            overflowed: built.overflowed,
+        })
+    }
+}
+
+fn writer_options(header: &PartHeader) -> WriterOptions {
+    WriterOptions {
+        splitter: VolumeSplitter {
+            dialect: header.dialect,
+            limit: header.limit,
+        },
+        takes_md5: header.takes_md5,
+        read_only: header.read_only,
+        // A part that is interrupted is built anew: rows leave memory when there are many, and for no other reason.
+        checkpoint_bytes: u64::MAX,
+        checkpoint_interval: Duration::MAX,
+    }
+}
+
+/// The members of a part, in order, up to the first that cannot be read.
+struct PartMembers<'a, R> {
+    reader: PartReader<R>,
+    owners: &'a Owners,
+    /// A piece, and how many of its entries are out.
+    piece: Option<(Arc<GroupPiece>, usize)>,
+    failure: &'a Mutex<Option<PlanFileError>>,
+}
+
+impl<R: Read> Iterator for PartMembers<'_, R> {
+    type Item = Member<'static>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some((piece, done)) = &mut self.piece {
+                if let Some(entry) = piece.group.entry(*done) {
+                    *done += 1;
+                    return Some(Member::of_part(Arc::clone(piece), entry));
+                }
+                self.piece = None;
+            }
+            if lock(self.failure).is_some() {
+                return None;
+            }
+            match self.reader.next_piece(self.owners) {
+                Ok(Some(piece)) => self.piece = Some((Arc::new(piece), 0)),
+                Ok(None) => return None,
+                Err(error) => {
+                    *lock(self.failure) = Some(error);
+                    return None;
+                }
+            }
+        }
+    }
+}
+
+fn write_result(folder: &Path, result: &BuildResult) -> Result<(), ArchiveError> {
+    let path = folder.join(RESULT);
+    let file = BufWriter::new(create_new_file(&path)?);
+    let write = || {
+        let mut blocks = BlockWriter::new(file, FileRole::Built)?;
+        blocks.write(b'B', &encode_result(result))?;
+        let mut block = Vec::new();
+        for name in &result.overflowed {
+            block.clear();
+            block.bytes(name);
+            blocks.write(b'O', &block)?;
+        }
+        finish(blocks)
+    };
+    write().context("write", &path)?;
+    Ok(sync_directory(folder)?)
+}
+
+fn encode_result(result: &BuildResult) -> Vec<u8> {
+    let mut block = Vec::new();
+    if let Some(plan) = result.plan {
+        plan.encode(&mut block);
+    }
+    block.number(result.number.into());
+    encode_volume(result.volume.as_ref(), &mut block);
+    for number in [result.members, result.bytes, result.failed] {
+        block.number(number);
+    }
+    block
+}
+
+pub(crate) fn encode_volume(volume: Option<&BuiltVolume>, block: &mut Vec<u8>) {
+    block.push(u8::from(volume.is_some()));
+    if let Some(BuiltVolume { len, md5 }) = volume {
+        block.number(*len);
+        block.push(u8::from(md5.is_some()));
+        block.extend(md5.iter().flatten());
+    }
+}
+
+pub(crate) fn decode_volume(fields: &mut Fields<'_>) -> Option<Option<BuiltVolume>> {
+    if !fields.flag()? {
+        return Some(None);
+    }
+    let len = fields.number()?;
+    let md5 = match fields.flag()? {
+        true => Some(fields.array()?),
+        false => None,
+    };
+    Some(Some(BuiltVolume { len, md5 }))
+}
+
+fn decode_result(payload: &[u8]) -> Option<BuildResult> {
+    let mut fields = Fields(payload);
+    let result = BuildResult {
+        plan: Some(PlanId::decode(&mut fields)?),
+        number: fields.number32()?,
+        volume: decode_volume(&mut fields)?,
+        members: fields.number()?,
+        bytes: fields.number()?,
+        failed: fields.number()?,
+        overflowed: Vec::new(),
+    };
+    fields.end().map(|()| result)
+}
+
+/// Reads what became of a part.
+pub(crate) fn read_result(built: &Path) -> Result<BuildResult, ArchiveError> {
+    let path = built.join(RESULT);
+    let read = || {
+        let mut blocks = open_blocks(&path, FileRole::Built)?;
+        let first = blocks
+            .next_block()?
+            .and_then(|(_, payload)| decode_result(payload));
+        let mut result = first.ok_or_else(|| blocks.malformed("it is no result"))?;
+        while let Some((_, payload)) = blocks.next_block()? {
+            let name = Fields(payload).bytes().map(<[u8]>::to_vec);
+            match name {
+                Some(name) => result.overflowed.push(name),
+                None => return Err(blocks.malformed("it is no name")),
+            }
+        }
+        Ok(result)
+    };
+    read().map_err(bad_file(&path))
+}

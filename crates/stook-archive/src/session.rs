@@ -1,0 +1,492 @@
+//! One run of `create` or `update`: recover, survey, write, finish.
+//!
+//! ```text
+//!   recover   what an interrupted run left; what the archive holds
+//!   survey    one walk of the source: what is new or changed, what is gone; the guard in front of deletions
+//!   write     workers pack members, the writer commits volumes
+//!   finish    the run and the names that are gone, in one transaction
+//! ```
+//! `plan` does the first two and keeps what it found in files; `commit` does the last.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use stook_index::{Checkpoint, Index, IndexError, Known, Mtime, Run, RunId, Staging, VolumeId};
+use stook_pool::Jobs;
+use stook_sys::{Context, Directory, FileId, Owners, exists, utc_now};
+use stook_timers::scope;
+
+use crate::ArchiveError;
+use crate::commit_queue::Target;
+use crate::create::{WriteOptions, WriteReport};
+use crate::folder::Folder;
+use crate::guard::{Deletions, Guard, UnlikelyDeletions};
+use crate::layout::Layout;
+use crate::memory::{budget_bytes, worker_pool};
+use crate::mutex::lock;
+use crate::not_visited::{NotVisited, count_deleted};
+use crate::observer::{Observer, Tally};
+use crate::pack::Packer;
+use crate::plan::{
+    Batch, DEFAULT_VOLUME_BYTES, Plan, PlanDirectory, Sorter, VolumeSplitter, interleave,
+};
+use crate::recovery::{Blank, PartialVolume, next_volume, recover, remove_all_unfinished};
+use crate::survey::{Held, Survey, SurveyOptions, archive_order, open_source, survey};
+use crate::writer::{VolumeWriter, WriterOptions, Written};
+
+pub(crate) struct Session<'a> {
+    pub(crate) source: Directory,
+    pub(crate) source_path: PathBuf,
+    pub(crate) folder: Folder,
+    pub(crate) options: &'a WriteOptions,
+    pub(crate) observer: Tally<'a>,
+}
+
+/// What was in the archive when the run began.
+pub(crate) struct Recovered {
+    /// None if there is no archive yet.
+    pub(crate) index: Option<Mutex<Index>>,
+    /// The run to go on with.
+    pub(crate) unfinished: Option<Run>,
+    partial_volumes: Vec<(Checkpoint, Staging)>,
+    pub(crate) known: Option<Known>,
+}
+
+impl<'a> Session<'a> {
+    pub(crate) fn new(
+        source: &Path,
+        archive: &Path,
+        options: &'a WriteOptions,
+        observer: &'a dyn Observer,
+    ) -> Result<Self, ArchiveError> {
+        let session = Self {
+            source: open_source(source)?,
+            source_path: source.to_owned(),
+            folder: Folder::until(archive, observer.interrupt()),
+            options,
+            observer: Tally::new(observer),
+        };
+        let own = session.source.own_metadata().context("look at", source)?;
+        if session.archive_identity()? == Some(own.identity()) {
+            return Err(ArchiveError::IntoItself {
+                path: source.to_owned(),
+            });
+        }
+        Ok(session)
+    }
+
+    pub(crate) fn archive_identity(&self) -> Result<Option<FileId>, ArchiveError> {
+        Ok(exists(self.folder.path())?.map(|metadata| metadata.identity()))
+    }
+
+    /// Creates or updates the archive.
+    pub(crate) fn run(
+        &self,
+        index: Option<Index>,
+        command: &str,
+    ) -> Result<WriteReport, ArchiveError> {
+        // Of a plan that was committed or given up when its process was killed.
+        PlanDirectory::of(self.folder.path()).remove()?;
+        let recovered = self.recover(index)?;
+        let found = self.survey(&recovered, None)?;
+        let not_visited = NotVisited::new(&found, &self.options.filter);
+        self.refuse_unlikely_deletions(&recovered, &not_visited)?;
+        let mut report = WriteReport {
+            entries: found.entries,
+            unchanged: found.unchanged,
+            ..WriteReport::default()
+        };
+        let Recovered {
+            index,
+            unfinished,
+            partial_volumes,
+            known,
+        } = recovered;
+        let partial_volumes = partial_volumes
+            .into_iter()
+            .map(|(checkpoint, staging)| resumable(checkpoint, staging, &found))
+            .collect::<Result<Vec<_>, _>>()?;
+        let plan = Plan::new(found);
+        let mut index = match index.map(into_inner) {
+            Some(index) => index,
+            None => self.make_index()?,
+        };
+        let is_idle = plan.members == 0
+            && partial_volumes.is_empty()
+            && unfinished.is_none()
+            && known.is_some();
+        if is_idle && self.count_deleted(&index, known.as_ref(), &not_visited)? == 0 {
+            report.failed = self.observer.failures();
+            return Ok(report);
+        }
+        let run = match unfinished {
+            Some(run) => run.id,
+            None => index.begin_run(command, utc_now().into())?,
+        };
+        let written = self.write(&mut index, run, &plan, partial_volumes)?;
+        report.members = written.members;
+        report.bytes = written.bytes;
+        report.volumes = written.volumes;
+        report.failed = self.observer.failures();
+        report.deleted = self.finish(&mut index, run, known.as_ref(), &not_visited)?;
+        Ok(report)
+    }
+
+    /// Finds what an interrupted run left, and what the archive holds.
+    pub(crate) fn recover(&self, index: Option<Index>) -> Result<Recovered, ArchiveError> {
+        let Some(index) = index else {
+            remove_all_unfinished(&self.folder)?;
+            return Ok(Recovered {
+                index: None,
+                unfinished: None,
+                partial_volumes: Vec::new(),
+                known: None,
+            });
+        };
+        let unfinished = index.unfinished_run()?;
+        let run = unfinished.as_ref().map(|run| run.id);
+        let partial_volumes = recover(&self.folder, &index, run)?;
+        let known = {
+            let _scope = scope!("load index");
+            let stagings = partial_volumes.iter().map(|(_, staging)| staging);
+            load_to_write(&index, stagings, self.options.jobs)?
+        };
+        Ok(Recovered {
+            index: Some(Mutex::new(index)),
+            unfinished,
+            partial_volumes,
+            known: Some(known),
+        })
+    }
+
+    /// As [`Self::recover`], and volumes that were begun are completed: nothing more comes into them.
+    pub(crate) fn recover_completely(
+        &self,
+        index: Option<Index>,
+    ) -> Result<Recovered, ArchiveError> {
+        let recovered = self.recover(index)?;
+        let Recovered {
+            index: Some(index),
+            unfinished: Some(run),
+            partial_volumes,
+            known,
+        } = recovered
+        else {
+            return Ok(recovered);
+        };
+        if partial_volumes.is_empty() {
+            return Ok(Recovered {
+                index: Some(index),
+                unfinished: Some(run),
+                partial_volumes,
+                known,
+            });
+        }
+        let nothing = Survey::default();
+        let partial_volumes = partial_volumes
+            .into_iter()
+            .map(|(checkpoint, staging)| resumable(checkpoint, staging, &nothing))
+            .collect::<Result<Vec<_>, _>>()?;
+        let mut index = into_inner(index);
+        self.write(&mut index, run.id, &Plan::new(nothing), partial_volumes)?;
+        self.recover(Some(index))
+    }
+
+    /// Walks the source once.
+    pub(crate) fn survey(
+        &self,
+        recovered: &Recovered,
+        sorter: Option<&Sorter>,
+    ) -> Result<Survey, ArchiveError> {
+        self.survey_against(recovered.index.as_ref(), recovered.known.as_ref(), sorter)
+    }
+
+    fn survey_against(
+        &self,
+        index: Option<&Mutex<Index>>,
+        known: Option<&Known>,
+        sorter: Option<&Sorter>,
+    ) -> Result<Survey, ArchiveError> {
+        self.observer.phase("survey", None, None);
+        let options = SurveyOptions {
+            filter: &self.options.filter,
+            links: self.options.links,
+            jobs: self.options.jobs,
+            directories: self.options.directories,
+            compare_content: self.options.compare_content,
+            leave_out: self.archive_identity()?,
+            sorter,
+        };
+        let held = index.zip(known).map(|(index, known)| Held { known, index });
+        let found = survey(&self.source, &options, held.as_ref(), None, &self.observer);
+        self.require_going_on()?;
+        Ok(found)
+    }
+
+    /// Stops before anything is written if too many names are gone.
+    pub(crate) fn refuse_unlikely_deletions(
+        &self,
+        recovered: &Recovered,
+        not_visited: &NotVisited<'_>,
+    ) -> Result<(), ArchiveError> {
+        let stagings = recovered.partial_volumes.iter().map(|(_, staging)| staging);
+        let (index, known) = (recovered.index.as_ref(), recovered.known.as_ref());
+        match self.unlikely_deletions(index, known, stagings, not_visited)? {
+            None => Ok(()),
+            Some(unlikely) => Err(ArchiveError::UnlikelyDeletions {
+                archive: self.folder.path().to_owned(),
+                unlikely,
+            }),
+        }
+    }
+
+    fn unlikely_deletions<'s>(
+        &self,
+        index: Option<&Mutex<Index>>,
+        known: Option<&Known>,
+        stagings: impl IntoIterator<Item = &'s Staging>,
+        not_visited: &NotVisited<'_>,
+    ) -> Result<Option<UnlikelyDeletions>, ArchiveError> {
+        let Some((index, known)) = index.zip(known) else {
+            return Ok(None);
+        };
+        let guard = Guard {
+            index: &lock(index),
+            known,
+            not_visited,
+            source: &self.source,
+            tree: &self.source_path,
+        };
+        guard.unlikely_deletions(self.options.deletions, stagings, &self.observer)
+    }
+
+    pub(crate) fn count_deleted(
+        &self,
+        index: &Index,
+        known: Option<&Known>,
+        not_visited: &NotVisited<'_>,
+    ) -> Result<u64, ArchiveError> {
+        if self.options.deletions == Deletions::Keep {
+            return Ok(0);
+        }
+        count_deleted(index, known, not_visited)
+    }
+
+    /// Returns the rule by which volumes end, for an archive whose settings name this length.
+    pub(crate) fn splitter(&self, index: &Index) -> Result<VolumeSplitter, ArchiveError> {
+        let limit = match self.options.volume_bytes {
+            Some(limit) => limit,
+            None => index.config()?.maxsize,
+        };
+        Ok(VolumeSplitter {
+            dialect: self.options.dialect,
+            limit,
+        })
+    }
+
+    pub(crate) fn write(
+        &self,
+        index: &mut Index,
+        run: RunId,
+        plan: &Plan,
+        partial_volumes: Vec<PartialVolume>,
+    ) -> Result<Written, ArchiveError> {
+        let _scope = scope!("archive");
+        self.observer
+            .phase("archive", Some(plan.members), Some(plan.bytes));
+        let options = WriterOptions::new(self.options, self.splitter(index)?);
+        let owners = Owners::default();
+        let buffers = Arc::default();
+        let packer = Packer {
+            source: &self.source,
+            owners: &owners,
+            observer: &self.observer,
+            buffers: &buffers,
+            dialect: self.options.dialect,
+            links: self.options.links,
+            xattrs: self.options.xattrs,
+            trusts_lengths: true,
+            compares_filesystems: true,
+            has_noted: AtomicBool::new(false),
+        };
+        let folder = &self.folder;
+        let layout = Layout::new(
+            folder,
+            index,
+            plan,
+            options.splitter,
+            &owners,
+            &partial_volumes,
+        )?;
+        let target = Target::Index { index, run };
+        let mut writer = VolumeWriter::new(folder, target, options, &self.observer, &buffers)?;
+        writer.expect(layout.volumes, layout.next);
+        let resumed = partial_volumes.into_iter().try_for_each(|partial| {
+            let is_complete = layout.complete.contains(&partial.checkpoint.volume);
+            writer.resume(partial, is_complete)
+        });
+        let result = resumed.and_then(|()| {
+            let batches = interleave(plan, &layout.ranges);
+            pack_all(&packer, &mut writer, self.options.jobs, batches)
+        });
+        match result {
+            Ok(()) => Ok(writer.written),
+            Err(error) => {
+                writer.abandon(&error);
+                Err(error)
+            }
+        }
+    }
+
+    pub(crate) fn require_going_on(&self) -> Result<(), ArchiveError> {
+        require_going_on(&self.observer)
+    }
+
+    /// Records that the run has ended, and which names are gone.
+    fn finish(
+        &self,
+        index: &mut Index,
+        run: RunId,
+        known: Option<&Known>,
+        not_visited: &NotVisited<'_>,
+    ) -> Result<u64, ArchiveError> {
+        let _scope = scope!("finish");
+        let (now, failed) = (Mtime::from(utc_now()), self.observer.failures());
+        let known = known.filter(|known| known.unseen() > 0);
+        Ok(match known {
+            Some(known) if self.options.deletions != Deletions::Keep => {
+                let is_deleted = |name: &[u8]| not_visited.is_deleted(name);
+                index.finish_run_with_unseen(run, now, failed, known, is_deleted)?
+            }
+            _ => {
+                index.finish_run(run, now, failed, [])?;
+                0
+            }
+        })
+    }
+
+    /// Tells what a run would write.
+    pub(crate) fn dry_run(&self, index: Option<Index>) -> Result<WriteReport, ArchiveError> {
+        let known = index
+            .as_ref()
+            .map(|index| Known::load(index, None, self.options.jobs))
+            .transpose()?;
+        let index = index.map(Mutex::new);
+        let found = self.survey_against(index.as_ref(), known.as_ref(), None)?;
+        let not_visited = NotVisited::new(&found, &self.options.filter);
+        let unlikely =
+            self.unlikely_deletions(index.as_ref(), known.as_ref(), None, &not_visited)?;
+        if let Some(unlikely) = unlikely {
+            self.observer
+                .noted(&format!("the run would stop: {unlikely}"));
+        }
+        let report = WriteReport {
+            entries: found.entries,
+            unchanged: found.unchanged,
+            ..WriteReport::default()
+        };
+        let plan = Plan::new(found);
+        let (first, limit, deleted) = match index.map(into_inner) {
+            Some(index) => {
+                let deleted = self.count_deleted(&index, known.as_ref(), &not_visited)?;
+                let blank = match index.unfinished_run()? {
+                    Some(_) => Blank::Own,
+                    None => Blank::Foreign,
+                };
+                (
+                    next_volume(&self.folder, &index, blank)?,
+                    index.config()?.maxsize,
+                    deleted,
+                )
+            }
+            None => (VolumeId(0), DEFAULT_VOLUME_BYTES, 0),
+        };
+        let splitter = VolumeSplitter {
+            dialect: self.options.dialect,
+            limit: self.options.volume_bytes.unwrap_or(limit),
+        };
+        let plan = plan.summary(first, splitter, &Owners::default(), deleted);
+        Ok(WriteReport {
+            plan: Some(plan),
+            failed: self.observer.failures(),
+            ..report
+        })
+    }
+}
+
+/// Has workers pack the members, and the writer take them, to the end of the last volume.
+pub(crate) fn pack_all<'p>(
+    packer: &Packer<'_>,
+    writer: &mut VolumeWriter<'_>,
+    jobs: Jobs,
+    batches: impl Iterator<Item = Batch<'p>> + Send,
+) -> Result<(), ArchiveError> {
+    worker_pool("pack", jobs).ordered(
+        budget_bytes(),
+        batches,
+        |batch, output| packer.pack(&batch, output),
+        |directed| writer.take(directed.stream, directed.piece),
+    )?;
+    // A worker that has seen the flag leaves out members: the run must not end as if they were there.
+    require_going_on(packer.observer)?;
+    writer.finish()
+}
+
+pub(crate) fn require_going_on(observer: &dyn Observer) -> Result<(), ArchiveError> {
+    if observer.is_interrupted() {
+        Err(ArchiveError::Interrupted)
+    } else {
+        Ok(())
+    }
+}
+
+pub(crate) fn into_inner(index: Mutex<Index>) -> Index {
+    index.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Reads what is known, and refuses to write to an index with damaged pages: that might make it worse.
+fn load_to_write<'s>(
+    index: &Index,
+    stagings: impl IntoIterator<Item = &'s Staging>,
+    jobs: Jobs,
+) -> Result<Known, ArchiveError> {
+    let known = Known::load(index, stagings, jobs)?;
+    match known.damages().iter().find(|damage| damage.is_page()) {
+        Some(damage) => Err(IndexError::damaged(index.path(), damage).into()),
+        None => Ok(known),
+    }
+}
+
+/// In zstash's dialect a hard link needs to know which files the volume holds already.
+fn resumable(
+    checkpoint: Checkpoint,
+    staging: Staging,
+    found: &Survey,
+) -> Result<PartialVolume, ArchiveError> {
+    let mut names: HashMap<FileId, Vec<u8>> = HashMap::new();
+    if !found.held_links.is_empty() {
+        let mut staged = HashSet::new();
+        staging.rows(|row| {
+            staged.insert(row.name.to_vec());
+            ControlFlow::Continue(())
+        })?;
+        for (name, identity) in found
+            .held_links
+            .iter()
+            .filter(|(name, _)| staged.contains(name))
+        {
+            let first = names.entry(*identity).or_insert_with(|| name.clone());
+            if archive_order(name, first).is_lt() {
+                first.clone_from(name);
+            }
+        }
+    }
+    Ok(PartialVolume {
+        checkpoint,
+        staging,
+        names,
+    })
+}

@@ -1,0 +1,261 @@
+//! `stook plan`, `build` and `commit`: every part in a process of its own, and each of the three killed at any moment.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use insta::assert_snapshot;
+use stook_testkit::{Random, Tree, file};
+
+use crate::crash::{assert_equal_archives, undisturbed};
+use crate::place::{Place, Ran, wait_until};
+
+fn tree() -> Tree {
+    let mut random = Random::new(11);
+    let mut tree = Tree::basic();
+    tree.graft("hard", &Tree::hardlinks());
+    tree.graft("links", &Tree::links());
+    for number in 0..250 {
+        let len = random.index(6_000);
+        tree.insert(
+            format!("many/{}/f{number}", number % 5),
+            file(random.bytes(len)),
+        );
+    }
+    tree.insert("large", file(random.bytes(5 << 20)));
+    tree
+}
+
+const CREATE: [&str; 5] = ["create", "src", "arc", "--volume-size", "64KiB"];
+const PLAN: [&str; 5] = ["plan", "src", "arc", "--volume-size", "64KiB"];
+const COMMIT: [&str; 2] = ["commit", "arc"];
+
+fn parts(place: &Place) -> Vec<String> {
+    let names = place.names("arc/stook.plan").into_iter();
+    let parts = names.filter(|name| name.starts_with("part-"));
+    parts.map(|name| format!("arc/stook.plan/{name}")).collect()
+}
+
+fn build_all(place: &Place) {
+    for part in parts(place) {
+        place.stderr(&["build", &part, "src"]);
+    }
+}
+
+#[test]
+fn parts_built_in_processes_side_by_side_make_the_same_archive() {
+    let place = Place::with(&tree());
+    let expected = undisturbed(&place, &[&CREATE]);
+    let printed = place.stdout(&PLAN);
+    let parts = parts(&place);
+    assert_eq!(printed.lines().collect::<Vec<_>>(), parts);
+    assert!(parts.len() > 8, "{printed}");
+    // Two builders for each part: one result stays.
+    let builders: Vec<_> = parts
+        .iter()
+        .rev()
+        .chain(&parts)
+        .map(|part| {
+            let mut command = place.command(&["build", part, "src"]);
+            command.stdout(Stdio::piped()).stderr(Stdio::piped());
+            command.spawn().unwrap()
+        })
+        .collect();
+    for builder in builders {
+        let ran = Ran::of(builder.wait_with_output().unwrap());
+        assert_eq!(ran.status, Some(0), "{}", ran.stderr);
+    }
+    let stderr = place.stderr(&COMMIT);
+    assert!(stderr.contains("committed"), "{stderr}");
+    assert_equal_archives(&expected, &place.path("arc"));
+}
+
+#[test]
+fn others_are_told_that_the_archive_is_reserved() {
+    let place = Place::with(&Tree::basic());
+    place.stderr(&PLAN);
+    let refused = |arguments: &[&str]| {
+        let ran = place.run(arguments);
+        assert_eq!(ran.status, Some(1), "{arguments:?}");
+        ran.stderr
+    };
+    assert_snapshot!(refused(&CREATE), @"
+    error: cannot write `arc`: it is reserved for a plan that is not committed
+    hint: `stook commit arc` takes its parts into the archive; with `--abandon` it gives them up
+    ");
+    assert_eq!(refused(&PLAN), refused(&CREATE));
+    assert_snapshot!(refused(&COMMIT), @"
+    error: cannot commit: a part is not built, the first is `arc/stook.plan/part-000000`
+    hint: `stook build PART SOURCE` builds it
+    ");
+    place.stderr(&["commit", "arc", "--abandon"]);
+    assert_snapshot!(refused(&COMMIT), @"
+    error: cannot commit `arc`: it has no plan
+    hint: `stook plan SOURCE arc` makes one
+    ");
+    place.stderr(&CREATE);
+    assert_eq!(place.names("arc"), ["000000.tar", "index.db"]);
+}
+
+#[test]
+fn another_writer_after_the_plan_is_found_out() {
+    let place = Place::with(&tree());
+    place.stderr(&PLAN);
+    build_all(&place);
+    // As zstash would, which knows of no reservation.
+    place.sql(
+        "arc/index.db",
+        "INSERT INTO files VALUES (1, 'a', 1, '2026-01-01 00:00:00', NULL, '000000.tar', 0);",
+    );
+    let ran = place.run(&COMMIT);
+    assert_snapshot!(ran.stderr, @"
+    error: cannot commit `arc`: it was written to after it was planned
+    hint: `stook commit arc --abandon` gives the plan up; then plan again
+    ");
+    assert_eq!(place.names("arc"), ["index.db", "stook.plan"]);
+}
+
+#[test]
+fn json_names_the_parts() {
+    let place = Place::with(&Tree::basic());
+    let planned = place.json(&["plan", "src", "arc", "--json"]);
+    assert_eq!(planned[0]["part"]["path"], "arc/stook.plan/part-000000");
+    assert_eq!(planned[1]["parts"], 1);
+    let built = place.json(&["build", "arc/stook.plan/part-000000", "src", "--json"]);
+    assert_eq!(built[0]["members"], planned[0]["members"]);
+    let committed = place.json(&["commit", "arc", "--json"]);
+    assert_eq!(committed[0]["members"], planned[0]["members"]);
+    assert_eq!(committed[0]["volumes"], 1);
+}
+
+#[test]
+fn what_failed_is_printed_as_another_part() {
+    let place = Place::with(&Tree::basic());
+    place.write("src/late", "late");
+    place.stderr(&PLAN);
+    std::fs::remove_file(place.path("src/late")).unwrap();
+    let ran = place.run(&["build", "arc/stook.plan/part-000000", "src"]);
+    assert_eq!(ran.status, Some(3), "{}", ran.stderr);
+    let ran = place.run(&COMMIT);
+    assert_eq!(
+        (ran.status, ran.text()),
+        (Some(3), "arc/stook.plan/part-000001\n")
+    );
+    let ran = place.run(&["build", "arc/stook.plan/part-000001", "src"]);
+    assert_eq!(ran.status, Some(3), "{}", ran.stderr);
+    let ran = place.run(&["commit", "arc", "--record-failures"]);
+    assert_eq!((ran.status, ran.text()), (Some(3), ""), "{}", ran.stderr);
+    assert_eq!(place.names("arc"), ["000000.tar", "index.db"]);
+}
+
+/// Runs a command and kills it after some time, or when a file is first seen.
+fn kill_once(place: &Place, arguments: &[&str], after: Duration, sight: Option<&Path>) {
+    let mut command = place.command(arguments);
+    let mut child = command
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let started = Instant::now();
+    wait_until(&mut child, || match sight {
+        Some(path) => std::fs::symlink_metadata(path).is_ok(),
+        None => started.elapsed() >= after,
+    });
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+/// Runs a command again after kills; what it says when it was done already is fine.
+fn complete(place: &Place, arguments: &[&str], done: &str) {
+    let ran = place.run(arguments);
+    let was_done = ran.status == Some(1) && ran.stderr.contains(done);
+    assert!(
+        ran.status == Some(0) || was_done,
+        "{arguments:?}: {}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn each_of_the_three_may_be_killed_at_any_moment() {
+    let points: usize =
+        std::env::var("STOOK_CRASH_POINTS").map_or(12, |text| text.parse().unwrap());
+    let place = Place::with(&tree());
+    let expected = undisturbed(&place, &[&CREATE]);
+    let mut random = Random::new(5);
+    let sights = [
+        "stook.plan",
+        "stook.plan/plan",
+        "stook.plan/commit",
+        "000000.rows.partial",
+        "000000.tar",
+        "000001.tar.partial",
+        "000004.rows.partial-journal",
+        "000005.tar",
+        "index.db-journal",
+    ];
+    let arc = place.path("arc");
+    for point in 0..points {
+        let mut moment = |longest: f64| Duration::from_secs_f64(longest * random.unit());
+        let sight = (point % 3 != 0).then(|| arc.join(sights[point % sights.len()]));
+        println!("point {point}: {sight:?}");
+        kill_once(&place, &PLAN, moment(0.1), sight.as_deref());
+        complete(&place, &PLAN, "it is reserved for a plan");
+        for part in parts(&place) {
+            if point % 2 == 0 {
+                kill_once(&place, &["build", &part, "src"], moment(0.03), None);
+            }
+            complete(&place, &["build", &part, "src"], "never done already");
+        }
+        for _ in 0..3 {
+            kill_once(&place, &COMMIT, moment(0.1), sight.as_deref());
+        }
+        complete(&place, &COMMIT, "it has no plan");
+        // What a kill after the end left is gone with the next writer.
+        place.stderr(&["update", "src", "arc"]);
+        assert_equal_archives(&expected, &arc);
+        std::fs::remove_dir_all(&arc).unwrap();
+    }
+}
+
+#[test]
+fn an_abandoned_commit_is_an_interrupted_run() {
+    let place = Place::with(&tree());
+    for sight in ["000003.rows.partial", "000002.tar", "stook.plan/commit"] {
+        place.stderr(&PLAN);
+        build_all(&place);
+        kill_once(
+            &place,
+            &COMMIT,
+            Duration::ZERO,
+            Some(&place.path("arc").join(sight)),
+        );
+        // If it was too quick there is nothing to abandon.
+        let ran = place.run(&["commit", "arc", "--abandon"]);
+        assert!(
+            ran.status == Some(0) || ran.stderr.contains("it has no plan"),
+            "{}",
+            ran.stderr
+        );
+        let ran = place.run(&CREATE);
+        assert!(
+            ran.status == Some(0) || ran.stderr.contains("an archive already"),
+            "{}",
+            ran.stderr
+        );
+        place.stderr(&["update", "src", "arc"]);
+        place.stderr(&["check", "arc", "--volumes"]);
+        place.stderr(&["extract", "arc", "--into", "out"]);
+        place.assert_same_tree("src", "out");
+        let names = place.names("arc");
+        assert!(
+            names
+                .iter()
+                .all(|name| name.ends_with(".tar") || name == "index.db"),
+            "{names:?}"
+        );
+        for folder in ["arc", "out"] {
+            stook_testkit::remove_tree(&place.path(folder)).unwrap();
+        }
+    }
+}
