@@ -8,11 +8,12 @@ use stook_archive::{Failure, Observer as _};
 use stook_sys::display_bytes;
 use stook_tree::TreeError;
 
-use crate::exit::{CliError, Ending};
+use crate::exit::{CliError, Ending, fatal};
 use crate::mutex::lock;
-use crate::output::{self, Data, JsonPath};
+use crate::number::count;
+use crate::output::{self, Data};
 use crate::progress::Reporter;
-use crate::text::count;
+use crate::report::Line;
 
 /// Bytes of lines that are printed at once, where nobody sees them come.
 const MOST_BUFFERED: usize = 64 << 10;
@@ -63,33 +64,11 @@ impl<'a> Listener<'a> {
         self.reporter.is_interrupted() || self.is_unwritable.load(Ordering::Relaxed)
     }
 
-    /// Prints a path; `line` is what the line is about.
-    pub(crate) fn print(&self, line: &'static str, path: &[u8]) {
-        self.put(line, None, path);
-    }
-
-    /// Prints a path behind a word that says what is with it.
-    pub(crate) fn print_word(&self, line: &'static str, word: &'static str, path: &[u8]) {
-        self.put(line, Some(word), path);
-    }
-
-    fn put(&self, line: &'static str, word: Option<&'static str>, path: &[u8]) {
+    /// Prints a path: with `--json` the line, else the path behind a word that says what is with it.
+    pub(crate) fn print(&self, line: &Line<'_>, word: Option<&str>, path: &[u8]) {
         let mut lines = lock(&self.lines);
         if self.is_json {
-            #[derive(serde::Serialize)]
-            struct Line {
-                #[serde(rename = "type")]
-                line: &'static str,
-                #[serde(flatten)]
-                path: JsonPath,
-                #[serde(skip_serializing_if = "Option::is_none")]
-                why: Option<&'static str>,
-            }
-            let text = serde_json::to_string(&Line {
-                line,
-                path: JsonPath::new(path),
-                why: word,
-            });
+            let text = serde_json::to_string(line);
             lines.extend(text.unwrap_or_default().into_bytes());
         } else {
             let word = word.map(|word| format!("{word:<9} ")).unwrap_or_default();
@@ -131,8 +110,9 @@ impl<'a> Listener<'a> {
     /// Returns how it ended; `hint` is for who has interrupted it.
     pub(crate) fn ending(&self, failed: u64, hint: &str) -> Ending {
         if self.reporter.is_interrupted() {
-            output::error("interrupted", Some(hint));
-            Ending::Interrupted
+            let ending = Ending::Interrupted;
+            fatal("interrupted", Some(hint), ending, self.is_json);
+            ending
         } else if failed > 0 {
             Ending::SomeFailed
         } else {

@@ -159,6 +159,34 @@ pub(crate) enum Command {
     Reference,
 }
 
+impl Command {
+    /// Returns the name in the header of `--json`; `None` if the command prints no such lines, or results of a bench,
+    /// which have a header of their own.
+    pub(crate) fn name_in_json(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::Create(_) => "create",
+            Self::Update(_) => "update",
+            Self::Diff(_) => "diff",
+            Self::Check(_) => "check",
+            Self::List(_) => "list",
+            Self::Extract(_) => "extract",
+            Self::Reindex(_) => "reindex",
+            Self::Walk(_) => "walk",
+            Self::Copy(_) => "copy",
+            Self::Remove(_) => "remove",
+            Self::Profile(_) => "profile",
+            Self::Bench(args) => match args.command {
+                BenchCommand::Fileset(_) => "bench fileset",
+                BenchCommand::Report(_) => "bench report",
+                BenchCommand::Fs(_) | BenchCommand::Cache(_) | BenchCommand::Update(_) => {
+                    return None;
+                }
+            },
+            Self::Cat(_) | Self::Completions(_) | Self::Man(_) | Self::Reference => return None,
+        })
+    }
+}
+
 #[derive(Debug, ClapArgs)]
 #[command(after_long_help = PATTERNS)]
 pub(crate) struct WriteArgs {
