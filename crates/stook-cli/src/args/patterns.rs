@@ -28,13 +28,13 @@ With `--compat zstash` a pattern matches whole paths only, as in zstash, and `ru
 /// Which entries, by path.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct FilterArgs {
-    /// Only what matches, and what is in directories that match; may be repeated
+    /// Select paths that match, and everything below matching directories; may be repeated
     #[arg(long, value_name = "PATTERN")]
     pub(crate) include: Vec<OsString>,
-    /// Not what matches, even if included, nor what is in directories that match; may be repeated
+    /// Leave out paths that match, and everything below matching directories, even if included; may be repeated
     #[arg(long, value_name = "PATTERN")]
     pub(crate) exclude: Vec<OsString>,
-    /// Exclude the patterns in this file, one on each line; `-` is stdin; may be repeated
+    /// Read patterns to exclude from FILE, one per line; `-` is stdin; may be repeated
     #[arg(long, value_name = "FILE")]
     pub(crate) exclude_from: Vec<PathBuf>,
 }
