@@ -29,7 +29,7 @@ pub(crate) use walk::{KindLetter, WalkArgs};
 pub(crate) const EXIT_STATUS: &str = "\
 Exit status:\n\
 0 done, 1 failed (or `diff --exit-code` found differences), 2 wrong usage, 3 finished but some files failed (each is \
-named) or stay where `remove --archived-in` should have removed them, 4 damage was found, 130 interrupted.";
+named) or were kept by `remove --archived-in`, 4 damage was found, 130 interrupted.";
 
 /// Store trees of millions of small files as a few big ones
 ///
