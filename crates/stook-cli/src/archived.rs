@@ -1,4 +1,4 @@
-//! `remove --archived-in`: what the archive holds goes, all else is listed.
+//! `remove --archived-in`: removes what the archive holds, and lists everything else.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};

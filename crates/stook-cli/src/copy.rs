@@ -1,4 +1,4 @@
-//! `copy`: a tree becomes two, and what could not be copied is named.
+//! `copy`: copies a tree, and names what could not be copied.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use crate::{calls, options, patterns};
 
 const GO_ON: &str = "the same command with --update goes on";
 
-/// Copies the tree, or tells what it would copy.
+/// Copies the tree, or prints what it would copy.
 pub(crate) fn run(
     args: &CopyArgs,
     common: &Common,

@@ -24,7 +24,7 @@ pub(crate) enum Ending {
     SomeFailed,
     /// Damage was found.
     Damage,
-    /// A comparison that was to tell so by its status found differences.
+    /// A comparison found differences, and was asked to say so by its status.
     Differs,
     /// The user ended it.
     Interrupted,

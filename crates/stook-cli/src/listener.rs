@@ -1,4 +1,4 @@
-//! What the work on trees tells on its way: paths as data, and failures, the first of them by name.
+//! Observes operations on trees: prints paths as data, and names the first failures.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::Mutex;
@@ -18,7 +18,7 @@ use crate::report::Line;
 /// Bytes of lines that are printed at once, where nobody sees them come.
 const MOST_BUFFERED: usize = 64 << 10;
 
-/// Failures that are named; of the others there is only the number.
+/// Failures that are named on stderr; the others are only counted.
 const MOST_NAMED: u64 = 20;
 
 pub(crate) struct Listener<'a> {
@@ -46,7 +46,7 @@ impl<'a> Listener<'a> {
         }
     }
 
-    /// Takes a failure. As JSON all are told, on stderr the first ones.
+    /// Reports a failure: all of them as JSON, the first ones on stderr.
     pub(crate) fn failure(&self, error: TreeError) {
         let failure = Failure {
             operation: error.operation,
@@ -90,7 +90,7 @@ impl<'a> Listener<'a> {
         }
     }
 
-    /// Tells of failures that were not named, and returns how many there were in all.
+    /// Reports the number of failures that were not named, and returns the number of all.
     ///
     /// # Errors
     /// If stdout could not be written.

@@ -1,4 +1,4 @@
-//! Tells the user what an operation tells: failures as they come, a bar on a terminal, and at the end
+//! Observes an operation for the user: failures as they come, a progress bar on a terminal, and at the end
 //! where the time went, phase by phase.
 
 use std::io::{ErrorKind, IsTerminal};
@@ -38,7 +38,7 @@ pub(crate) struct Reporter {
     state: Mutex<State>,
 }
 
-/// How much is told besides data and errors.
+/// How much is printed besides data and errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Verbosity {
     /// Nothing.
@@ -251,7 +251,7 @@ impl Reporter {
     }
 
     fn print_json(&self, line: &Line<'_>) {
-        // A reader that has gone needs no more lines; the end of the command tells other errors.
+        // A reader that has gone needs no more lines; other errors show up at the end of the command.
         let _ = output::line(line);
     }
 

@@ -1,4 +1,4 @@
-//! `remove`: trees go, and what could not go is named.
+//! `remove`: removes trees, and names what could not be removed.
 
 use stook_archive::Observer;
 use stook_sys::{display_bytes, display_path};
@@ -14,10 +14,10 @@ use crate::progress::Reporter;
 use crate::report::{self, Line, Summary};
 use crate::{archived, calls, options, patterns};
 
-/// What to tell who has interrupted a removal.
+/// Advice after an interrupted removal.
 pub(crate) const GO_ON: &str = "what is gone is gone; the same command goes on";
 
-/// Removes the trees, or tells what it would remove.
+/// Removes the trees, or prints what it would remove.
 pub(crate) fn run(
     args: &RemoveArgs,
     common: &Common,

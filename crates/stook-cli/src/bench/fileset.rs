@@ -69,7 +69,7 @@ pub(crate) fn table(properties: &Properties) -> Table {
     table
 }
 
-/// Shows how far the making is.
+/// Shows the progress.
 struct Listener<'a> {
     reporter: &'a Reporter,
     is_quiet: bool,

@@ -84,7 +84,7 @@ fn replace(path: &Path, bytes: &[u8]) -> Result<(), CliError> {
     let written =
         stook_sys::write_file(&partial, bytes).and_then(|()| stook_sys::rename(&partial, path));
     if written.is_err() {
-        // What is told is why it could not be written.
+        // The error to report is the one of writing.
         let _ = stook_sys::remove_file(&partial);
     }
     Ok(written?)

@@ -1,6 +1,6 @@
 //! Figures about the entries instead of the entries.
 //!
-//! A worker counts a directory into one of a few tallies, which are added up at the end.
+//! A worker counts a directory in one of a few counters, which are added up at the end.
 
 use serde::Serialize;
 use stook_sys::FileKind;
@@ -14,7 +14,7 @@ use crate::report::{self, JsonPath, Line, text_and_hex};
 
 #[derive(Default)]
 struct Counter {
-    tallies: InTurns<Tally>,
+    counters: InTurns<Tally>,
 }
 
 /// Walks the tree and prints its summary; nothing of one that was interrupted.
@@ -46,16 +46,16 @@ pub(super) fn run(walker: &Walker<'_>, args: &WalkArgs, is_json: bool) -> Result
 
 impl Sink for Counter {
     fn take(&self, listing: &Listing, walker: &Walker<'_>) {
-        self.tallies
-            .with(|tally| tally.add(listing, &walker.selection));
+        self.counters
+            .with(|counter| counter.add(listing, &walker.selection));
     }
 }
 
 impl Counter {
     fn summary(self) -> Summary {
-        let tallies = self.tallies.into_all().into_iter();
-        let all = tallies.reduce(|mut all, tally| {
-            all.merge(tally);
+        let counters = self.counters.into_all().into_iter();
+        let all = counters.reduce(|mut all, counter| {
+            all.merge(counter);
             all
         });
         all.unwrap_or_default().summary()
