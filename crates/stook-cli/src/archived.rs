@@ -1,9 +1,8 @@
-//! `remove --archived-in`: what the archive holds goes, all else is listed.
+//! `remove --archived-in`: removes what the archive holds, and lists everything else.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use serde_json::json;
 use stook_archive::{
     Observer, RemoveArchivedObserver, RemoveArchivedReport, Staying, remove_archived,
 };
@@ -11,9 +10,8 @@ use stook_tree::{Filter, RemoveObserver, RemoveOptions, Tree, TreeError};
 
 use crate::exit::{CliError, Ending};
 use crate::listener::Listener;
-use crate::output::Data;
-use crate::remove::{GO_ON, summary};
-use crate::size::grouped;
+use crate::remove::GO_ON;
+use crate::report::{self, Line, Removed, Summary};
 
 /// Removes what the archive holds from the one tree that was named.
 pub(crate) fn run(
@@ -39,23 +37,18 @@ pub(crate) fn run(
         staying,
         damages,
     } = done;
-    if listener.is_json {
-        let mut data = Data::new();
-        data.json(&json!({
-            "type": "summary", "entries": removed.entries, "directories": removed.directories,
-            "staying": staying, "failed": failed, "damages": damages, "dry_run": options.is_dry_run,
-        }))?;
-        data.flush()?;
-    }
-    let stay = match (options.is_dry_run, staying) {
-        (true, _) => "would stay",
-        (false, 1) => "stays",
-        (false, _) => "stay",
+    let summary = Removed {
+        entries: removed.entries,
+        directories: removed.directories,
+        staying: Some(staying),
+        damages: Some(damages),
+        failed,
+        dry_run: options.is_dry_run,
     };
-    let text = summary(&removed, failed, options.is_dry_run);
+    let text = summary.text();
     listener
         .reporter
-        .summary(&format!("{text}; {} {stay}", grouped(staying)));
+        .summary(Summary::Removed(summary), &text)?;
     match listener.ending(failed, GO_ON) {
         Ending::Done | Ending::SomeFailed if damages > 0 => Ok(Ending::Damage),
         Ending::Done if archived.left.into_inner() > 0 => Ok(Ending::SomeFailed),
@@ -83,11 +76,8 @@ impl RemoveObserver for Archived<'_> {
     }
 
     fn would_remove(&self, path: &[u8]) {
-        if self.listener.is_json {
-            self.listener.would_remove(path);
-        } else {
-            self.listener.print_word("would-remove", "remove", path);
-        }
+        let line = Line::WouldRemove(report::Tree::new(path));
+        self.listener.print(&line, Some("remove"), path);
     }
 
     fn failed(&self, error: TreeError) {
@@ -121,6 +111,7 @@ impl RemoveArchivedObserver for Archived<'_> {
         if why != Staying::Archive {
             self.left.fetch_add(1, Ordering::Relaxed);
         }
-        self.listener.print_word("stays", word, path);
+        let line = Line::Stays(report::Word::new(path, word));
+        self.listener.print(&line, Some(word), path);
     }
 }

@@ -2,10 +2,11 @@
 
 use std::io;
 
-use serde_json::json;
 use stook_sys::CallCount;
 
+use crate::number::part;
 use crate::output::{self, Data};
+use crate::report::{Line, Syscall};
 
 /// Prints the table: the most time first.
 pub(crate) fn print(is_json: bool) -> io::Result<()> {
@@ -16,11 +17,8 @@ pub(crate) fn print(is_json: bool) -> io::Result<()> {
         return Ok(());
     }
     let mut data = Data::new();
-    for count in counts {
-        data.json(&json!({
-            "type": "syscall", "name": count.name, "calls": count.calls, "errors": count.errors,
-            "seconds": count.total.as_secs_f64(),
-        }))?;
+    for count in &counts {
+        data.json(&Line::Syscall(Syscall::new(count)))?;
     }
     data.flush()
 }
@@ -33,11 +31,7 @@ fn table(counts: &[CallCount]) -> String {
     );
     for count in counts {
         let seconds = count.total.as_secs_f64();
-        let share = if all > 0.0 {
-            100.0 * seconds / all
-        } else {
-            0.0
-        };
+        let share = 100.0 * part(seconds, all);
         let each = 1e6 * seconds / count.calls as f64;
         let errors = match count.errors {
             0 => String::new(),

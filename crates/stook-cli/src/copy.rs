@@ -1,24 +1,21 @@
-//! `copy`: a tree becomes two, and what could not be copied is named.
+//! `copy`: copies a tree, and names what could not be copied.
 
 use std::path::Path;
 
-use serde_json::json;
 use stook_archive::Observer;
 use stook_sys::{Links, display_path};
 use stook_tree::{Copied, CopyObserver, CopyOptions, TreeError, Verified, copy, verify};
 
 use crate::args::{Common, CopyArgs};
-use crate::exit::{CliError, Ending};
+use crate::exit::{CliError, Ending, fatal};
 use crate::listener::Listener;
-use crate::output::{self, Data};
 use crate::progress::Reporter;
-use crate::size::{grouped, show};
-use crate::text::{count, failed_text};
+use crate::report::{self, Line, Summary};
 use crate::{calls, options, patterns};
 
 const GO_ON: &str = "the same command with --update goes on";
 
-/// Copies the tree, or tells what it would copy.
+/// Copies the tree, or prints what it would copy.
 pub(crate) fn run(
     args: &CopyArgs,
     common: &Common,
@@ -48,59 +45,42 @@ pub(crate) fn run(
         None
     };
     let failed = listener.failures()?;
-    if common.json {
-        print_summary(&copied, verified.as_ref(), failed, args.dry_run)?;
-    }
-    reporter.summary(&summary(&copied, verified.as_ref(), failed, args.dry_run));
+    let summary = summary(&copied, verified.as_ref(), failed, args.dry_run);
+    let text = summary.text();
+    reporter.summary(Summary::Copied(summary), &text)?;
     if args.syscalls {
         calls::print(common.json)?;
     }
     Ok(if copied.is_full {
-        tell_full(&args.dest);
+        tell_full(&args.dest, common.json);
         Ending::Failed
     } else {
         listener.ending(failed, GO_ON)
     })
 }
 
-fn tell_full(dest: &Path) {
+fn tell_full(dest: &Path, is_json: bool) {
     let text = format!("there is no room for more in `{}`", display_path(dest));
     let hint = format!("once there is, {GO_ON}");
-    output::error(&text, Some(&hint));
+    fatal(&text, Some(&hint), Ending::Failed, is_json);
 }
 
-fn print_summary(
+fn summary(
     copied: &Copied,
     verified: Option<&Verified>,
     failed: u64,
-    is_dry_run: bool,
-) -> Result<(), CliError> {
-    let Copied {
-        entries,
-        directories,
-        bytes,
-        unchanged,
-        ..
-    } = copied;
-    let mut data = Data::new();
-    data.json(&json!({
-        "type": "summary", "entries": entries, "directories": directories, "bytes": bytes, "unchanged": unchanged,
-        "verified": verified.map(|verified| verified.entries), "failed": failed, "dry_run": is_dry_run,
-    }))?;
-    Ok(data.flush()?)
-}
-
-fn summary(copied: &Copied, verified: Option<&Verified>, failed: u64, is_dry_run: bool) -> String {
-    let did = if is_dry_run { "would copy" } else { "copied" };
-    let entries = count(copied.entries, "entry", "entries");
-    let mut text = format!("{did} {entries}, {}", show(copied.bytes));
-    if copied.unchanged > 0 {
-        text.push_str(&format!("; {} unchanged", grouped(copied.unchanged)));
+    dry_run: bool,
+) -> report::Copied {
+    report::Copied {
+        entries: copied.entries,
+        directories: copied.directories,
+        bytes: copied.bytes,
+        unchanged: copied.unchanged,
+        verified: verified.map(|verified| verified.entries),
+        verified_bytes: verified.map_or(0, |verified| verified.bytes),
+        failed,
+        dry_run,
     }
-    if let Some(verified) = verified {
-        text.push_str(&format!("; {} verified", show(verified.bytes)));
-    }
-    text + &failed_text(failed)
 }
 
 impl CopyObserver for Listener<'_> {
@@ -109,7 +89,7 @@ impl CopyObserver for Listener<'_> {
     }
 
     fn would_copy(&self, path: &[u8]) {
-        self.print("would-copy", path);
+        self.print(&Line::WouldCopy(report::Tree::new(path)), None, path);
     }
 
     fn skipped(&self, path: &[u8], why: &str) {

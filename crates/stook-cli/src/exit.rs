@@ -8,6 +8,7 @@ use stook_archive::ArchiveError;
 use stook_bench::BenchError;
 use stook_sys::display_bytes;
 
+use crate::report::{Fatal, Line};
 use crate::{hints, output};
 
 /// How a command ended.
@@ -23,14 +24,14 @@ pub(crate) enum Ending {
     SomeFailed,
     /// Damage was found.
     Damage,
-    /// A comparison that was to tell so by its status found differences.
+    /// A comparison found differences, and was asked to say so by its status.
     Differs,
     /// The user ended it.
     Interrupted,
 }
 
 impl Ending {
-    fn status(self) -> u8 {
+    pub(crate) fn status(self) -> u8 {
         match self {
             Self::Done => 0,
             Self::Failed | Self::Differs => 1,
@@ -161,12 +162,22 @@ fn ending_of_archive(error: &ArchiveError) -> Ending {
 }
 
 /// Prints an error and returns how the command ended.
-pub(crate) fn report(error: &CliError) -> Ending {
-    let Some(report) = error.report() else {
+pub(crate) fn report(error: &CliError, is_json: bool) -> Ending {
+    let Some(Report { text, hint, ending }) = error.report() else {
         return Ending::Done;
     };
-    output::error(&report.text, report.hint.as_deref());
-    report.ending
+    fatal(&text, hint.as_deref(), ending, is_json);
+    ending
+}
+
+/// Prints what ended a command early.
+pub(crate) fn fatal(text: &str, hint: Option<&str>, ending: Ending, is_json: bool) {
+    output::error(text, hint);
+    if is_json {
+        let status = ending.status();
+        // Nowhere is left to say that stdout is gone, too.
+        let _ = output::line(&Line::Error(Fatal { text, hint, status }));
+    }
 }
 
 /// Prints help, version, or in one line what is wrong with the command line.
@@ -177,7 +188,7 @@ pub(crate) fn usage_error(error: &clap::Error) -> ExitCode {
     ) {
         return match output::require_stdout().and_then(|()| error.print()) {
             Ok(()) => Ending::Done.into(),
-            Err(error) => report(&CliError::Output(error)).into(),
+            Err(error) => report(&CliError::Output(error), false).into(),
         };
     }
     if error.kind() == ClapKind::DisplayHelpOnMissingArgumentOrSubcommand {

@@ -175,7 +175,7 @@ pub(crate) fn of_note(note: &Note) -> Option<&'static str> {
 /// Returns advice where a pattern of `remove` matches nothing; `unread` directories could not be read.
 pub(crate) fn of_no_match(unread: u64) -> String {
     if unread > 0 {
-        let directories = crate::text::count(unread, "directory", "directories");
+        let directories = crate::number::count(unread, "directory", "directories");
         return format!("nothing was removed; {directories} could not be read");
     }
     "nothing was removed; a pattern is compared with paths below the tree: `*/NAME` finds a name in any directory of it"

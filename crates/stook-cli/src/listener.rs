@@ -1,4 +1,4 @@
-//! What the work on trees tells on its way: paths as data, and failures, the first of them by name.
+//! Observes operations on trees: prints paths as data, and names the first failures.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::Mutex;
@@ -8,16 +8,17 @@ use stook_archive::{Failure, Observer as _};
 use stook_sys::display_bytes;
 use stook_tree::TreeError;
 
-use crate::exit::{CliError, Ending};
+use crate::exit::{CliError, Ending, fatal};
 use crate::mutex::lock;
-use crate::output::{self, Data, JsonPath};
+use crate::number::count;
+use crate::output::{self, Data};
 use crate::progress::Reporter;
-use crate::text::count;
+use crate::report::Line;
 
 /// Bytes of lines that are printed at once, where nobody sees them come.
 const MOST_BUFFERED: usize = 64 << 10;
 
-/// Failures that are named; of the others there is only the number.
+/// Failures that are named on stderr; the others are only counted.
 const MOST_NAMED: u64 = 20;
 
 pub(crate) struct Listener<'a> {
@@ -45,7 +46,7 @@ impl<'a> Listener<'a> {
         }
     }
 
-    /// Takes a failure. As JSON all are told, on stderr the first ones.
+    /// Reports a failure: all of them as JSON, the first ones on stderr.
     pub(crate) fn failure(&self, error: TreeError) {
         let failure = Failure {
             operation: error.operation,
@@ -63,33 +64,11 @@ impl<'a> Listener<'a> {
         self.reporter.is_interrupted() || self.is_unwritable.load(Ordering::Relaxed)
     }
 
-    /// Prints a path; `line` is what the line is about.
-    pub(crate) fn print(&self, line: &'static str, path: &[u8]) {
-        self.put(line, None, path);
-    }
-
-    /// Prints a path behind a word that says what is with it.
-    pub(crate) fn print_word(&self, line: &'static str, word: &'static str, path: &[u8]) {
-        self.put(line, Some(word), path);
-    }
-
-    fn put(&self, line: &'static str, word: Option<&'static str>, path: &[u8]) {
+    /// Prints a path: with `--json` the line, else the path behind a word that says what is with it.
+    pub(crate) fn print(&self, line: &Line<'_>, word: Option<&str>, path: &[u8]) {
         let mut lines = lock(&self.lines);
         if self.is_json {
-            #[derive(serde::Serialize)]
-            struct Line {
-                #[serde(rename = "type")]
-                line: &'static str,
-                #[serde(flatten)]
-                path: JsonPath,
-                #[serde(skip_serializing_if = "Option::is_none")]
-                why: Option<&'static str>,
-            }
-            let text = serde_json::to_string(&Line {
-                line,
-                path: JsonPath::new(path),
-                why: word,
-            });
+            let text = serde_json::to_string(line);
             lines.extend(text.unwrap_or_default().into_bytes());
         } else {
             let word = word.map(|word| format!("{word:<9} ")).unwrap_or_default();
@@ -111,7 +90,7 @@ impl<'a> Listener<'a> {
         }
     }
 
-    /// Tells of failures that were not named, and returns how many there were in all.
+    /// Reports the number of failures that were not named, and returns the number of all.
     ///
     /// # Errors
     /// If stdout could not be written.
@@ -131,8 +110,9 @@ impl<'a> Listener<'a> {
     /// Returns how it ended; `hint` is for who has interrupted it.
     pub(crate) fn ending(&self, failed: u64, hint: &str) -> Ending {
         if self.reporter.is_interrupted() {
-            output::error("interrupted", Some(hint));
-            Ending::Interrupted
+            let ending = Ending::Interrupted;
+            fatal("interrupted", Some(hint), ending, self.is_json);
+            ending
         } else if failed > 0 {
             Ending::SomeFailed
         } else {

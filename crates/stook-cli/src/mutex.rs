@@ -1,4 +1,4 @@
-//! Locks that outlive a panic: whoever panicked has told already.
+//! Locks that outlive a panic: the thread that panicked has reported it.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use jiff::tz::TimeZone;
 use stook_archive::{
     AsOf, CheckOptions, DEFAULT_MAX_HOLE_BYTES, Deletions, Dialect, DiffOptions, ExtractOptions,
     Jobs, ListOptions, Mtime, PlanOptions, ReindexOptions, RunId, When, WriteOptions, state_at,
@@ -17,13 +18,17 @@ use crate::args::{
     ListArgs, PlanArgs, ReindexArgs, WalkArgs, WriteArgs,
 };
 use crate::exit::CliError;
-use crate::{moment, patterns, size};
+use crate::size::Bare;
+use crate::time::Day;
+use crate::{patterns, size, time};
 
 pub(crate) fn write_options(args: &WriteArgs) -> Result<WriteOptions, CliError> {
     let is_zstash = matches!(args.compat, Some(Compat::Zstash));
     let defaults = WriteOptions::default();
     let checkpoint_size = args.checkpoint_size.as_deref();
-    let checkpoint_bytes = size_option("--checkpoint-size", checkpoint_size, size::parse)?;
+    let checkpoint_bytes = size_option("--checkpoint-size", checkpoint_size, |text| {
+        size::parse(text, Bare::Bytes)
+    })?;
     let links = links(args.follow_symlinks);
     let filter = if is_zstash {
         patterns::filter(&args.filter, Pattern::zstash)?
@@ -32,7 +37,9 @@ pub(crate) fn write_options(args: &WriteArgs) -> Result<WriteOptions, CliError> 
     };
     Ok(WriteOptions {
         filter,
-        volume_bytes: size_option("--volume-size", args.volume_size.as_deref(), size::parse)?,
+        volume_bytes: size_option("--volume-size", args.volume_size.as_deref(), |text| {
+            size::parse(text, Bare::Refused)
+        })?,
         links,
         jobs: jobs(args.jobs),
         dialect: if is_zstash {
@@ -60,7 +67,9 @@ pub(crate) fn plan_options(args: &PlanArgs) -> Result<PlanOptions, CliError> {
     let mut write = write_options(&args.write)?;
     write.compare_content = args.checksum;
     let defaults = PlanOptions::default();
-    let memory = size_option("--memory", args.memory.as_deref(), size::parse)?;
+    let memory = size_option("--memory", args.memory.as_deref(), |text| {
+        size::parse(text, Bare::Bytes)
+    })?;
     let memory = memory.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
     Ok(PlanOptions {
         write,
@@ -107,7 +116,7 @@ pub(crate) fn reindex_options(args: &ReindexArgs) -> Result<ReindexOptions, CliE
 }
 
 fn max_hole_bytes(args: &HoleArgs) -> Result<u64, CliError> {
-    let typed = size_option("--max-hole", args.max_hole.as_deref(), size::parse_or_none)?;
+    let typed = size_option("--max-hole", args.max_hole.as_deref(), size_or_none)?;
     Ok(typed.unwrap_or(DEFAULT_MAX_HOLE_BYTES))
 }
 
@@ -135,7 +144,7 @@ pub(crate) fn selection(args: &WalkArgs) -> Result<Selection, CliError> {
     Ok(Selection {
         filter: patterns::filter_for(&args.filter, &args.tree, Links::Refuse)?,
         kinds: args.kinds.iter().copied().map(kind).collect(),
-        larger_than: size_option("--larger-than", larger_than, size::parse_or_none)?,
+        larger_than: size_option("--larger-than", larger_than, size_or_none)?,
         newer_than: args.newer_than.as_deref().map(newer_than).transpose()?,
     })
 }
@@ -158,19 +167,18 @@ fn newer_than(text: &OsStr) -> Result<Timestamp, CliError> {
         let path = Path::new(OsStr::from_bytes(path));
         return Ok(stook_sys::look_at(path)?.mtime);
     }
-    moment::time_or_age(&text.to_string_lossy(), stook_sys::utc_now()).map_err(|why| {
-        CliError::Option {
-            option: "--newer-than",
-            value: stook_sys::display_path(text),
-            why,
-        }
+    let (now, zone) = (stook_sys::utc_now(), TimeZone::system());
+    time::time_or_age(&text.to_string_lossy(), now, &zone).map_err(|why| CliError::Option {
+        option: "--newer-than",
+        value: stook_sys::display_path(text),
+        why,
     })
 }
 
 pub(crate) fn as_of(archive: &Path, args: &AsOfArgs) -> Result<AsOf, CliError> {
     match &args.as_of {
         None => Ok(AsOf::Now),
-        Some(text) => Ok(state_at(archive, when(text)?)?),
+        Some(text) => Ok(state_at(archive, when(text, &TimeZone::system())?)?),
     }
 }
 
@@ -211,6 +219,10 @@ fn compiled(texts: &[OsString]) -> Vec<Pattern> {
         .collect()
 }
 
+fn size_or_none(text: &str) -> Result<u64, String> {
+    size::parse_or_none(text, Bare::Bytes)
+}
+
 /// Returns the size that an option was given, if it was.
 fn size_option(
     option: &'static str,
@@ -227,11 +239,11 @@ fn size_option(
     text.map(parse).transpose()
 }
 
-fn when(text: &str) -> Result<When, CliError> {
+fn when(text: &str, zone: &TimeZone) -> Result<When, CliError> {
     if let Ok(run) = text.parse() {
         return Ok(When::Run(RunId(run)));
     }
-    match moment::time(text) {
+    match time::parse(text, Day::End, zone) {
         Some(time) => Ok(When::Time(Mtime(time.as_microsecond()))),
         None => Err(CliError::Option {
             option: "--as-of",
@@ -247,12 +259,12 @@ mod tests {
 
     #[test]
     fn moments_are_runs_or_times() {
-        let is = |text: &str| when(text).unwrap();
+        let is = |text: &str| when(text, &TimeZone::UTC).unwrap();
         assert_eq!(is("3"), When::Run(RunId(3)));
-        assert_eq!(is("1970-01-02"), When::Time(Mtime(86_400_000_000)));
+        assert_eq!(is("1970-01-01"), When::Time(Mtime(86_399_999_999)));
         assert_eq!(is("1970-01-01T00:00:01.5"), When::Time(Mtime(1_500_000)));
         assert_eq!(is("1970-01-01 01:00"), When::Time(Mtime(3_600_000_000)));
         assert_eq!(is("1970-01-01T01:00+01:00"), When::Time(Mtime(0)));
-        assert!(when("yesterday").is_err());
+        assert!(when("yesterday", &TimeZone::UTC).is_err());
     }
 }

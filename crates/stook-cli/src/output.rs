@@ -99,27 +99,11 @@ impl Data {
     }
 }
 
-/// A path in JSON: as text, and as hexadecimal bytes where the text is not exact.
-#[derive(Debug, Serialize)]
-pub(crate) struct JsonPath {
-    path: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    path_hex: Option<String>,
-}
-
-impl JsonPath {
-    pub(crate) fn new(path: &[u8]) -> Self {
-        match std::str::from_utf8(path) {
-            Ok(text) => Self {
-                path: text.to_owned(),
-                path_hex: None,
-            },
-            Err(_) => Self {
-                path: String::from_utf8_lossy(path).into_owned(),
-                path_hex: Some(hex(path)),
-            },
-        }
-    }
+/// Prints one line of JSON at once.
+pub(crate) fn line(line: &impl Serialize) -> io::Result<()> {
+    let mut data = Data::new();
+    data.json(line)?;
+    data.flush()
 }
 
 pub(crate) fn hex(bytes: &[u8]) -> String {

@@ -13,9 +13,10 @@ use stook_bench::{BenchError, Observer, Sample};
 
 use crate::args::{CacheArg, Common, ProfileArgs};
 use crate::exit::{CliError, Ending, report};
+use crate::number::{count, percent};
 use crate::output::{self, Data};
 use crate::progress::Reporter;
-use crate::text::count;
+use crate::report::with_type;
 
 /// Functions and places that are printed; the files and `--json` have all.
 const MOST_ROWS: usize = 10;
@@ -36,7 +37,7 @@ pub(crate) fn profile(args: &ProfileArgs, common: &Common) -> Result<Ending, Cli
         };
         let (functions, failure) = profile::profile_lines(&options, &listener)?;
         print(common, lines_json(&functions), || lines_text(&functions))?;
-        return Ok(failure.map_or(Ending::Done, |error| report(&error.into())));
+        return Ok(failure.map_or(Ending::Done, |error| report(&error.into(), common.json)));
     }
     let options = options(args);
     let found = profile::profile(&options, &listener)?;
@@ -48,8 +49,8 @@ pub(crate) fn profile(args: &ProfileArgs, common: &Common) -> Result<Ending, Cli
         }
     }
     Ok(match found.failure {
-        _ if found.is_interrupted => report(&BenchError::Interrupted.into()),
-        Some(error) => report(&error.into()),
+        _ if found.is_interrupted => report(&BenchError::Interrupted.into(), common.json),
+        Some(error) => report(&error.into(), common.json),
         None if !found.missing.is_empty() => Ending::SomeFailed,
         None => Ending::Done,
     })
@@ -193,11 +194,6 @@ fn place_text(call: &str, caller: &str) -> String {
     }
 }
 
-fn percent(part: f64, all: f64) -> String {
-    let share = if all > 0.0 { 100.0 * part / all } else { 0.0 };
-    format!("{share:.1} %")
-}
-
 /// Rows of figures, right-aligned, with a name behind them.
 fn table(titles: &[&str], rows: &[(Vec<String>, String)]) -> String {
     let (name, titles) = titles.split_last().expect("a table has columns");
@@ -256,11 +252,6 @@ fn json_lines(found: &Profile) -> Vec<Value> {
         "failure": found.failure.as_ref().map(ToString::to_string),
     }));
     lines
-}
-
-fn with_type(line: &str, mut value: Value) -> Value {
-    value["type"] = json!(line);
-    value
 }
 
 fn lines_json(functions: &[TimedFunction]) -> Vec<Value> {

@@ -1,7 +1,7 @@
-//! Tells the user what an operation tells: failures as they come, a bar on a terminal, and at the end
+//! Observes an operation for the user: failures as they come, a progress bar on a terminal, and at the end
 //! where the time went, phase by phase.
 
-use std::io::IsTerminal;
+use std::io::{ErrorKind, IsTerminal};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,8 +13,11 @@ use stook_archive::{Damage, Failure, IndexDamage, Interrupt, Note, Observer};
 use stook_sys::{display_bytes, peak_memory, reset_peak_memory};
 
 use crate::args::Common;
+use crate::exit::CliError;
 use crate::hints;
-use crate::output::{self, Data, JsonPath, hex};
+use crate::number::{grouped, part, rate, rounded, size};
+use crate::output;
+use crate::report::{Damaged, Failed, Line, Noted, Skipped, Summary, Unmatched};
 
 /// Time before a bar appears: what is over sooner needs none.
 const BAR_DELAY: Duration = Duration::from_millis(250);
@@ -35,7 +38,7 @@ pub(crate) struct Reporter {
     state: Mutex<State>,
 }
 
-/// How much is told besides data and errors.
+/// How much is printed besides data and errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Verbosity {
     /// Nothing.
@@ -75,15 +78,16 @@ struct Bar {
 
 /// A finished phase.
 #[derive(Debug, Clone, Serialize)]
-struct Phase {
+pub(crate) struct Phase {
     name: &'static str,
     seconds: f64,
+    /// Of the time of all phases, from 0 to 1.
     share: f64,
-    files: u64,
+    entries: u64,
     bytes: u64,
-    files_per_second: f64,
-    megabytes_per_second: f64,
-    peak_memory_bytes: Option<u64>,
+    entries_per_second: f64,
+    bytes_per_second: f64,
+    peak_bytes: Option<u64>,
 }
 
 /// Whether this process was started to outlive its terminal, as by `nohup`.
@@ -135,10 +139,26 @@ impl Reporter {
         }
     }
 
-    /// Prints one line that says what was done.
-    pub(crate) fn summary(&self, text: &str) {
+    /// Prints what was done: one line of text, and one of JSON if that was asked for.
+    ///
+    /// # Errors
+    /// If stdout cannot be written. A reader that has gone is none: the command has ended as it has.
+    pub(crate) fn summary(&self, summary: Summary, text: &str) -> Result<(), CliError> {
+        let printed = self.summary_line(summary);
         if self.verbosity != Verbosity::Quiet {
             output::message(text);
+        }
+        printed
+    }
+
+    /// Prints what was done, where people have seen it.
+    pub(crate) fn summary_line(&self, summary: Summary) -> Result<(), CliError> {
+        if !self.is_json {
+            return Ok(());
+        }
+        match output::line(&Line::Summary(summary)) {
+            Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),
+            _ => Ok(()),
         }
     }
 
@@ -152,7 +172,7 @@ impl Reporter {
             return;
         }
         if self.is_json {
-            self.print_json(&serde_json::json!({ "type": "phases", "phases": phases }));
+            self.print_json(&Line::Phases { phases: &phases });
         } else {
             output::message(&phase_table(&phases));
         }
@@ -223,21 +243,30 @@ impl Reporter {
             bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(BAR_HERTZ));
         }
         if *counts_bytes {
-            bar.set_message(format!("{} files", crate::size::grouped(entries)));
+            bar.set_message(format!("{} files", grouped(entries)));
             bar.set_position(self.bytes.load(Ordering::Relaxed));
         } else {
             bar.set_position(entries);
         }
     }
 
-    fn print_json(&self, value: &impl Serialize) {
-        let mut data = Data::new();
-        // A reader that has gone needs no more lines; the end of the command tells other errors.
-        let _ = data.json(value).and_then(|()| data.flush());
+    fn print_json(&self, line: &Line<'_>) {
+        // A reader that has gone needs no more lines; other errors show up at the end of the command.
+        let _ = output::line(line);
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn print_note(&self, text: &str, hint: Option<&'static str>) {
+        if self.verbosity != Verbosity::Quiet {
+            output::message(&format!("note: {text}"));
+        }
+        self.advise(hint);
+        if self.is_json {
+            self.print_json(&Line::Note(Noted { text, hint }));
+        }
     }
 
     /// Prints advice, each piece once.
@@ -266,30 +295,15 @@ impl Reporter {
     /// Prints a pattern that matches nothing as JSON, if that was asked for.
     pub(crate) fn unmatched_as_json(&self, pattern: &[u8]) {
         if self.is_json {
-            let text = String::from_utf8_lossy(pattern);
-            self.print_json(&JsonEvent {
-                kind: "unmatched",
-                path: None,
-                fields: serde_json::json!({ "pattern": text }),
-            });
+            let pattern = String::from_utf8_lossy(pattern).into_owned();
+            self.print_json(&Line::Unmatched(Unmatched { pattern }));
         }
     }
 
     /// Prints a failure as JSON, if that was asked for.
     pub(crate) fn failed_as_json(&self, failure: &Failure) {
         if self.is_json {
-            let path = JsonPath::new(&failure.path);
-            let Failure {
-                operation, cause, ..
-            } = failure;
-            let fields = serde_json::json!({
-                "operation": operation, "cause": cause.to_string(), "errno": cause.errno(),
-            });
-            self.print_json(&JsonEvent {
-                kind: "failure",
-                path: Some(path),
-                fields,
-            });
+            self.print_json(&Line::Failure(Failed::new(failure)));
         }
     }
 }
@@ -322,73 +336,30 @@ impl Observer for Reporter {
             output::message(&format!("skipped `{}`: {why}", display_bytes(path)));
         }
         if self.is_json {
-            self.print_json(&JsonEvent {
-                kind: "skipped",
-                path: Some(JsonPath::new(path)),
-                fields: serde_json::json!({ "cause": why }),
-            });
+            self.print_json(&Line::Skipped(Skipped::new(path, why)));
         }
     }
 
     fn damaged(&self, damage: &Damage) {
         output::error(&damage.to_string(), None);
         if self.is_json {
-            let Damage {
-                volume,
-                offset,
-                cause,
-                ..
-            } = damage;
-            let fields = serde_json::json!({
-                "volume": volume.to_string(), "offset": offset, "cause": cause.to_string(), "errno": cause.errno(),
-            });
-            let path = damage.member.as_deref().map(JsonPath::new);
-            self.print_json(&JsonEvent {
-                kind: "damage",
-                path,
-                fields,
-            });
+            self.print_json(&Line::Damage(Damaged::volume(damage)));
         }
     }
 
     fn index_damaged(&self, damage: &IndexDamage) {
         output::error(&damage.to_string(), None);
         if self.is_json {
-            let IndexDamage {
-                table,
-                rows,
-                column,
-                what,
-                ..
-            } = damage;
-            let rows = rows.as_ref().map(|rows| [*rows.start(), *rows.end()]);
-            let fields = serde_json::json!({
-                "index": true, "table": table, "rows": rows, "column": column, "cause": what.to_string(),
-            });
-            self.print_json(&JsonEvent {
-                kind: "damage",
-                path: damage.name.as_deref().map(JsonPath::new),
-                fields,
-            });
+            self.print_json(&Line::Damage(Damaged::index(damage)));
         }
     }
 
     fn noted(&self, text: &str) {
-        if self.verbosity != Verbosity::Quiet {
-            output::message(&format!("note: {text}"));
-        }
-        if self.is_json {
-            self.print_json(&JsonEvent {
-                kind: "note",
-                path: None,
-                fields: serde_json::json!({ "text": text }),
-            });
-        }
+        self.print_note(text, None);
     }
 
     fn note(&self, note: &Note) {
-        self.noted(&note.to_string());
-        self.advise(hints::of_note(note));
+        self.print_note(&note.to_string(), hints::of_note(note));
     }
 
     fn done(&self, path: &[u8]) {
@@ -417,39 +388,22 @@ impl Observer for Reporter {
     }
 }
 
-/// One line of `--json`.
-#[derive(Serialize)]
-struct JsonEvent {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    path: Option<JsonPath>,
-    #[serde(flatten)]
-    fields: serde_json::Value,
-}
-
-/// Returns the MD5 as zstash prints it.
-pub(crate) fn md5_text(md5: Option<[u8; 16]>) -> String {
-    md5.map_or_else(|| "-".to_owned(), |md5| hex(&md5))
-}
-
 impl Phase {
     #[expect(
         clippy::cast_precision_loss,
         reason = "rates are shown with three digits"
     )]
-    fn new(name: &'static str, elapsed: Duration, files: u64, bytes: u64) -> Self {
+    fn new(name: &'static str, elapsed: Duration, entries: u64, bytes: u64) -> Self {
         let seconds = elapsed.as_secs_f64();
-        let rate = |count: f64| if seconds > 0.0 { count / seconds } else { 0.0 };
         Self {
             name,
             seconds,
             share: 0.0,
-            files,
+            entries,
             bytes,
-            files_per_second: rate(files as f64),
-            megabytes_per_second: rate(bytes as f64 / 1e6),
-            peak_memory_bytes: peak_memory(),
+            entries_per_second: rate(entries as f64, seconds),
+            bytes_per_second: rate(bytes as f64, seconds),
+            peak_bytes: peak_memory(),
         }
     }
 }
@@ -457,36 +411,25 @@ impl Phase {
 fn with_shares(mut phases: Vec<Phase>) -> Vec<Phase> {
     let total: f64 = phases.iter().map(|phase| phase.seconds).sum();
     for phase in &mut phases {
-        phase.share = if total > 0.0 {
-            phase.seconds / total
-        } else {
-            0.0
-        };
+        phase.share = part(phase.seconds, total);
     }
     phases
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "rates are positive and rounded"
-)]
 fn phase_table(phases: &[Phase]) -> String {
     let mut lines = vec![format!(
         "{:<10} {:>9} {:>6} {:>11} {:>9} {:>10}",
         "phase", "seconds", "share", "files/s", "MB/s", "peak"
     )];
     for phase in phases {
-        let peak = phase
-            .peak_memory_bytes
-            .map_or_else(|| "-".to_owned(), crate::size::show);
+        let peak = phase.peak_bytes.map_or_else(|| "-".to_owned(), size);
         lines.push(format!(
             "{:<10} {:>9.3} {:>4.0} % {:>11} {:>9.1} {:>10}",
             phase.name,
             phase.seconds,
             phase.share * 100.0,
-            crate::size::grouped(phase.files_per_second.round() as u64),
-            phase.megabytes_per_second,
+            rounded(phase.entries_per_second),
+            phase.bytes_per_second / 1e6,
             peak,
         ));
     }

@@ -1,6 +1,5 @@
-//! `remove`: trees go, and what could not go is named.
+//! `remove`: removes trees, and names what could not be removed.
 
-use serde_json::json;
 use stook_archive::Observer;
 use stook_sys::{display_bytes, display_path};
 use stook_tree::{
@@ -11,16 +10,14 @@ use stook_tree::{
 use crate::args::{Common, RemoveArgs};
 use crate::exit::{CliError, Ending};
 use crate::listener::Listener;
-use crate::output::Data;
 use crate::progress::Reporter;
-use crate::size::grouped;
-use crate::text::{count, failed_text};
+use crate::report::{self, Line, Summary};
 use crate::{archived, calls, options, patterns};
 
-/// What to tell who has interrupted a removal.
+/// Advice after an interrupted removal.
 pub(crate) const GO_ON: &str = "what is gone is gone; the same command goes on";
 
-/// Removes the trees, or tells what it would remove.
+/// Removes the trees, or prints what it would remove.
 pub(crate) fn run(
     args: &RemoveArgs,
     common: &Common,
@@ -63,10 +60,16 @@ pub(crate) fn run(
         removed.directories += done.directories;
     }
     let failed = listener.failures()?;
-    if common.json {
-        print_summary(&removed, failed, args.dry_run)?;
-    }
-    reporter.summary(&summary(&removed, failed, args.dry_run));
+    let summary = report::Removed {
+        entries: removed.entries,
+        directories: removed.directories,
+        staying: None,
+        damages: None,
+        failed,
+        dry_run: args.dry_run,
+    };
+    let text = summary.text();
+    reporter.summary(Summary::Removed(summary), &text)?;
     if args.syscalls {
         calls::print(common.json)?;
     }
@@ -86,41 +89,13 @@ fn typed_filter(args: &RemoveArgs) -> Result<Filter, CliError> {
     }
 }
 
-fn print_summary(removed: &Removed, failed: u64, is_dry_run: bool) -> Result<(), CliError> {
-    let Removed {
-        entries,
-        directories,
-    } = removed;
-    let mut data = Data::new();
-    data.json(&json!({
-        "type": "summary", "entries": entries, "directories": directories, "failed": failed,
-        "dry_run": is_dry_run,
-    }))?;
-    Ok(data.flush()?)
-}
-
-/// Says what was removed.
-pub(crate) fn summary(removed: &Removed, failed: u64, is_dry_run: bool) -> String {
-    let did = if is_dry_run {
-        "would remove"
-    } else {
-        "removed"
-    };
-    format!(
-        "{did} {}, {} of them directories{}",
-        count(removed.entries, "entry", "entries"),
-        grouped(removed.directories),
-        failed_text(failed)
-    )
-}
-
 impl RemoveObserver for Listener<'_> {
     fn removed(&self, entries: u64) {
         self.reporter.advanced(entries, 0);
     }
 
     fn would_remove(&self, path: &[u8]) {
-        self.print("would-remove", path);
+        self.print(&Line::WouldRemove(report::Tree::new(path)), None, path);
     }
 
     fn failed(&self, error: TreeError) {

@@ -5,8 +5,7 @@ use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
 
-use serde_json::json;
-use stook_archive::{Change, Difference, PlanSummary, RowRef, WriteReport};
+use stook_archive::{RowRef, RunCounts, WriteReport, Writer};
 use stook_sys::display_bytes;
 
 use crate::args::{
@@ -15,30 +14,40 @@ use crate::args::{
 };
 use crate::exit::{CliError, Ending, report};
 use crate::options;
-use crate::output::{Data, JsonPath, hex};
-use crate::progress::{Reporter, md5_text};
-use crate::size::{grouped, show};
-use crate::text::{count, failed_text};
-use crate::{
-    bench, copy, descriptors, patterns, plan, profile, reference, remove, runs, timings, walk,
+use crate::output::{self, Data};
+use crate::progress::Reporter;
+use crate::report::{
+    Checked, Compared, Differing, Extracted, Header, Indexed, Line, Listed, ListedMember,
+    ListedRun, ListedRuns, NewVolume, Summary, Written, difference_text, long_row, run_text,
 };
+use crate::{bench, copy, descriptors, patterns, plan, profile, reference, remove, timings, walk};
 
 pub(crate) fn run(args: Args) -> ExitCode {
     let Args { command, common } = args;
     stook_sys::raise_open_files();
     timings::begin(&common);
+    if common.json {
+        print_header(&command);
+    }
     let result = descriptors::require(&command)
         .and_then(|()| options::select_md5_kernel())
         .and_then(|()| dispatch(command, &common));
-    let ending = result.unwrap_or_else(|error| report(&error));
+    let ending = result.unwrap_or_else(|error| report(&error, common.json));
     match timings::finish(&common) {
         // What the command found outweighs that its timings could not be written.
-        Err(error) if ending == Ending::Done => report(&error).into(),
+        Err(error) if ending == Ending::Done => report(&error, common.json).into(),
         Err(error) => {
-            report(&error);
+            report(&error, common.json);
             ending.into()
         }
         Ok(()) => ending.into(),
+    }
+}
+
+/// Begins the lines of JSON. If stdout cannot be written, the lines that matter say so.
+fn print_header(command: &Command) {
+    if let Some(name) = command.name_in_json() {
+        let _ = output::line(&Line::Header(Header::new(name)));
     }
 }
 
@@ -121,56 +130,33 @@ fn update(args: &UpdateArgs, common: &Common) -> Result<Ending, CliError> {
 }
 
 pub(crate) fn print_written(
-    written: &WriteReport,
+    report: &WriteReport,
     common: &Common,
     reporter: &Reporter,
 ) -> Result<Ending, CliError> {
-    let ending = some_failed(written.failed);
-    if let Some(plan) = &written.plan {
-        return ending_with(ending, |data| Ok(print_plan(plan, common.json, data)?));
-    }
-    if common.json {
-        let WriteReport {
-            entries,
-            unchanged,
-            members,
-            bytes,
-            volumes,
-            deleted,
-            failed,
-            ..
-        } = written;
-        let summary = json!({
-            "type": "summary", "entries": entries, "unchanged": unchanged, "members": members, "bytes": bytes,
-            "volumes": volumes, "deleted": deleted, "failed": failed,
-        });
-        ending_with(ending, |data| Ok(data.json(&summary)?))?;
-    }
-    reporter.summary(&written_text(written));
-    Ok(ending)
-}
-
-fn written_text(written: &WriteReport) -> String {
-    if written.members == 0 && written.deleted == 0 && written.volumes == 0 {
-        let unchanged = count(written.unchanged, "entry", "entries");
-        return format!(
-            "nothing to archive, {unchanged} unchanged{}",
-            failed_text(written.failed)
-        );
-    }
-    let mut text = format!(
-        "archived {}, {}, in {}",
-        count(written.members, "entry", "entries"),
-        show(written.bytes),
-        count(written.volumes, "volume", "volumes"),
-    );
-    if written.unchanged > 0 {
-        text.push_str(&format!("; {} unchanged", grouped(written.unchanged)));
-    }
-    if written.deleted > 0 {
-        text.push_str(&format!("; {} deleted", grouped(written.deleted)));
-    }
-    text + &failed_text(written.failed)
+    let ending = some_failed(report.failed);
+    let written = Written::new(report);
+    let text = written.text();
+    let Some(plan) = &report.plan else {
+        reporter.summary(Summary::Written(written), &text)?;
+        return Ok(ending);
+    };
+    // A plan is data.
+    ending_with(ending, |data| {
+        for volume in plan.volumes.iter().map(NewVolume::new) {
+            if common.json {
+                data.json(&Line::Volume(volume))?;
+            } else {
+                data.line(&volume.text())?;
+            }
+        }
+        if common.json {
+            data.json(&Line::Summary(Summary::Written(written)))?;
+        } else {
+            data.line(&text)?;
+        }
+        Ok(())
+    })
 }
 
 pub(crate) fn some_failed(failed: u64) -> Ending {
@@ -178,38 +164,6 @@ pub(crate) fn some_failed(failed: u64) -> Ending {
         Ending::Done
     } else {
         Ending::SomeFailed
-    }
-}
-
-fn print_plan(plan: &PlanSummary, is_json: bool, data: &mut Data) -> io::Result<()> {
-    for volume in &plan.volumes {
-        if is_json {
-            data.json(&json!({ "type": "volume", "volume": volume.id.to_string(), "members": volume.members, "bytes": volume.bytes }))?;
-        } else {
-            data.line(&format!(
-                "{}  {:>12} entries  {:>16} bytes",
-                volume.id,
-                grouped(volume.members),
-                grouped(volume.bytes)
-            ))?;
-        }
-    }
-    if is_json {
-        data.json(&json!({
-            "type": "plan", "volumes": plan.volumes.len(), "members": plan.members, "bytes": plan.bytes, "deleted": plan.deleted,
-        }))
-    } else {
-        let volumes = count(plan.volumes.len() as u64, "volume", "volumes");
-        let members = count(plan.members, "entry", "entries");
-        let deleted = if plan.deleted > 0 {
-            format!("; {} deleted", grouped(plan.deleted))
-        } else {
-            String::new()
-        };
-        data.line(&format!(
-            "would archive {members}, {}, in {volumes}{deleted}",
-            show(plan.bytes)
-        ))
     }
 }
 
@@ -221,53 +175,22 @@ fn diff(args: &DiffArgs, common: &Common) -> Result<Ending, CliError> {
     patterns::warn_of_unmatched(&options.filter, &reporter);
     ending_with(some_failed(found.failed), |data| {
         for difference in &found.differences {
-            print_difference(difference, common.json, data)?;
+            if common.json {
+                data.json(&Line::Difference(Differing::new(difference)))?;
+            } else {
+                data.line(&difference_text(difference))?;
+            }
         }
         Ok(())
     })?;
-    let of = |wanted: fn(&Change) -> bool| {
-        found
-            .differences
-            .iter()
-            .filter(|difference| wanted(&difference.change))
-            .count() as u64
-    };
-    let text = format!(
-        "{} new, {} changed, {} deleted, {} unchanged{}",
-        grouped(of(|change| matches!(change, Change::New))),
-        grouped(of(|change| matches!(change, Change::Changed { .. }))),
-        grouped(of(|change| matches!(change, Change::Deleted))),
-        grouped(found.unchanged),
-        failed_text(found.failed),
-    );
-    reporter.summary(&text);
-    Ok(
-        if args.exit_code && found.failed == 0 && !found.differences.is_empty() {
-            Ending::Differs
-        } else {
-            some_failed(found.failed)
-        },
-    )
-}
-
-fn print_difference(difference: &Difference, is_json: bool, data: &mut Data) -> io::Result<()> {
-    let (word, old) = match difference.change {
-        Change::New => ("new", None),
-        Change::Changed { size, mtime } => (
-            "changed",
-            Some((size, mtime.map(|mtime| mtime.to_string()))),
-        ),
-        Change::Deleted => ("deleted", None),
-    };
-    if !is_json {
-        return data.line(&format!("{word:<8} {}", display_bytes(&difference.path)));
-    }
-    data.json(&Flat {
-        path: JsonPath::new(&difference.path),
-        fields: json!({
-            "type": "difference", "change": word, "size": difference.size, "mtime": difference.mtime.map(|mtime| mtime.to_string()),
-            "archived_size": old.as_ref().map(|old| old.0), "archived_mtime": old.map(|old| old.1),
-        }),
+    let compared = Compared::new(&found);
+    let text = compared.text();
+    reporter.summary(Summary::Compared(compared), &text)?;
+    let differs = args.exit_code && found.failed == 0 && !found.differences.is_empty();
+    Ok(if differs {
+        Ending::Differs
+    } else {
+        some_failed(found.failed)
     })
 }
 
@@ -276,33 +199,9 @@ fn check(args: &CheckArgs, common: &Common) -> Result<Ending, CliError> {
     let (found, reporter) = observed(common, |reporter| {
         stook_archive::check(&args.archive, &options, reporter)
     })?;
-    if common.json {
-        let summary = json!({
-            "type": "summary", "members": found.members, "bytes": found.bytes, "volumes": found.volumes,
-            "volume_md5s": found.volume_md5s, "damages": found.damages, "unverified": found.unverified,
-        });
-        ending_with(Ending::Done, |data| Ok(data.json(&summary)?))?;
-    }
-    let mut verdict = if found.damages == 0 {
-        "no damage".to_owned()
-    } else {
-        count(found.damages, "damage", "damages")
-    };
-    if found.unverified > 0 {
-        verdict.push_str(&format!("; {} not verified", grouped(found.unverified)));
-    }
-    let mut what = format!(
-        "{}, {}",
-        count(found.members, "member", "members"),
-        show(found.bytes)
-    );
-    if found.volumes > 0 {
-        what.push_str(&format!(
-            ", in {}",
-            count(found.volumes, "volume", "volumes")
-        ));
-    }
-    reporter.summary(&format!("checked {what}: {verdict}"));
+    let checked = Checked::new(&found);
+    let text = checked.text();
+    reporter.summary(Summary::Checked(checked), &text)?;
     Ok(damage_or(found.damages, found.unverified))
 }
 
@@ -316,17 +215,13 @@ fn damage_or(damages: u64, failed: u64) -> Ending {
 }
 
 fn list(args: &ListArgs, common: &Common) -> Result<Ending, CliError> {
+    let reporter = Reporter::without_signals(common);
     if args.runs {
-        let reporter = Reporter::without_signals(common);
-        let (counts, failed) = stook_archive::run_counts(&args.archive, &reporter)?;
-        return ending_with(some_failed(failed), |data| {
-            Ok(runs::print(&counts, common.json, data)?)
-        });
+        return list_runs(args, common, &reporter);
     }
     let options = options::list_options(args)?;
     let mut data = Data::new();
     let mut outcome = Ok(());
-    let reporter = Reporter::without_signals(common);
     let listed = stook_archive::list(&args.archive, &options, &reporter, |row| {
         outcome = print_row(&row, args, common.json, &mut data);
         if outcome.is_ok() {
@@ -336,35 +231,44 @@ fn list(args: &ListArgs, common: &Common) -> Result<Ending, CliError> {
         }
     })?;
     outcome?;
+    if common.json {
+        data.json(&Line::Summary(Summary::Listed(Listed::new(&listed))))?;
+    }
     data.flush()?;
     Ok(some_failed(listed.failed))
 }
 
+fn list_runs(args: &ListArgs, common: &Common, reporter: &Reporter) -> Result<Ending, CliError> {
+    let (counts, failed) = stook_archive::run_counts(&args.archive, reporter)?;
+    ending_with(some_failed(failed), |data| {
+        for counts in &counts {
+            if common.json {
+                data.json(&Line::Run(ListedRun::new(counts)))?;
+            } else {
+                data.line(&run_text(counts))?;
+            }
+        }
+        if common.json {
+            let is_run = |counts: &&RunCounts| matches!(counts.writer, Writer::Run(_));
+            let runs = counts.iter().filter(is_run).count() as u64;
+            let summary = Summary::ListedRuns(ListedRuns { runs, failed });
+            data.json(&Line::Summary(summary))?;
+        }
+        Ok(())
+    })
+}
+
 fn print_row(row: &RowRef<'_>, args: &ListArgs, is_json: bool, data: &mut Data) -> io::Result<()> {
     if is_json {
-        return data.json(&Flat {
-            path: JsonPath::new(row.name),
-            fields: json!({
-                "type": "member", "id": row.id.0, "size": row.size, "mtime": row.mtime.to_string(), "md5": row.md5.map(|md5| hex(&md5)),
-                "volume": row.volume.to_string(), "offset": row.offset,
-            }),
-        });
+        return data.json(&Line::Member(ListedMember::new(row)));
     }
     if args.null {
         return io::Write::write_all(data.bytes(), &[row.name, b"\0"].concat());
     }
-    let name = display_bytes(row.name);
     if args.long {
-        let md5 = md5_text(row.md5);
-        return data.line(&format!(
-            "{:>12} {:<26} {md5:<32} {} {:>12} {name}",
-            row.size,
-            row.mtime.to_string(),
-            row.volume,
-            row.offset
-        ));
+        return data.line(&long_row(row));
     }
-    data.line(&name)
+    data.line(&display_bytes(row.name))
 }
 
 fn cat(args: &CatArgs) -> Result<Ending, CliError> {
@@ -380,25 +284,9 @@ fn extract(args: &ExtractArgs, common: &Common) -> Result<Ending, CliError> {
     let (done, reporter) = observed(common, |reporter| {
         stook_archive::extract(&args.archive, &args.into, &options, reporter)
     })?;
-    if common.json {
-        let summary = json!({
-            "type": "summary", "members": done.members, "written": done.written, "bytes": done.bytes,
-            "unchanged": done.unchanged, "failed": done.failed,
-        });
-        ending_with(Ending::Done, |data| Ok(data.json(&summary)?))?;
-    }
-    let unchanged = if done.unchanged > 0 {
-        format!("; {} were there already", grouped(done.unchanged))
-    } else {
-        String::new()
-    };
-    let text = format!(
-        "extracted {}, {}{unchanged}{}",
-        count(done.written, "entry", "entries"),
-        show(done.bytes),
-        failed_text(done.failed)
-    );
-    reporter.summary(&text);
+    let extracted = Extracted::new(&done);
+    let text = extracted.text();
+    reporter.summary(Summary::Extracted(extracted), &text)?;
     Ok(some_failed(done.failed))
 }
 
@@ -407,27 +295,9 @@ fn reindex(args: &ReindexArgs, common: &Common) -> Result<Ending, CliError> {
     let (done, reporter) = observed(common, |reporter| {
         stook_archive::reindex(&args.archive, options, reporter)
     })?;
-    if common.json {
-        let summary = json!({
-            "type": "summary", "volumes": done.volumes, "members": done.members, "bytes": done.bytes, "runs": done.runs,
-            "damages": done.damages, "failed": done.failed,
-        });
-        ending_with(Ending::Done, |data| Ok(data.json(&summary)?))?;
-    }
-    let verdict = if done.damages == 0 {
-        String::new()
-    } else {
-        format!("; {}", count(done.damages, "damage", "damages"))
-    };
-    let (members, volumes) = (
-        count(done.members, "member", "members"),
-        count(done.volumes, "volume", "volumes"),
-    );
-    reporter.summary(&format!(
-        "indexed {members}, {}, in {volumes}{verdict}{}",
-        show(done.bytes),
-        failed_text(done.failed)
-    ));
+    let indexed = Indexed::new(&done);
+    let text = indexed.text();
+    reporter.summary(Summary::Indexed(indexed), &text)?;
     Ok(damage_or(done.damages, done.failed))
 }
 
@@ -444,13 +314,4 @@ fn copy_tree(args: &CopyArgs, common: &Common) -> Result<Ending, CliError> {
 fn remove_trees(args: &RemoveArgs, common: &Common) -> Result<Ending, CliError> {
     let (ending, _) = observed(common, |reporter| remove::run(args, common, reporter))?;
     Ok(ending)
-}
-
-/// A path and what goes with it, in one JSON object.
-#[derive(serde::Serialize)]
-struct Flat {
-    #[serde(flatten)]
-    path: JsonPath,
-    #[serde(flatten)]
-    fields: serde_json::Value,
 }

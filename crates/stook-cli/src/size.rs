@@ -1,29 +1,46 @@
-//! Sizes as people write and read them.
+//! Sizes as people write them: the one parser of all options that take one.
+//!
+//! `K`, `M`, `G`, `T` and `P` are binary, as in `du`, `split` and `tar`; so are `KiB`, `MiB` and so on. `KB`, `MB` are
+//! decimal. Upper and lower case are the same.
 
-/// Returns the bytes that a text like `4GiB`, `500MB` or `1024` means.
+/// What a number without a unit is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Bare {
+    /// Bytes.
+    Bytes,
+    /// Refused: the maximum size of a volume is in GiB for zstash, and in bytes for everything else.
+    Refused,
+}
+
+/// Returns the bytes that a text like `4GiB`, `4G` or `500MB` means.
 ///
 /// # Errors
 /// A sentence that names what is wrong.
-pub(crate) fn parse(text: &str) -> Result<u64, String> {
-    match parse_or_none(text)? {
+pub(crate) fn parse(text: &str, bare: Bare) -> Result<u64, String> {
+    match parse_or_none(text, bare)? {
         0 => Err("it must be more than nothing".to_owned()),
         bytes => Ok(bytes),
     }
 }
 
 /// As [`parse`], and nothing is a size, too.
-pub(crate) fn parse_or_none(text: &str) -> Result<u64, String> {
+pub(crate) fn parse_or_none(text: &str, bare: Bare) -> Result<u64, String> {
     let digits_end = text
         .find(|c: char| !c.is_ascii_digit() && c != '.')
         .unwrap_or(text.len());
     let (number, unit) = text.split_at(digits_end);
+    let unit = unit.trim();
     if !number.bytes().any(|byte| byte.is_ascii_digit()) {
-        return Err("it is not a size such as 4GiB, 1.5MB or 1024".to_owned());
+        return Err("it is not a size such as 4GiB, 4G or 500MB".to_owned());
     }
-    let factor = factor(unit.trim()).ok_or_else(|| {
+    if unit.is_empty() && bare == Bare::Refused {
+        return Err(format!(
+            "it has no unit; `{number}B` is bytes, `{number}GiB` is what it means to zstash"
+        ));
+    }
+    let factor = factor(unit).ok_or_else(|| {
         format!(
-            "`{}` is not a unit; use KiB, MiB, GiB, TiB, or kB, MB, GB, TB",
-            unit.trim()
+            "`{unit}` is not a unit; use K, M, G, T, P (or KiB, MiB and so on) for powers of 1024, KB, MB, GB, TB, PB for powers of 1000"
         )
     })?;
     bytes(number, factor)
@@ -50,76 +67,79 @@ fn bytes(number: &str, factor: u64) -> Result<u64, String> {
 }
 
 fn factor(unit: &str) -> Option<u64> {
-    const UNITS: [(&str, u64); 12] = [
-        ("", 1),
-        ("b", 1),
-        ("kib", 1 << 10),
-        ("mib", 1 << 20),
-        ("gib", 1 << 30),
-        ("tib", 1 << 40),
-        ("pib", 1 << 50),
-        ("kb", 1_000),
-        ("mb", 1_000_000),
-        ("gb", 1_000_000_000),
-        ("tb", 1_000_000_000_000),
-        ("pb", 1_000_000_000_000_000),
-    ];
     let unit = unit.to_ascii_lowercase();
-    UNITS
-        .iter()
-        .find(|(name, _)| *name == unit)
-        .map(|(_, factor)| *factor)
-}
-
-/// Returns a figure such as `1.4 GB`.
-#[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
-pub(crate) fn show(bytes: impl Into<u128>) -> String {
-    const UNITS: [&str; 8] = ["B", "kB", "MB", "GB", "TB", "PB", "EB", "ZB"];
-    let mut value = bytes.into() as f64;
-    let mut unit = 0;
-    while value >= 999.5 && unit + 1 < UNITS.len() {
-        value /= 1000.0;
-        unit += 1;
+    if matches!(&*unit, "" | "b") {
+        return Some(1);
     }
-    let digits = if unit == 0 || value >= 99.95 { 0 } else { 1 };
-    format!("{value:.digits$} {}", UNITS[unit])
-}
-
-/// Returns a number with its thousands set apart: `1,290,284`.
-pub(crate) fn grouped(number: impl Into<u128>) -> String {
-    let digits = number.into().to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
+    let (letter, rest) = unit.split_at_checked(1)?;
+    let power = "kmgtp".find(letter)?;
+    let power = u32::try_from(power).ok()? + 1;
+    match rest {
+        "" | "ib" => Some(1024_u64.pow(power)),
+        "b" => Some(1000_u64.pow(power)),
+        _ => None,
     }
-    text
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn is(text: &str) -> Result<u64, String> {
+        parse(text, Bare::Bytes)
+    }
+
+    #[test]
+    fn letters_alone_are_binary() {
+        for (power, letter) in (1..).zip(["K", "M", "G", "T", "P"]) {
+            let (binary, decimal) = (1024_u64.pow(power), 1000_u64.pow(power));
+            let lower = letter.to_lowercase();
+            for text in [
+                format!("3{letter}"),
+                format!("3{letter}iB"),
+                format!("3{lower}"),
+            ] {
+                assert_eq!(is(&text), Ok(3 * binary), "{text}");
+            }
+            for text in [
+                format!("3{letter}B"),
+                format!("3{lower}B"),
+                format!("3 {lower}b"),
+            ] {
+                assert_eq!(is(&text), Ok(3 * decimal), "{text}");
+            }
+        }
+        for wrong in ["3E", "3Ki", "3KiBs", "3KK", "3é"] {
+            assert!(is(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_bare_number_is_refused_where_it_has_two_readings() {
+        assert_eq!(is("256"), Ok(256));
+        assert_eq!(
+            parse("256", Bare::Refused).unwrap_err(),
+            "it has no unit; `256B` is bytes, `256GiB` is what it means to zstash"
+        );
+        assert_eq!(parse("256B", Bare::Refused), Ok(256));
+        assert_eq!(parse("256G", Bare::Refused), Ok(256 << 30));
+    }
+
     #[test]
     fn sizes_are_exact() {
-        assert_eq!(parse("4GiB"), Ok(4 << 30));
-        assert_eq!(parse("500MB"), Ok(500_000_000));
-        assert_eq!(parse("1.5 kib"), Ok(1536));
-        assert_eq!(parse("20480"), Ok(20_480));
+        assert_eq!(is("4GiB"), Ok(4 << 30));
+        assert_eq!(is("500MB"), Ok(500_000_000));
+        assert_eq!(is("1.5 kib"), Ok(1536));
+        assert_eq!(is("20480"), Ok(20_480));
         // As floats, these lose a byte.
-        assert_eq!(parse("1.001kB"), Ok(1001));
-        assert_eq!(
-            parse("8388608.000000001PB"),
-            Err("it is too large".to_owned())
-        );
-        assert_eq!(parse("9007.199254740993PB"), Ok(9_007_199_254_740_993_000));
-        assert_eq!(parse("18446744073709551615"), Ok(u64::MAX));
-        assert_eq!(parse("18446744073709551615.9"), Ok(u64::MAX));
-        assert_eq!(parse("0.99999999999999999999999999PiB"), Ok((1 << 50) - 1));
-        assert_eq!(parse(".5kB"), Ok(500));
-        assert_eq!(parse("1.kB"), Ok(1000));
+        assert_eq!(is("1.001kB"), Ok(1001));
+        assert_eq!(is("8388608.000000001PB"), Err("it is too large".to_owned()));
+        assert_eq!(is("9007.199254740993PB"), Ok(9_007_199_254_740_993_000));
+        assert_eq!(is("18446744073709551615"), Ok(u64::MAX));
+        assert_eq!(is("18446744073709551615.9"), Ok(u64::MAX));
+        assert_eq!(is("0.99999999999999999999999999PiB"), Ok((1 << 50) - 1));
+        assert_eq!(is(".5kB"), Ok(500));
+        assert_eq!(is("1.kB"), Ok(1000));
         for wrong in [
             "10XB",
             "GiB",
@@ -133,36 +153,15 @@ mod tests {
             ".GB",
             "18446744073709551616",
         ] {
-            assert!(parse(wrong).is_err(), "{wrong}");
+            assert!(is(wrong).is_err(), "{wrong}");
         }
-        let why = |text: &str| parse(text).unwrap_err();
         for text in ["", ".", "-1", "GiB", " 5"] {
-            assert_eq!(
-                why(text),
-                "it is not a size such as 4GiB, 1.5MB or 1024",
-                "{text}"
-            );
+            let why = is(text).unwrap_err();
+            assert_eq!(why, "it is not a size such as 4GiB, 4G or 500MB", "{text}");
         }
-        assert_eq!(why("1.2.3MB"), "`1.2.3` is not a number");
-        assert_eq!(parse_or_none("0"), Ok(0));
-        assert_eq!(parse_or_none("0 kB"), Ok(0));
-        assert!(parse_or_none("").is_err());
-    }
-
-    #[test]
-    fn figures_have_three_digits() {
-        for (bytes, text) in [
-            (0_u64, "0 B"),
-            (999, "999 B"),
-            (1_000, "1.0 kB"),
-            (143_212_345, "143 MB"),
-            (9_245_000_000, "9.2 GB"),
-            (999_999, "1.0 MB"),
-        ] {
-            assert_eq!(show(bytes), text);
-        }
-        assert_eq!(show(u128::from(u64::MAX) * 1000), "18.4 ZB");
-        assert_eq!(grouped(1_290_284_u64), "1,290,284");
-        assert_eq!(grouped(999_u64), "999");
+        assert_eq!(is("1.2.3MB").unwrap_err(), "`1.2.3` is not a number");
+        assert_eq!(parse_or_none("0", Bare::Bytes), Ok(0));
+        assert_eq!(parse_or_none("0 kB", Bare::Bytes), Ok(0));
+        assert!(parse_or_none("", Bare::Bytes).is_err());
     }
 }

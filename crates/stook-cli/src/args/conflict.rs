@@ -1,5 +1,5 @@
 //! Options of every command may stand in front of the command or behind it, and clap compares only those that stand
-//! on the same side. So what cannot go with them is told here.
+//! on the same side. So conflicts with them are listed here.
 
 use clap::CommandFactory;
 use clap::error::ErrorKind;

@@ -6,10 +6,11 @@ use stook_bench::{Observer, Sample, Table};
 
 use crate::args::{Common, FilesetArgs};
 use crate::exit::{CliError, Ending};
+use crate::number::{grouped, rounded};
 use crate::options::jobs;
 use crate::output::{self, Data};
 use crate::progress::Reporter;
-use crate::size::grouped;
+use crate::report::{Line, Summary};
 
 pub(crate) fn fileset(args: &FilesetArgs, common: &Common) -> Result<Ending, CliError> {
     let options = FilesetOptions {
@@ -32,7 +33,8 @@ pub(crate) fn fileset(args: &FilesetArgs, common: &Common) -> Result<Ending, Cli
     let properties = made?;
     let mut data = Data::new();
     if common.json {
-        data.json(&properties)?;
+        let summary = Summary::Fileset(Box::new(properties));
+        data.json(&Line::Summary(summary))?;
     } else {
         data.text(&table(&properties).text())?;
     }
@@ -67,17 +69,7 @@ pub(crate) fn table(properties: &Properties) -> Table {
     table
 }
 
-/// A size that is no whole number, to the byte.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "it is a size, and a float cast saturates"
-)]
-fn rounded(bytes: f64) -> String {
-    grouped(bytes.round() as u64)
-}
-
-/// Shows how far the making is.
+/// Shows the progress.
 struct Listener<'a> {
     reporter: &'a Reporter,
     is_quiet: bool,

@@ -1,4 +1,4 @@
-//! `stook bench`: tells how a bench goes on, keeps its samples, and prints what came of them.
+//! `stook bench`: shows progress, saves the samples, and prints the results.
 
 mod cache;
 mod fileset;
@@ -48,7 +48,7 @@ struct Listener<'a> {
     is_quiet: bool,
     is_json: bool,
     saved: Option<(Mutex<File>, &'a Path)>,
-    /// The first failure of writing, told when the bench has ended.
+    /// The first write error, reported when the bench has ended.
     failed: Mutex<Option<CliError>>,
 }
 

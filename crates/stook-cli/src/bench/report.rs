@@ -3,14 +3,14 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use serde_json::json;
 use stook_bench::figure::Figure;
 use stook_bench::{BenchError, Results, read_results, report};
 
 use crate::args::{Common, ReportArgs};
 use crate::exit::{CliError, Ending};
-use crate::output::{self, Data};
-use crate::text::count;
+use crate::number::count;
+use crate::output;
+use crate::report::{Line, Page, Summary};
 
 /// The mark of a page stands within its first bytes.
 const LOOKED_AT: usize = 1024;
@@ -28,10 +28,12 @@ pub(crate) fn report(args: &ReportArgs, common: &Common) -> Result<Ending, CliEr
         None => 0,
     };
     if common.json {
-        let mut data = Data::new();
-        let summary = json!({ "type": "summary", "runs": runs.len(), "bytes": page.len(), "figures": figures });
-        data.json(&summary)?;
-        data.flush()?;
+        let (runs, bytes) = (runs.len(), page.len());
+        output::line(&Line::Summary(Summary::Page(Page {
+            runs,
+            bytes,
+            figures,
+        })))?;
     } else if !common.quiet {
         output::message(&summary(args, runs.len(), figures));
     }
@@ -82,7 +84,7 @@ fn replace(path: &Path, bytes: &[u8]) -> Result<(), CliError> {
     let written =
         stook_sys::write_file(&partial, bytes).and_then(|()| stook_sys::rename(&partial, path));
     if written.is_err() {
-        // What is told is why it could not be written.
+        // The error to report is the one of writing.
         let _ = stook_sys::remove_file(&partial);
     }
     Ok(written?)

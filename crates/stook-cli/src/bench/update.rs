@@ -157,7 +157,7 @@ impl Csv {
     /// Takes the files away again, as nothing was measured.
     fn remove(&self) {
         for (_, path, _) in &self.files {
-            // What is told is why nothing was measured.
+            // The error to report is why nothing was measured.
             let _ = stook_sys::remove_file(path);
         }
     }

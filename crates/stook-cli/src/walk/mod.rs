@@ -4,9 +4,9 @@
 //! common is here: what is selected, what went wrong, and the end.
 
 mod print;
-mod report;
 mod summary;
 mod table;
+mod text;
 
 use std::io::{self, IsTerminal};
 use std::os::unix::ffi::OsStrExt;
@@ -18,10 +18,12 @@ use stook_sys::{Directory, FileKind};
 use stook_tree::{Detail, Listing, Selection, TreeError, Visitor, WalkOptions, walk};
 
 use crate::args::WalkArgs;
-use crate::exit::{CliError, Ending};
+use crate::exit::{CliError, Ending, fatal};
 use crate::mutex::lock;
 use crate::progress::Reporter;
-use crate::{options, output, patterns};
+use crate::{options, patterns};
+
+pub(crate) use summary::Figures;
 
 /// Prints the tree, or its summary.
 pub(crate) fn run(args: &WalkArgs, is_json: bool, reporter: &Reporter) -> Result<Ending, CliError> {
@@ -30,6 +32,7 @@ pub(crate) fn run(args: &WalkArgs, is_json: bool, reporter: &Reporter) -> Result
         root: args.tree.as_os_str().as_bytes(),
         reporter,
         failed: AtomicU64::new(0),
+        is_json,
     };
     let ending = if args.summary {
         summary::run(&walker, args, is_json)
@@ -59,6 +62,7 @@ struct Walker<'a> {
     root: &'a [u8],
     reporter: &'a Reporter,
     failed: AtomicU64,
+    is_json: bool,
 }
 
 struct Visit<'w, S> {
@@ -103,8 +107,9 @@ impl Walker<'_> {
 
     fn ending(&self) -> Ending {
         if self.reporter.is_interrupted() {
-            output::error("interrupted", None);
-            Ending::Interrupted
+            let ending = Ending::Interrupted;
+            fatal("interrupted", None, ending, self.is_json);
+            ending
         } else if self.failed() > 0 {
             Ending::SomeFailed
         } else {

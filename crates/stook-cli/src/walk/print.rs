@@ -7,19 +7,19 @@ use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use serde::Serialize;
-use stook_sys::{FileKind, Metadata};
+use stook_sys::Metadata;
 use stook_timers::scope;
 use stook_tree::{Detail, Listing};
 
 use super::{InTurns, Sink, Walker};
 use crate::args::WalkArgs;
 use crate::exit::{CliError, Ending};
-use crate::format::{Format, time_text};
+use crate::format::Format;
 use crate::mutex::lock;
-use crate::output::{JsonPath, Stdout};
+use crate::output::Stdout;
+use crate::report::{Entry, Line, Summary, Walked};
 
 /// A buffer is written once it holds this much.
 const PIECE: usize = 128 << 10;
@@ -33,6 +33,8 @@ enum Style {
 struct Printer {
     style: Style,
     buffers: InTurns<Vec<u8>>,
+    /// Entries that were printed.
+    entries: AtomicU64,
     /// Why stdout could not be written.
     unwritable: Mutex<Option<io::Error>>,
     is_unwritable: AtomicBool,
@@ -43,6 +45,7 @@ pub(super) fn run(walker: &Walker<'_>, args: &WalkArgs, is_json: bool) -> Result
     let printer = Printer {
         style: style(args, is_json)?,
         buffers: InTurns::default(),
+        entries: AtomicU64::new(0),
         unwritable: Mutex::default(),
         is_unwritable: AtomicBool::new(false),
     };
@@ -52,8 +55,14 @@ pub(super) fn run(walker: &Walker<'_>, args: &WalkArgs, is_json: bool) -> Result
         printer.style.detail()
     };
     walker.walk(args, detail, &printer)?;
-    printer.finish()?;
-    Ok(walker.ending())
+    let entries = printer.finish()?;
+    let ending = walker.ending();
+    if ending != Ending::Interrupted {
+        let failed = walker.failed();
+        let walked = Summary::Walked(Walked { entries, failed });
+        walker.reporter.summary_line(walked)?;
+    }
+    Ok(ending)
 }
 
 fn style(args: &WalkArgs, is_json: bool) -> Result<Style, CliError> {
@@ -85,7 +94,7 @@ impl Style {
                 out.push(*end);
             }
             Self::Json => {
-                serde_json::to_writer(&mut *out, &JsonEntry::new(path, metadata))?;
+                serde_json::to_writer(&mut *out, &Line::Entry(Entry::new(path, metadata)))?;
                 out.push(b'\n');
             }
         }
@@ -118,7 +127,9 @@ impl Printer {
     ) -> io::Result<()> {
         let _scope = scope!("print");
         let mut path = walker.full_path(&listing.path);
+        let mut entries = 0;
         if walker.selection.selects(&listing.path, &listing.metadata) {
+            entries += 1;
             self.style.push(&path, &listing.metadata, buffer)?;
         }
         if path.last() != Some(&b'/') {
@@ -128,6 +139,7 @@ impl Printer {
         for entry in &listing.entries {
             let metadata = entry.metadata();
             if walker.selection.admits(&metadata) {
+                entries += 1;
                 path.truncate(directory_len);
                 path.extend_from_slice(listing.name(entry));
                 self.style.push(&path, &metadata, buffer)?;
@@ -136,6 +148,7 @@ impl Printer {
                 write(buffer)?;
             }
         }
+        self.entries.fetch_add(entries, Ordering::Relaxed);
         // Directories without files add up, too.
         if buffer.len() >= PIECE {
             write(buffer)?;
@@ -143,15 +156,16 @@ impl Printer {
         Ok(())
     }
 
-    /// Writes what is left, and returns why something was not written.
-    fn finish(self) -> Result<(), CliError> {
+    /// Writes what is left; returns how many entries were printed, or why something was not written.
+    fn finish(self) -> Result<u64, CliError> {
         if let Some(error) = lock(&self.unwritable).take() {
             return Err(error.into());
         }
         for mut buffer in self.buffers.into_all() {
             write(&mut buffer)?;
         }
-        Ok(io::stdout().flush()?)
+        io::stdout().flush()?;
+        Ok(self.entries.into_inner())
     }
 }
 
@@ -160,46 +174,4 @@ fn write(buffer: &mut Vec<u8>) -> io::Result<()> {
     let written = Stdout::lock().write_all(buffer);
     buffer.clear();
     written
-}
-
-/// One line of `--json`.
-#[derive(Serialize)]
-struct JsonEntry {
-    #[serde(rename = "type")]
-    line: &'static str,
-    #[serde(flatten)]
-    path: JsonPath,
-    kind: &'static str,
-    size: u64,
-    mtime: String,
-    inode: u64,
-    mode: String,
-    links: u32,
-}
-
-impl JsonEntry {
-    fn new(path: &[u8], metadata: &Metadata) -> Self {
-        Self {
-            line: "entry",
-            path: JsonPath::new(path),
-            kind: word(metadata.kind),
-            size: metadata.size,
-            mtime: time_text(metadata.mtime),
-            inode: metadata.inode,
-            mode: format!("{:o}", metadata.mode),
-            links: metadata.links,
-        }
-    }
-}
-
-fn word(kind: FileKind) -> &'static str {
-    match kind {
-        FileKind::File => "file",
-        FileKind::Directory => "directory",
-        FileKind::Symlink => "symlink",
-        FileKind::Fifo => "fifo",
-        FileKind::Socket => "socket",
-        FileKind::CharDevice => "char-device",
-        FileKind::BlockDevice => "block-device",
-    }
 }

@@ -1,19 +1,20 @@
 //! Figures about the entries instead of the entries.
 //!
-//! A worker counts a directory into one of a few tallies, which are added up at the end.
+//! A worker counts a directory in one of a few counters, which are added up at the end.
 
 use serde::Serialize;
 use stook_sys::FileKind;
 use stook_tree::{Detail, Group, Listing, Ranking, Summary, Tally};
 
-use super::{InTurns, Sink, Walker, report};
+use super::{InTurns, Sink, Walker, text};
 use crate::args::WalkArgs;
 use crate::exit::{CliError, Ending};
-use crate::output::{Data, JsonPath, hex};
+use crate::output::Data;
+use crate::report::{self, JsonPath, Line, text_and_hex};
 
 #[derive(Default)]
 struct Counter {
-    tallies: InTurns<Tally>,
+    counters: InTurns<Tally>,
 }
 
 /// Walks the tree and prints its summary; nothing of one that was interrupted.
@@ -34,9 +35,10 @@ pub(super) fn run(walker: &Walker<'_>, args: &WalkArgs, is_json: bool) -> Result
     let summary = counter.summary();
     let mut data = Data::new();
     if is_json {
-        data.json(&JsonSummary::new(&summary, walker))?;
+        let figures = Box::new(Figures::new(&summary, walker));
+        data.json(&Line::Summary(report::Summary::Figures(figures)))?;
     } else {
-        data.text(&report::text(&summary, walker))?;
+        data.text(&text::text(&summary, walker))?;
     }
     data.flush()?;
     Ok(ending)
@@ -44,26 +46,25 @@ pub(super) fn run(walker: &Walker<'_>, args: &WalkArgs, is_json: bool) -> Result
 
 impl Sink for Counter {
     fn take(&self, listing: &Listing, walker: &Walker<'_>) {
-        self.tallies
-            .with(|tally| tally.add(listing, &walker.selection));
+        self.counters
+            .with(|counter| counter.add(listing, &walker.selection));
     }
 }
 
 impl Counter {
     fn summary(self) -> Summary {
-        let tallies = self.tallies.into_all().into_iter();
-        let all = tallies.reduce(|mut all, tally| {
-            all.merge(tally);
+        let counters = self.counters.into_all().into_iter();
+        let all = counters.reduce(|mut all, counter| {
+            all.merge(counter);
             all
         });
         all.unwrap_or_default().summary()
     }
 }
 
+/// The figures of a tree, as JSON.
 #[derive(Serialize)]
-struct JsonSummary {
-    #[serde(rename = "type")]
-    line: &'static str,
+pub(crate) struct Figures {
     files: u64,
     directories: u64,
     links: u64,
@@ -117,7 +118,7 @@ struct JsonExtension {
     extension_hex: Option<String>,
 }
 
-impl JsonSummary {
+impl Figures {
     fn new(summary: &Summary, walker: &Walker<'_>) -> Self {
         let counts = &summary.counts;
         let sizes = summary.sizes.as_ref();
@@ -129,7 +130,6 @@ impl JsonSummary {
             bytes: class.bytes,
         });
         Self {
-            line: "summary",
             files: counts.files,
             directories: summary.directories,
             links: summary.links,
@@ -179,10 +179,10 @@ impl<T> JsonGroup<T> {
 
 impl JsonExtension {
     fn new(extension: &[u8]) -> Self {
-        let is_exact = str::from_utf8(extension).is_ok();
+        let (extension, extension_hex) = text_and_hex(extension);
         Self {
-            extension: String::from_utf8_lossy(extension).into_owned(),
-            extension_hex: (!is_exact).then(|| hex(extension)),
+            extension,
+            extension_hex,
         }
     }
 }

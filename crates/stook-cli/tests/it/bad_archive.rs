@@ -231,9 +231,9 @@ fn a_senseless_row_fails_alone() {
     assert_eq!(checked, expected);
     let json = place.run(&["check", "arc", "d/b", "--json"]);
     let fields = format!(
-        r#"{{"type":"damage","path":"a","cause":"{why}","column":"mtime","index":true,"rows":[1,1],"table":"files"}}"#
+        r#"{{"type":"damage","path":"a","index":true,"table":"files","rows":[1,1],"column":"mtime","cause":"{why}"}}"#
     );
-    assert_eq!(json.text().lines().next(), Some(fields.as_str()));
+    assert_eq!(json.text().lines().nth(1), Some(fields.as_str()));
     let printed = damaged(&place, &["cat", "arc", "a"]);
     let expected = format!("error: cannot read `a`: it is damaged: {row} in index.db: {why}\n");
     assert_eq!(printed, format!("status 4\n{expected}"));

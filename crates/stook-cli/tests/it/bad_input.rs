@@ -268,7 +268,7 @@ fn a_state_that_never_was_is_an_error() {
     ");
     assert_snapshot!(refused(&place, &["list", "arc", "--as-of", "1999-12-31"]), @r"
     status 1
-    error: cannot go back to 1999-12-31 00:00:00 in `arc`: no run had finished by then
+    error: cannot go back to 1999-12-31 23:59:59.999999 in `arc`: no run had finished by then
     hint: `stook list --runs arc` shows the runs
     ");
     assert_snapshot!(refused(&place, &["list", "arc", "--as-of", "yesterday"]), @r"
@@ -301,11 +301,11 @@ fn a_command_line_that_makes_no_sense_is_refused() {
     ");
     assert_snapshot!(refused(&place, &["create", "src", "new", "--volume-size", "10XB"]), @r"
     status 2
-    error: cannot use `10XB` for --volume-size: `XB` is not a unit; use KiB, MiB, GiB, TiB, or kB, MB, GB, TB
+    error: cannot use `10XB` for --volume-size: `XB` is not a unit; use K, M, G, T, P (or KiB, MiB and so on) for powers of 1024, KB, MB, GB, TB, PB for powers of 1000
     ");
-    assert_snapshot!(refused(&place, &["create", "src", "new", "--volume-size", "0"]), @r"
+    assert_snapshot!(refused(&place, &["create", "src", "new", "--volume-size", "0B"]), @r"
     status 2
-    error: cannot use `0` for --volume-size: it must be more than nothing
+    error: cannot use `0B` for --volume-size: it must be more than nothing
     ");
     assert_snapshot!(refused(&place, &["create", "src", "new", "--jobs", "0"]), @r"
     status 2

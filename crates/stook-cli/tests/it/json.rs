@@ -20,17 +20,17 @@ fn every_command_has_a_summary_with_the_facts_of_its_text() {
     let summary = |arguments: &[&str]| last(&place.json(arguments)).clone();
     assert_eq!(
         summary(&["create", "src", "arc", "--json"]),
-        json!({ "type": "summary", "entries": 6, "unchanged": 0, "members": 6, "bytes": 3017, "volumes": 1, "deleted": 0, "failed": 0 })
+        json!({ "type": "summary", "entries": 6, "unchanged": 0, "members": 6, "bytes": 3017, "volumes": 1, "deleted": 0, "failed": 0, "dry_run": false })
     );
     place.write("src/a", "hello again\n");
     std::fs::remove_file(place.path("src/b")).unwrap();
     assert_eq!(
         summary(&["update", "src", "arc", "--json"]),
-        json!({ "type": "summary", "entries": 5, "unchanged": 4, "members": 1, "bytes": 12, "volumes": 1, "deleted": 1, "failed": 0 })
+        json!({ "type": "summary", "entries": 5, "unchanged": 4, "members": 1, "bytes": 12, "volumes": 1, "deleted": 1, "failed": 0, "dry_run": false })
     );
     assert_eq!(
         summary(&["check", "arc", "--json"]),
-        json!({ "type": "summary", "members": 7, "bytes": 3029, "volumes": 2, "volume_md5s": 0, "damages": 0, "unverified": 0 })
+        json!({ "type": "summary", "members": 7, "bytes": 3029, "volumes": 2, "volume_md5s": 0, "damages": 0, "failed": 0 })
     );
     assert_eq!(
         summary(&["extract", "arc", "--into", "out", "--json"]),
@@ -46,7 +46,7 @@ fn every_command_has_a_summary_with_the_facts_of_its_text() {
 fn rows_differences_and_runs_say_what_the_text_says() {
     let place = updated();
     let differences: Vec<(String, String)> = place
-        .json(&["diff", "src", "arc", "--json"])
+        .rows(&["diff", "src", "arc", "--json"])
         .iter()
         .map(|line| (text(&line["change"]), text(&line["path"])))
         .collect();
@@ -56,7 +56,7 @@ fn rows_differences_and_runs_say_what_the_text_says() {
         .collect();
     assert_eq!(shown.concat(), place.stdout(&["diff", "src", "arc"]));
     place.stderr(&["update", "src", "arc"]);
-    let rows = place.json(&["list", "arc", "--json", "--all"]);
+    let rows = place.rows(&["list", "arc", "--json", "--all"]);
     let shown: Vec<String> = rows
         .iter()
         .map(|row| {
@@ -65,7 +65,8 @@ fn rows_differences_and_runs_say_what_the_text_says() {
                 row["size"].as_u64().unwrap(),
                 row["offset"].as_u64().unwrap(),
             );
-            let (mtime, volume) = (text(&row["mtime"]), text(&row["volume"]));
+            let mtime = text(&row["mtime"]).replace('T', " ").replace('Z', "");
+            let volume = text(&row["volume"]);
             format!(
                 "{size:>12} {mtime:<26} {md5:<32} {volume} {offset:>12} {}\n",
                 text(&row["path"])
@@ -78,10 +79,10 @@ fn rows_differences_and_runs_say_what_the_text_says() {
     );
     let ids: Vec<u64> = rows.iter().map(|row| row["id"].as_u64().unwrap()).collect();
     assert_eq!(ids, (1..=rows.len() as u64).collect::<Vec<_>>());
-    let runs = place.json(&["list", "arc", "--runs", "--json"]);
+    let runs = place.rows(&["list", "arc", "--runs", "--json"]);
     assert_eq!(runs.len(), 2);
     assert_eq!(
-        (&runs[0]["command"], &runs[0]["members"]),
+        (&runs[0]["command"], &runs[0]["added"]),
         (&json!("create"), &json!(6))
     );
     assert_eq!(
@@ -110,14 +111,16 @@ fn failures_skips_and_damage_are_objects_of_their_own() {
     let ran = place.run(&["check", "arc", "--json"]);
     assert_eq!(ran.status, Some(4));
     assert_snapshot!(ran.text(), @r#"
-    {"type":"damage","path":"a","cause":"its content does not have the MD5 in the index","errno":null,"offset":0,"volume":"000000.tar"}
-    {"bytes":7,"damages":1,"members":1,"type":"summary","unverified":0,"volume_md5s":0,"volumes":1}
+    {"type":"header","schema":1,"stook":"0.1.0","command":"check"}
+    {"type":"damage","path":"a","volume":"000000.tar","offset":0,"cause":"its content does not have the MD5 in the index","errno":null}
+    {"type":"summary","members":1,"bytes":7,"volumes":1,"volume_md5s":0,"damages":1,"failed":0}
     "#);
     let ran = place.run(&["extract", "arc", "--into", "out", "--json"]);
     assert_eq!(ran.status, Some(3));
     assert_snapshot!(ran.text(), @r#"
-    {"type":"failure","path":"a","cause":"its content does not have the MD5 in the index","errno":null,"operation":"extract"}
-    {"bytes":0,"failed":1,"members":1,"type":"summary","unchanged":0,"written":0}
+    {"type":"header","schema":1,"stook":"0.1.0","command":"extract"}
+    {"type":"failure","path":"a","operation":"extract","cause":"its content does not have the MD5 in the index","errno":null}
+    {"type":"summary","members":1,"written":0,"bytes":0,"unchanged":0,"failed":1}
     "#);
 }
 
@@ -181,7 +184,10 @@ fn a_dry_run_writes_nothing_and_tells_what_will_be_written() {
 }
 
 fn assert_plan_held(plan: &Value, done: &Value) {
-    assert_eq!(plan["type"], "plan");
+    assert_eq!(
+        (&plan["type"], &plan["dry_run"]),
+        (&json!("summary"), &json!(true))
+    );
     for fact in ["members", "bytes", "volumes", "deleted"] {
         assert_eq!(plan[fact], done[fact], "{fact}");
     }

@@ -25,6 +25,7 @@ mod hard_links;
 mod interrupt;
 mod into_archive;
 mod json;
+mod json_schema;
 mod layers;
 mod long_paths;
 mod no_space;

@@ -129,6 +129,13 @@ impl Place {
         json_lines(&self.stdout(arguments))
     }
 
+    /// The same without the last line, the summary.
+    pub(crate) fn rows(&self, arguments: &[&str]) -> Vec<serde_json::Value> {
+        let mut lines = self.json(arguments);
+        assert_eq!(lines.pop().unwrap()["type"], "summary", "{arguments:?}");
+        lines
+    }
+
     /// Runs SQL on a database of the place, with Python.
     pub(crate) fn sql(&self, database: &str, statements: &str) {
         let script = "import sqlite3, sys\nc = sqlite3.connect(sys.argv[1])\nc.executescript(sys.argv[2])\nc.close()";
@@ -177,10 +184,13 @@ pub(crate) fn names(folder: &Path) -> Vec<String> {
     names
 }
 
+/// Returns lines of JSON without the header, which has a test of its own; that of a bench is part of its results.
 pub(crate) fn json_lines(text: &str) -> Vec<serde_json::Value> {
-    text.lines()
-        .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
-        .collect()
+    let parse = |line| -> serde_json::Value {
+        serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))
+    };
+    let is_header = |line: &serde_json::Value| line.get("schema").is_some();
+    text.lines().map(parse).skip_while(is_header).collect()
 }
 
 pub(crate) fn make_writable(path: &Path) {

@@ -302,5 +302,5 @@ fn verbose_runs_name_every_file_and_end_with_their_phases() {
         (&phases["type"], &phases["phases"][1]["name"]),
         (&"phases".into(), &"check".into())
     );
-    assert!(phases["phases"][0]["peak_memory_bytes"].as_u64().unwrap() > 1 << 20);
+    assert!(phases["phases"][0]["peak_bytes"].as_u64().unwrap() > 1 << 20);
 }

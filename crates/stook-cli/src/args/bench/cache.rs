@@ -30,22 +30,22 @@ use super::SaveArgs;
 /// has a question mark: `cold?`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct BenchCacheArgs {
-    /// Run the command so often in each state
+    /// Runs of the command in each state
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) rounds: u32,
-    /// A shell command that does the same work on local files, to compare with: it is run in the same states
+    /// Shell command that does the same work on local files, run in the same states for comparison
     #[arg(long, value_name = "CMD")]
     pub(crate) local: Option<OsString>,
-    /// A shell command that empties all other caches, run before each cold run, such as unmount and remove the cache
+    /// Shell command that empties all other caches, such as unmounting and removing a cache; run before each cold run
     #[arg(long, value_name = "CMD")]
     pub(crate) cold_hook: Option<OsString>,
-    /// A shell command that empties other caches in memory, run before each warm run, such as unmount
+    /// Shell command that empties other caches in memory, such as unmounting; run before each warm run
     #[arg(long, value_name = "CMD", requires = "cold_hook")]
     pub(crate) warm_hook: Option<OsString>,
-    /// Count the CPU time of this process, too, or of the one that serves this FUSE mount
+    /// Also count the CPU time of this process, or of the one that serves this FUSE mount
     #[arg(long, value_name = "PID|MOUNT")]
     pub(crate) watch: Option<PathBuf>,
-    /// A file or tree that the command reads, or its cache on disk, to prove the states by; may be repeated
+    /// File or tree that the command reads, or its cache on disk, used to verify the states; may be repeated
     #[arg(long, value_name = "PATH")]
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]

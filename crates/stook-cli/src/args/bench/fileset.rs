@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 
-/// Make a tree of small files, the same everywhere for a seed
+/// Create a reproducible tree of small files
 ///
 /// Names, content, modes and times depend on the spec, the seed and the number of files only; a smaller set is the
 /// beginning of a larger one. The figures of the set are printed: how many files and bytes, and mean, standard
@@ -13,25 +13,25 @@ use clap::Args as ClapArgs;
 /// was there before.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct FilesetArgs {
-    /// The directory to fill; it is made, or is there and empty
+    /// The directory to fill; created if missing, else it must be empty
     pub(crate) dir: PathBuf,
     /// Number of files
     #[arg(long, value_name = "N")]
     pub(crate) files: u64,
-    /// What the set is like: `arc`, `flat`, `deep`, or a file that describes it
+    /// Kind of file set: `arc`, `flat`, `deep`, or a file that describes one
     ///
     /// `arc` has the sizes of a cluster's scratch, log-normal with median 1,785 bytes, half of the files text and half
     /// incompressible, 1 to 99 of them in a directory. `flat` has all files in one directory, `deep` in chains of 50
     /// directories. docs/bench/fileset.toml is an example of a file.
     #[arg(long, value_name = "SPEC|FILE.toml", default_value = "arc")]
     pub(crate) spec: OsString,
-    /// Where the random numbers begin
+    /// Seed of the random numbers
     #[arg(long, value_name = "S", default_value_t = 7)]
     pub(crate) seed: u64,
-    /// Print the figures, and make nothing
+    /// Print the statistics, and create nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Number of workers (default: as many as the storage asks for, up to 128)
+    /// Number of workers (default: adapts to the storage, up to 128)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,
 }

@@ -7,7 +7,7 @@ use clap::{Args as ClapArgs, ValueEnum};
 
 use super::SaveArgs;
 
-/// Compare directories on several file systems as a place for small files
+/// Compare how well file systems handle small files
 ///
 /// A set of small files is made once, packed as a plain tar and as an archive, and then, on each target: copied there,
 /// unpacked, found, looked at, read, packed, copied and removed. Every phase is done by each of three tools: `system`
@@ -19,31 +19,31 @@ use super::SaveArgs;
 /// does. After a run the tree is counted.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct BenchFsArgs {
-    /// Directories, each on a file system to be measured
+    /// Directories, each on a file system to measure
     #[arg(required = true, value_name = "TARGET")]
     pub(crate) targets: Vec<PathBuf>,
     /// Number of files
     #[arg(long, value_name = "N", default_value_t = 20_000)]
     pub(crate) files: u64,
-    /// What the files are like, as in `stook bench fileset`: `arc`, `flat`, `deep`, or a file that describes it
+    /// Kind of file set, as in `stook bench fileset`: `arc`, `flat`, `deep`, or a file that describes one
     #[arg(long, value_name = "SPEC|FILE.toml", default_value = "arc")]
     pub(crate) spec: OsString,
-    /// Where the random numbers begin: the same files for a seed everywhere
+    /// Seed of the random numbers; the same seed gives the same files
     #[arg(long, value_name = "S", default_value_t = 7)]
     pub(crate) seed: u64,
-    /// How often everything is measured
+    /// Number of measurements of everything
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub(crate) rounds: u32,
-    /// Only these phases; what they need is done untimed (default: all)
+    /// Phases to measure; what they need is done untimed (default: all)
     #[arg(long, value_name = "PHASE,..", value_delimiter = ',')]
     pub(crate) phases: Vec<PhaseName>,
-    /// Only these tools (default: all)
+    /// Tools to compare (default: all)
     #[arg(long, value_name = "TOOL,..", value_delimiter = ',')]
     pub(crate) tools: Vec<ToolName>,
-    /// Drop the caches of the whole machine before every phase; only the superuser may
+    /// Drop the caches of the whole machine before every phase; needs root
     #[arg(long)]
     pub(crate) cold: bool,
-    /// Where the files are made and packed (default: the folder for temporary files)
+    /// Directory in which the files are created and packed (default: the one for temporary files)
     #[arg(long, value_name = "DIR")]
     pub(crate) work: Option<PathBuf>,
     #[command(flatten)]

@@ -18,7 +18,7 @@ pub(crate) use pair::BenchPairArgs;
 pub(crate) use report::ReportArgs;
 pub(crate) use update::BenchUpdateArgs;
 
-/// Measure storage under small files, and commands on it
+/// Measure file systems and commands
 #[derive(Debug, ClapArgs)]
 pub(crate) struct BenchArgs {
     #[command(subcommand)]
@@ -38,7 +38,7 @@ pub(crate) enum BenchCommand {
 /// Where samples go besides the tables; with `--json` they are printed instead of tables.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct SaveArgs {
-    /// Write every sample into this new file, one JSON object a line, as soon as it is there
+    /// Write every sample to this new file at once, one JSON object per line
     #[arg(long, value_name = "FILE")]
     pub(crate) save: Option<PathBuf>,
 }

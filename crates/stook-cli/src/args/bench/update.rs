@@ -6,7 +6,7 @@ use clap::Args as ClapArgs;
 
 use super::SaveArgs;
 
-/// Compare programs that archive a tree and update the archive
+/// Compare archivers: create, update, check, extract
 ///
 /// For each ordered pair (A, B) of three directories and for each tool, A is copied and archived, B is copied over it and the
 /// archive updated, checked and extracted, by one worker and by two. Only the tool's commands are timed. What is
@@ -25,10 +25,10 @@ pub(crate) struct BenchUpdateArgs {
     /// The three directories; none may be in another one
     #[arg(long, num_args = 3, required = true, value_names = ["A", "B", "C"])]
     pub(crate) dirs: Vec<PathBuf>,
-    /// How often to go through all pairs
+    /// Number of passes through all pairs
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) repeats: u32,
-    /// Make copies, archives and extracted trees below this directory instead of beside A; they are removed at the end
+    /// Directory for copies, archives and extracted trees, which are removed at the end (default: beside A)
     #[arg(long, value_name = "DIR")]
     pub(crate) work: Option<PathBuf>,
     /// Copy B beside A instead of over it, so that nothing is replaced: what zstash's own study does
@@ -37,7 +37,7 @@ pub(crate) struct BenchUpdateArgs {
     /// Drop the caches of the whole machine before each command; needs root
     #[arg(long)]
     pub(crate) cold: bool,
-    /// Time each command until what it wrote is on the disk: stook's archives are then anyway, others may not be
+    /// Include the time until everything is on disk (stook's archives always are, those of others may not be)
     #[arg(long)]
     pub(crate) sync: bool,
     #[command(flatten)]

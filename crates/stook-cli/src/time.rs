@@ -1,30 +1,63 @@
-//! Moments as people write them.
+//! Times: the one parser of all options that take one, and the one form in which `--json` prints them.
+//!
+//! What is typed without an offset is local time; what is printed is UTC.
 
-use jiff::civil::DateTime;
+use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 use stook_sys::Timestamp;
 
+/// What a date without a time of day means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Day {
+    /// Its first moment: what is newer is of that day, or later.
+    Start,
+    /// Its last moment: the state as of a day has all that happened on it.
+    End,
+}
+
 /// Returns the time that a text like `2026-11-21`, `2026-11-21T18:30` or `2026-11-21T18:30+01:00` means; without an
-/// offset it is UTC.
-pub(crate) fn time(text: &str) -> Option<jiff::Timestamp> {
-    let civil = || {
-        // The parser passes over the name of a zone; then a time there would be taken for one in UTC.
-        if text.contains('[') {
-            return None;
-        }
-        let civil: DateTime = text.parse().ok()?;
-        Some(civil.to_zoned(TimeZone::UTC).ok()?.timestamp())
-    };
-    text.parse().ok().or_else(civil)
+/// offset it is one of this time zone.
+pub(crate) fn parse(text: &str, day: Day, zone: &TimeZone) -> Option<jiff::Timestamp> {
+    if let Ok(time) = text.parse() {
+        return Some(time);
+    }
+    // The parser passes over the name of a zone, so a time there would be taken for one here.
+    if text.contains('[') {
+        return None;
+    }
+    let has_time = text.contains(['T', 't', ' ']);
+    if has_time || day == Day::Start {
+        let time: DateTime = text.parse().ok()?;
+        return Some(time.to_zoned(zone.clone()).ok()?.timestamp());
+    }
+    let date: Date = text.parse().ok()?;
+    let next = date.tomorrow().ok()?.to_zoned(zone.clone()).ok()?;
+    let last = next.timestamp().as_nanosecond() - 1;
+    jiff::Timestamp::from_nanosecond(last).ok()
+}
+
+/// Returns a time as RFC 3339 in UTC, with as many decimals as it needs. One outside of the years -9999 to 9999, which
+/// that cannot write, is `@` and the seconds since 1970.
+pub(crate) fn rfc3339(time: Timestamp) -> String {
+    let nanoseconds = i128::from(time.seconds) * 1_000_000_000 + i128::from(time.nanoseconds);
+    jiff::Timestamp::from_nanosecond(nanoseconds).map_or_else(
+        |_| format!("@{}", crate::format::time_text(time)),
+        |time| time.to_string(),
+    )
 }
 
 /// Returns the time that a text means, or the time so long before `now` as it says.
 ///
 /// # Errors
 /// A sentence that names what is wrong.
-pub(crate) fn time_or_age(text: &str, now: Timestamp) -> Result<Timestamp, String> {
+pub(crate) fn time_or_age(
+    text: &str,
+    now: Timestamp,
+    zone: &TimeZone,
+) -> Result<Timestamp, String> {
     let since_1970 = text.strip_prefix('@').and_then(since_1970);
-    if let Some(stamp) = since_1970.or_else(|| time(text).map(stamp)) {
+    let typed = || parse(text, Day::Start, zone).map(stamp);
+    if let Some(stamp) = since_1970.or_else(typed) {
         return Ok(stamp);
     }
     let digits_end = text
@@ -117,7 +150,7 @@ mod tests {
     };
 
     fn is(text: &str) -> (i64, u32) {
-        let time = time_or_age(text, NOW).unwrap();
+        let time = time_or_age(text, NOW, &TimeZone::UTC).unwrap();
         (time.seconds, time.nanoseconds)
     }
 
@@ -160,7 +193,52 @@ mod tests {
             "@1e9",
             "@9223372036854775808",
         ] {
-            assert!(time_or_age(wrong, NOW).is_err(), "{wrong}");
+            assert!(time_or_age(wrong, NOW, &TimeZone::UTC).is_err(), "{wrong}");
+        }
+    }
+
+    /// One hour ahead of UTC, two in summer.
+    fn central_europe() -> TimeZone {
+        TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap()
+    }
+
+    #[test]
+    fn without_an_offset_it_is_local_time() {
+        let zone = central_europe();
+        for (text, day, expected) in [
+            ("2026-11-21T18:30", Day::End, "2026-11-21T17:30:00Z"),
+            ("2026-07-21 18:30", Day::Start, "2026-07-21T16:30:00Z"),
+            ("2026-11-21T18:30Z", Day::End, "2026-11-21T18:30:00Z"),
+            ("2026-11-21T18:30-05:00", Day::End, "2026-11-21T23:30:00Z"),
+            ("2026-11-21", Day::Start, "2026-11-20T23:00:00Z"),
+            ("2026-11-21", Day::End, "2026-11-21T22:59:59.999999999Z"),
+            // The days on which the clocks change have 23 and 25 hours.
+            ("2026-03-29", Day::Start, "2026-03-28T23:00:00Z"),
+            ("2026-03-29", Day::End, "2026-03-29T21:59:59.999999999Z"),
+            ("2026-10-25", Day::End, "2026-10-25T22:59:59.999999999Z"),
+        ] {
+            let time = parse(text, day, &zone).unwrap();
+            assert_eq!(time.to_string(), expected, "{text} {day:?}");
+        }
+        for wrong in ["", "2026-13-01", "2026-11-21T25:00", "yesterday", "3"] {
+            assert_eq!(parse(wrong, Day::End, &zone), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn times_are_printed_in_utc() {
+        for (seconds, nanoseconds, expected) in [
+            (1_600_000_000, 123_456_789, "2020-09-13T12:26:40.123456789Z"),
+            (0, 0, "1970-01-01T00:00:00Z"),
+            (-1, 750_000_000, "1969-12-31T23:59:59.75Z"),
+            (1_000_000_000_000, 5, "@1000000000000.000000005"),
+        ] {
+            let time = Timestamp {
+                seconds,
+                nanoseconds,
+            };
+            assert_eq!(rfc3339(time), expected);
+            assert_eq!(is(expected), (seconds, nanoseconds));
         }
     }
 
@@ -171,8 +249,8 @@ mod tests {
             "1970-01-01T01:00[Europe/Berlin]",
             "1970-01-01[Europe/Berlin]",
         ] {
-            assert_eq!(time(text), None, "{text}");
-            assert!(time_or_age(text, NOW).is_err(), "{text}");
+            assert_eq!(parse(text, Day::Start, &TimeZone::UTC), None, "{text}");
+            assert!(time_or_age(text, NOW, &TimeZone::UTC).is_err(), "{text}");
         }
     }
 
@@ -193,7 +271,7 @@ mod tests {
 
     #[test]
     fn what_is_no_moment_is_explained() {
-        let why = |text: &str| time_or_age(text, NOW).unwrap_err();
+        let why = |text: &str| time_or_age(text, NOW, &TimeZone::UTC).unwrap_err();
         let neither = "it is neither a time such as 2026-11-21T18:30 or @1795285800, nor an age such as 2d, nor file:PATH";
         for text in ["", "yesterday", "-2d", "d", "2026-13-01", "1.5h", "+1d"] {
             assert_eq!(why(text), neither, "{text}");

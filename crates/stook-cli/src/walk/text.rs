@@ -6,7 +6,7 @@ use stook_tree::{Group, Ranking, SizeClass, SizeFigures, Summary};
 
 use super::Walker;
 use super::table::Table;
-use crate::size::{grouped, show};
+use crate::number::{decimal, grouped, size, whole_percent};
 
 /// Subtrees that are shown; of the others there is only the sum.
 const MOST_ADVISED: usize = 10;
@@ -42,12 +42,12 @@ pub(super) fn text(summary: &Summary, walker: &Walker<'_>) -> String {
 
 fn push_figures(text: &mut String, summary: &Summary, failed: u64) {
     let Summary { counts, sizes, .. } = summary;
-    let size = |figure: fn(&SizeFigures) -> String| {
+    let figure_of = |figure: fn(&SizeFigures) -> String| {
         let figure = sizes.as_ref().map_or_else(|| "-".to_owned(), figure);
         (figure, String::new())
     };
     let number = |number: u64| (grouped(number), String::new());
-    let bytes = |bytes: u128| (grouped(bytes), show(bytes));
+    let bytes = |bytes: u128| (grouped(bytes), size(bytes));
     let mut lines = vec![
         ("files", number(counts.files)),
         ("directories", number(summary.directories)),
@@ -55,11 +55,11 @@ fn push_figures(text: &mut String, summary: &Summary, failed: u64) {
         ("others", number(summary.others)),
         ("bytes", bytes(counts.bytes)),
         ("on disk", bytes(counts.on_disk)),
-        ("mean", size(|sizes| decimal(sizes.mean))),
-        ("stdev", size(|sizes| decimal(sizes.deviation))),
-        ("min", size(|sizes| grouped(sizes.smallest))),
-        ("median", size(|sizes| grouped(sizes.median))),
-        ("max", size(|sizes| grouped(sizes.largest))),
+        ("mean", figure_of(|sizes| decimal(sizes.mean))),
+        ("stdev", figure_of(|sizes| decimal(sizes.deviation))),
+        ("min", figure_of(|sizes| grouped(sizes.smallest))),
+        ("median", figure_of(|sizes| grouped(sizes.median))),
+        ("max", figure_of(|sizes| grouped(sizes.largest))),
     ];
     if failed > 0 {
         let remark = "could not be looked at".to_owned();
@@ -82,9 +82,9 @@ fn push_classes(text: &mut String, summary: &Summary) {
     for class in &summary.classes {
         table.push(vec![
             grouped(class.files),
-            share(class.files.into(), summary.counts.files.into()),
-            show(class.bytes),
-            share(class.bytes, summary.counts.bytes),
+            whole_percent(class.files.into(), summary.counts.files.into()),
+            size(class.bytes),
+            whole_percent(class.bytes, summary.counts.bytes),
             range(class),
         ]);
     }
@@ -95,8 +95,8 @@ fn push_classes(text: &mut String, summary: &Summary) {
 fn range(class: &SizeClass) -> String {
     match class.to.checked_add(1) {
         Some(1) => "empty".to_owned(),
-        Some(end) => format!("below {}", show(end).replace(".0", "")),
-        None => format!("{} and more", show(class.from).replace(".0", "")),
+        Some(end) => format!("below {}", size(end).replace(".0", "")),
+        None => format!("{} and more", size(class.from).replace(".0", "")),
     }
 }
 
@@ -143,11 +143,13 @@ fn push_groups(
         let counts = &group.counts;
         table.push(vec![
             grouped(counts.files),
-            share(counts.files.into(), summary.counts.files.into()),
-            show(counts.bytes),
-            share(counts.bytes, summary.counts.bytes),
-            show(counts.on_disk),
-            counts.mean().map_or_else(|| "-".to_owned(), whole),
+            whole_percent(counts.files.into(), summary.counts.files.into()),
+            size(counts.bytes),
+            whole_percent(counts.bytes, summary.counts.bytes),
+            size(counts.on_disk),
+            counts
+                .mean()
+                .map_or_else(|| "-".to_owned(), |mean| size(mean.round() as u64)),
             name(group),
         ]);
     }
@@ -181,68 +183,11 @@ fn archived_inodes(subtree: &Group) -> u128 {
     2 + volumes.max(1)
 }
 
-/// Returns a figure with one decimal: `7,165.3`.
-fn decimal(figure: f64) -> String {
-    let text = format!("{figure:.1}");
-    let (whole, tenths) = text.split_once('.').unwrap_or((&text, "0"));
-    let whole = whole.parse::<u128>().unwrap_or(u128::MAX);
-    format!("{}.{tenths}", grouped(whole))
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a mean size is rounded for people"
-)]
-fn whole(mean: f64) -> String {
-    show(mean.round() as u64)
-}
-
-/// Returns a share in whole per cents; only nothing is 0, and only all is 100.
-#[expect(clippy::cast_precision_loss, reason = "whole per cents are shown")]
-fn share(part: u128, all: u128) -> String {
-    let percents = part as f64 * 100.0 / all as f64;
-    if all == 0 {
-        "-".to_owned()
-    } else if part > 0 && percents < 0.5 {
-        "<1 %".to_owned()
-    } else if part < all && percents >= 99.5 {
-        ">99 %".to_owned()
-    } else {
-        format!("{percents:.0} %")
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use stook_tree::Counts;
 
     use super::*;
-
-    #[test]
-    fn figures_are_rounded_once() {
-        assert_eq!(decimal(7165.25), "7,165.2");
-        assert_eq!(decimal(0.0), "0.0");
-        assert_eq!(decimal(999.96), "1,000.0");
-        assert_eq!(whole(1023.5), "1.0 kB");
-    }
-
-    #[test]
-    fn only_nothing_is_0_and_only_all_is_100_per_cent() {
-        for (part, text) in [
-            (0, "0 %"),
-            (1, "<1 %"),
-            (4, "<1 %"),
-            (6, "1 %"),
-            (333, "33 %"),
-            (994, "99 %"),
-            (999, ">99 %"),
-            (1000, "100 %"),
-        ] {
-            assert_eq!(share(part, 1000), text);
-        }
-        assert_eq!(share(0, 0), "-");
-    }
 
     #[test]
     fn an_archive_has_a_folder_an_index_and_volumes() {

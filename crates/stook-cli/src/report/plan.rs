@@ -1,0 +1,146 @@
+//! Plans whose parts are built anywhere: the parts, and what `plan`, `build` and `commit` did.
+
+use std::os::unix::ffi::OsStrExt;
+
+use serde::Serialize;
+use stook_archive::{BuildReport, CommitReport, PlanReport, PlannedPart};
+
+use super::JsonPath;
+use super::summary::{also, failed};
+use crate::number::{count, size};
+
+/// A part that is to be built.
+#[derive(Serialize)]
+pub(crate) struct Part {
+    #[serde(flatten)]
+    path: JsonPath,
+    members: u64,
+    bytes: u64,
+    volume_bytes: u64,
+}
+
+impl Part {
+    pub(crate) fn new(part: &PlannedPart) -> Self {
+        Self {
+            path: JsonPath::new(part.path.as_os_str().as_bytes()),
+            members: part.members,
+            bytes: part.bytes,
+            volume_bytes: part.volume_bytes,
+        }
+    }
+}
+
+/// What `plan` found.
+#[derive(Serialize)]
+pub(crate) struct Planned {
+    entries: u64,
+    unchanged: u64,
+    members: u64,
+    bytes: u64,
+    parts: usize,
+    deleted: u64,
+    failed: u64,
+    reserved: bool,
+}
+
+impl Planned {
+    pub(crate) fn new(report: &PlanReport) -> Self {
+        Self {
+            entries: report.entries,
+            unchanged: report.unchanged,
+            members: report.members,
+            bytes: report.bytes,
+            parts: report.parts.len(),
+            deleted: report.deleted,
+            failed: report.failed,
+            reserved: report.is_reserved,
+        }
+    }
+
+    pub(crate) fn text(&self) -> String {
+        if !self.reserved {
+            return format!("nothing to archive{}", failed(self.failed));
+        }
+        format!(
+            "planned {}, {}, in {}; the archive is reserved until `stook commit`{}",
+            count(self.members, "entry", "entries"),
+            size(self.bytes),
+            count(self.parts as u64, "part", "parts"),
+            failed(self.failed)
+        )
+    }
+}
+
+/// What `build` made.
+#[derive(Serialize)]
+pub(crate) struct Built {
+    #[serde(flatten)]
+    path: JsonPath,
+    members: u64,
+    bytes: u64,
+    volume_bytes: u64,
+    overflowed: u64,
+    failed: u64,
+}
+
+impl Built {
+    pub(crate) fn new(report: &BuildReport) -> Self {
+        Self {
+            path: JsonPath::new(report.built.as_os_str().as_bytes()),
+            members: report.members,
+            bytes: report.bytes,
+            volume_bytes: report.volume_bytes,
+            overflowed: report.overflowed,
+            failed: report.failed,
+        }
+    }
+
+    pub(crate) fn text(&self) -> String {
+        format!(
+            "built {}, {}{}{}",
+            count(self.members, "entry", "entries"),
+            size(self.bytes),
+            also(self.overflowed, "did not fit"),
+            failed(self.failed)
+        )
+    }
+}
+
+/// What `commit` took into the archive.
+#[derive(Serialize)]
+pub(crate) struct Committed {
+    members: u64,
+    bytes: u64,
+    volumes: u64,
+    deleted: u64,
+    parts: usize,
+    failed: u64,
+}
+
+impl Committed {
+    pub(crate) fn new(report: &CommitReport) -> Self {
+        Self {
+            members: report.members,
+            bytes: report.bytes,
+            volumes: report.volumes,
+            deleted: report.deleted,
+            parts: report.remaining.len(),
+            failed: report.failed,
+        }
+    }
+
+    pub(crate) fn text(&self) -> String {
+        let mut text = format!(
+            "committed {}, {}, in {}{}",
+            count(self.members, "entry", "entries"),
+            size(self.bytes),
+            count(self.volumes, "volume", "volumes"),
+            also(self.deleted, "deleted")
+        );
+        if self.parts > 0 {
+            let parts = count(self.parts as u64, "part", "parts");
+            text += &format!("; {parts} to build with what failed or did not fit");
+        }
+        text + &failed(self.failed)
+    }
+}

@@ -1,0 +1,226 @@
+//! `--json` line by line, one golden test for each command, and the page that describes the lines.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use insta::assert_snapshot;
+use serde_json::Value;
+use stook_testkit::{Tree, tree};
+
+use crate::place::Place;
+
+/// 2020-09-13T12:26:40Z.
+const TIME: i64 = 1_600_000_000;
+
+fn small() -> Tree {
+    tree! {
+        "a" => file(b"hello").mode(0o644).mtime(TIME, 0),
+        "d/b" => file(b"bytes").mtime(TIME, 250_000_000),
+    }
+}
+
+fn archived() -> Place {
+    let place = Place::with(&small());
+    place.stderr(&["create", "src", "arc"]);
+    place
+}
+
+/// Runs a command; the inode is another one each time.
+fn golden(place: &Place, arguments: &[&str]) -> String {
+    let ran = place.run(&[arguments, &["--json"]].concat());
+    let text = ran.text();
+    let Some(at) = text.find("\"inode\":") else {
+        return text.to_owned();
+    };
+    let digits = &text[at + 8..];
+    let end = digits.find(',').unwrap();
+    text.replace(&text[at..at + 8 + end], "\"inode\":0")
+}
+
+#[test]
+fn create() {
+    let place = Place::with(&small());
+    assert_snapshot!(golden(&place, &["create", "src", "arc", "--dry-run"]), @r#"
+    {"type":"header","schema":1,"stook":"0.1.0","command":"create"}
+    {"type":"volume","volume":"000000.tar","members":3,"bytes":10240}
+    {"type":"summary","entries":3,"unchanged":0,"members":3,"bytes":10,"volumes":1,"deleted":0,"failed":0,"dry_run":true}
+    "#);
+    assert_snapshot!(golden(&place, &["create", "src", "arc"]), @r#"
+    {"type":"header","schema":1,"stook":"0.1.0","command":"create"}
+    {"type":"summary","entries":3,"unchanged":0,"members":3,"bytes":10,"volumes":1,"deleted":0,"failed":0,"dry_run":false}
+    "#);
+}
+
+#[test]
+fn diff_and_update() {
+    let place = archived();
+    std::fs::remove_file(place.path("src/a")).unwrap();
+    assert_snapshot!(golden(&place, &["diff", "src", "arc"]), @r#"
+    {"type":"header","schema":1,"stook":"0.1.0","command":"diff"}
+    {"type":"difference","path":"a","change":"deleted","size":null,"mtime":null,"archived_size":null,"archived_mtime":null}
+    {"type":"summary","entries":2,"new":0,"changed":0,"deleted":1,"unchanged":2,"failed":0}
+    "#);
+    assert_snapshot!(golden(&place, &["update", "src", "arc"]), @r#"
+    {"type":"header","schema":1,"stook":"0.1.0","command":"update"}
+    {"type":"summary","entries":2,"unchanged":2,"members":0,"bytes":0,"volumes":0,"deleted":1,"failed":0,"dry_run":false}
+    "#);
+}
+
+#[test]
+fn check() {
+    assert_snapshot!(golden(&archived(), &["check", "arc"]), @r#"
+    {"type":"header","schema":1,"stook":"0.1.0","command":"check"}
+    {"type":"summary","members":3,"bytes":10,"volumes":1,"volume_md5s":0,"damages":0,"failed":0}
+    "#);
+}
+
+#[test]
+fn list() {
+    assert_snapshot!(golden(&archived(), &["list", "arc", "a"]), @r#"
+    {"type":"header","schema":1,"stook":"0.1.0","command":"list"}
+    {"type":"member","path":"a","id":1,"size":5,"mtime":"2020-09-13T12:26:40Z","md5":"5d41402abc4b2a76b9719d911017c592","volume":"000000.tar","offset":0}
+    {"type":"summary","members":1,"failed":0}
+    "#);
+}
+
+#[test]
+fn extract() {
+    assert_snapshot!(golden(&archived(), &["extract", "arc", "--into", "out"]), @r#"
+    {"type":"header","schema":1,"stook":"0.1.0","command":"extract"}
+    {"type":"summary","members":3,"written":3,"bytes":10,"unchanged":0,"failed":0}
+    "#);
+}
+
+#[test]
+fn reindex() {
+    assert_snapshot!(golden(&archived(), &["reindex", "arc"]), @r#"
+    {"type":"header","schema":1,"stook":"0.1.0","command":"reindex"}
+    {"type":"summary","volumes":1,"members":3,"bytes":10,"runs":1,"damages":0,"failed":0}
+    "#);
+}
+
+#[test]
+fn walk() {
+    let place = Place::with(&small());
+    assert_snapshot!(golden(&place, &["walk", "src", "--include", "a"]), @r#"
+    {"type":"header","schema":1,"stook":"0.1.0","command":"walk"}
+    {"type":"entry","path":"src/a","kind":"file","size":5,"mtime":"2020-09-13T12:26:40Z","inode":0,"mode":"644","links":1}
+    {"type":"summary","entries":1,"failed":0}
+    "#);
+}
+
+#[test]
+fn copy() {
+    let place = Place::with(&small());
+    assert_snapshot!(golden(&place, &["copy", "src/a", "b", "--dry-run"]), @r#"
+    {"type":"header","schema":1,"stook":"0.1.0","command":"copy"}
+    {"type":"would-copy","path":"src/a"}
+    {"type":"summary","entries":1,"directories":0,"bytes":5,"unchanged":0,"verified":null,"failed":0,"dry_run":true}
+    "#);
+}
+
+#[test]
+fn remove() {
+    let place = Place::with(&small());
+    assert_snapshot!(golden(&place, &["remove", "src/a", "--dry-run"]), @r#"
+    {"type":"header","schema":1,"stook":"0.1.0","command":"remove"}
+    {"type":"would-remove","path":"src/a"}
+    {"type":"summary","entries":1,"directories":0,"failed":0,"dry_run":true}
+    "#);
+}
+
+#[test]
+fn an_error_is_the_last_line_and_has_the_status() {
+    let place = archived();
+    let ran = place.run(&["list", "arc", "--as-of", "7", "--json"]);
+    assert_eq!(ran.status, Some(1));
+    assert_snapshot!(ran.text(), @r#"
+    {"type":"header","schema":1,"stook":"0.1.0","command":"list"}
+    {"type":"error","text":"cannot go back to run 7 in `arc`: it has no such run","hint":"`stook list --runs arc` shows the runs","status":1}
+    "#);
+    let ran = place.run(&["list", "arc", "--as-of", "never", "--json"]);
+    assert_eq!(ran.status, Some(2));
+    assert!(ran.text().ends_with("\"hint\":null,\"status\":2}\n"));
+}
+
+/// Returns the types that the page has a section for, each with the names in backticks there.
+fn documented() -> BTreeMap<String, BTreeSet<String>> {
+    let page = include_str!("../../../../docs/json.md");
+    let mut types = BTreeMap::new();
+    for section in page.split("\n### `").skip(1) {
+        let section = section.split("\n## ").next().unwrap();
+        let (name, text) = section.split_once('`').unwrap();
+        let quoted = text.split('`').skip(1).step_by(2).map(ToOwned::to_owned);
+        types.insert(name.to_owned(), quoted.collect());
+    }
+    types
+}
+
+/// Many kinds of lines, from every command.
+fn printed() -> Vec<Value> {
+    let place = Place::with(&small());
+    place.write("src/bad", "flipped");
+    let mut lines = Vec::new();
+    let mut print = |line: &str| {
+        let arguments: Vec<&str> = line.split(' ').collect();
+        let ran = place.run(&[&arguments[..], &["--json"]].concat());
+        let parsed = ran.text().lines().map(serde_json::from_str);
+        lines.extend(parsed.collect::<Result<Vec<Value>, _>>().unwrap());
+    };
+    ["create src arc --dry-run", "create src arc -v"]
+        .into_iter()
+        .for_each(&mut print);
+    place.write("src/late", "not archived");
+    let before = [
+        "list arc",
+        "list arc --runs",
+        "diff src arc --exclude none",
+        "copy src b --dry-run",
+        "copy src b --verify --syscalls",
+        "remove b --dry-run",
+        "remove b --archived-in arc",
+        "walk src",
+        "walk src --summary",
+        "bench fileset set --files 3 --dry-run",
+        "list none",
+    ];
+    before.into_iter().for_each(&mut print);
+    place.sql(
+        "arc/index.db",
+        "update files set md5 = '00000000000000000000000000000000' where name = 'bad'",
+    );
+    std::os::unix::net::UnixListener::bind(place.path("src/socket")).unwrap();
+    let after = [
+        "check arc",
+        "extract arc --into out",
+        "update src arc",
+        "reindex arc",
+    ];
+    after.into_iter().for_each(&mut print);
+    place.sql(
+        "arc/index.db",
+        "update files set mtime = 'x' where name = 'a'",
+    );
+    print("check arc");
+    lines
+}
+
+#[test]
+fn the_page_describes_every_line_and_every_field() {
+    let documented = documented();
+    let mut types = BTreeSet::new();
+    for line in printed() {
+        let name = line["type"].as_str().unwrap().to_owned();
+        let fields = &documented.get(&name).unwrap_or_else(|| panic!("{line}"));
+        for field in line.as_object().unwrap().keys() {
+            let is_known = matches!(&**field, "type" | "path_hex") || fields.contains(field);
+            assert!(is_known, "`{field}` of {line}");
+        }
+        types.insert(name);
+    }
+    let unseen: Vec<_> = documented
+        .keys()
+        .filter(|name| !types.contains(*name))
+        .collect();
+    // No run here has to say anything besides.
+    assert!(unseen.iter().all(|name| *name == "note"), "{unseen:?}");
+}
