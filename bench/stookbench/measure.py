@@ -30,8 +30,9 @@ FUSE, DROP = Path("/dev/fuse"), Path("/proc/sys/vm/drop_caches")
 FAILURES = (Refused, OSError, subprocess.SubprocessError)
 FIND = ["sh", "-c", "find \"$1\" -printf '%s' >/dev/null", "sh"]
 CAT = ["sh", "-c", 'find "$1" -type f -print0 | xargs -0 -n 1000 -P 2 cat >/dev/null', "sh"]
-# A new mount for every run, so slowfs knows nothing of the tree yet.
-MOUNT = """{slowfs} {source} {mount} --latency {latency} >{log} 2>&1 &
+# A new mount for every run, so slowfs knows nothing of the tree yet. It ends with the process that started it: a shell that
+# waits for it.
+MOUNT = """( {slowfs} {source} {mount} --latency {latency} & wait ) >{log} 2>&1 &
 until grep -q '^slowfs: mounted' {log}; do kill -0 $! || {{ cat {log} >&2; exit 1; }}; sleep 0.01; done"""
 UNMOUNT = "umount {mount} 2>/dev/null || fusermount3 -u {mount}"
 

@@ -218,7 +218,7 @@ mod tests {
         let found = run_traced(&job, "once", &Quiet::default());
         let paths = match found {
             Err(error) => {
-                println!("skipped: {error}");
+                stook_testkit::skip!("{error}");
                 return;
             }
             Ok(paths) => paths,

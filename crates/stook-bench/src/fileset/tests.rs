@@ -297,11 +297,11 @@ impl SmallDisk {
             Ok(output) if output.status.success() => Some(Self(path)),
             Ok(output) => {
                 let why = String::from_utf8_lossy(&output.stderr);
-                println!("skipped: cannot mount a small disk: {}", why.trim());
+                stook_testkit::skip!("cannot mount a small disk: {}", why.trim());
                 None
             }
             Err(error) => {
-                println!("skipped: cannot run mount: {error}");
+                stook_testkit::skip!("cannot run mount: {error}");
                 None
             }
         }

@@ -14,7 +14,7 @@ const PATIENCE: usize = 20;
 fn files() -> Option<(TempDir, Vec<PathBuf>)> {
     let folder = TempDir::new().unwrap();
     if stook_sys::storage(folder.path()).unwrap() == Storage::Memory {
-        println!("skipped: the temporary folder is in memory");
+        stook_testkit::skip!("the temporary folder is in memory");
         return None;
     }
     for number in 0..FILES {
@@ -86,7 +86,7 @@ fn single_files_are_made_cold_and_hot_and_it_is_seen_both_ways() {
     };
     for asking in [Asking::Cachestat, Asking::Mincore] {
         if !can_ask(asking, &paths[1]) {
-            println!("skipped: no {asking:?} here");
+            stook_testkit::skip!("no {asking:?} here");
             continue;
         }
         let inputs = inputs(&paths, Method::Fadvise, asking);
@@ -107,14 +107,14 @@ fn single_files_are_made_cold_and_hot_and_it_is_seen_both_ways() {
 fn data_alone_and_everything_are_dropped_where_that_is_permitted() {
     let _alone = alone_with_the_caches();
     if Method::available() != Method::DropCaches {
-        println!("skipped: this user may not drop the caches");
+        stook_testkit::skip!("this user may not drop the caches");
         return;
     }
     let Some((folder, paths)) = files() else {
         return;
     };
     if !names_can_be_dropped(folder.path()) {
-        println!("skipped: the kernel keeps names when it is told to drop them");
+        stook_testkit::skip!("the kernel keeps names when it is told to drop them");
         return;
     }
     let inputs = inputs(&paths, Method::DropCaches, Asking::Cachestat);
@@ -146,7 +146,7 @@ fn what_stays_in_memory_is_left_out() {
     let found = Inputs::after_a_run(&[own], method, Asking::Cachestat, || Ok(())).unwrap();
     assert_eq!((found.count(), found.left_out().in_use), (0, 1));
     if !matches!(stook_sys::storage(shared), Ok(Storage::Memory)) {
-        println!("skipped: no file system in memory");
+        stook_testkit::skip!("no file system in memory");
         return;
     }
     let file = shared.join(format!("stook-test-{}", std::process::id()));
@@ -189,7 +189,7 @@ fn files_of_others_are_not_reported_of() {
             not_reported.iter().all(|number| *number != Some(0)),
             "{not_reported:?}"
         ),
-        Err(error) => println!("skipped: the user cannot be changed here: {error}"),
+        Err(error) => stook_testkit::skip!("the user cannot be changed here: {error}"),
     }
     drop(paths);
 }

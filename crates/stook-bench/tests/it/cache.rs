@@ -37,7 +37,7 @@ fn refusal(options: &CacheOptions) -> String {
 fn can_prove(folder: &TempDir) -> bool {
     let is_in_memory = stook_sys::storage(folder.path()).unwrap() == stook_sys::Storage::Memory;
     if is_in_memory {
-        println!("skipped: the temporary folder is in memory");
+        stook_testkit::skip!("the temporary folder is in memory");
     }
     !is_in_memory
 }
