@@ -309,13 +309,12 @@ impl Running {
             stderr: last_lines(&self.stderr)?,
         };
         let report = self.report.map(|file| Report::read(&file));
-        match report
+        let report = report
             .transpose()
-            .context("read", "the launcher's report")?
-        {
-            Some(Some(report)) => ran.correct(&report, self.text)?,
-            // A launcher that was killed: its own end is that of the command.
-            Some(None) | None => {}
+            .context("read", "the launcher's report")?;
+        // A launcher that was killed reports nothing; its own end is that of the command.
+        if let Some(Some(report)) = report {
+            ran.correct(&report, self.text)?;
         }
         Ok(ran)
     }
