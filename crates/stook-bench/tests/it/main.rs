@@ -1,6 +1,10 @@
 //! Whole benches, as a program that uses the library runs them: every file here must be listed.
 
-#![allow(clippy::disallowed_methods, reason = "tests make their own files")]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "tests make their own files, and fail by panicking"
+)]
 
 mod cache;
 mod fs;
