@@ -22,13 +22,22 @@ pub(crate) fn decimal(figure: f64) -> String {
 }
 
 /// Returns a figure without decimals: `7,165`.
+pub(crate) fn rounded(figure: f64) -> String {
+    grouped(whole(figure))
+}
+
+/// Returns a mean number of bytes with three digits: `7.2 kB`.
+pub(crate) fn mean_size(bytes: f64) -> String {
+    size(whole(bytes))
+}
+
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     reason = "a float cast saturates, and no figure is negative"
 )]
-pub(crate) fn rounded(figure: f64) -> String {
-    grouped(figure.round() as u64)
+fn whole(figure: f64) -> u64 {
+    figure.round() as u64
 }
 
 /// Returns a number with its noun.
@@ -111,6 +120,7 @@ mod tests {
         assert_eq!(decimal(0.0), "0.0");
         assert_eq!(decimal(999.96), "1,000.0");
         assert_eq!(rounded(1023.5), "1,024");
+        assert_eq!(mean_size(1023.5), "1.0 kB");
         assert_eq!((rate(3.0, 0.0), rate(3.0, 2.0)), (0.0, 1.5));
         assert_eq!(percent(1.0, 8.0), "12.5 %");
         assert_eq!(percent(0.0, 0.0), "0.0 %");

@@ -6,7 +6,7 @@ use stook_tree::{Group, Ranking, SizeClass, SizeFigures, Summary};
 
 use super::Walker;
 use super::table::Table;
-use crate::number::{decimal, grouped, size, whole_percent};
+use crate::number::{decimal, grouped, mean_size, size, whole_percent};
 
 /// Subtrees that are shown; of the others there is only the sum.
 const MOST_ADVISED: usize = 10;
@@ -147,9 +147,7 @@ fn push_groups(
             size(counts.bytes),
             whole_percent(counts.bytes, summary.counts.bytes),
             size(counts.on_disk),
-            counts
-                .mean()
-                .map_or_else(|| "-".to_owned(), |mean| size(mean.round() as u64)),
+            counts.mean().map_or_else(|| "-".to_owned(), mean_size),
             name(group),
         ]);
     }

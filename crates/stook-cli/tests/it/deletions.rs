@@ -206,7 +206,7 @@ fn runs_are_listed_with_what_they_added_and_deleted() {
     4 update   2026-11-21 18:30:00        2026-11-21 18:34:00.654321            1 added            0 deleted        0 failed
     - no run   -                          -                                     1 added            0 deleted        0 failed
     ");
-    let lines = place.json(&["list", "arc", "--runs", "--json"]);
+    let lines = place.rows(&["list", "arc", "--runs", "--json"]);
     let of = |line: &Value| json!([line["run"], line["command"], line["added"], line["deleted"]]);
     let facts: Vec<Value> = lines.iter().map(of).collect();
     assert_eq!(

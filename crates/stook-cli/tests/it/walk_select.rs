@@ -256,7 +256,7 @@ fn conditions_that_make_no_sense_are_refused() {
     ");
     assert_snapshot!(refused(&["--larger-than", "big"]), @r"
     status 2
-    error: cannot use `big` for --larger-than: it is not a size such as 4GiB, 1.5MB or 1024
+    error: cannot use `big` for --larger-than: it is not a size such as 4GiB, 4G or 500MB
     ");
     assert_snapshot!(refused(&["--larger-than", "99999999PB"]), @r"
     status 2
