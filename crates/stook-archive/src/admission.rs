@@ -39,11 +39,11 @@ impl Session<'_> {
         Ok(None)
     }
 
-    /// Returns the index of what is there; None if nothing is yet.
-    pub(crate) fn index_to_plan(&self) -> Result<Option<Index>, ArchiveError> {
+    /// Returns the index of what is there, None if nothing is yet; and the command that a plan stands for.
+    pub(crate) fn index_to_plan(&self) -> Result<(Option<Index>, &'static str), ArchiveError> {
         match self.creatable() {
-            Err(ArchiveError::Exists { .. }) => self.folder.open_index().map(Some),
-            other => other,
+            Err(ArchiveError::Exists { .. }) => Ok((Some(self.folder.open_index()?), "update")),
+            other => Ok((other?, "create")),
         }
     }
 

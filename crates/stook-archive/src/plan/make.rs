@@ -18,7 +18,7 @@ use stook_timers::scope;
 use stook_volume::{Dialect, Kind, header_len, member_len, trailer_len};
 
 use super::blocks::{BlockWriter, Encode, FileRole, MAX_BLOCK};
-use super::directory::{Base, PlanDirectory, PlanFile, finish, refuse_planned};
+use super::directory::{Base, PlanDirectory, PlanFile, finish};
 use super::member::{Member, PlannedMember, content_len, header_of};
 use super::part::{PartHeader, PartTotals, PartWriter, PlanId};
 use super::sorted::Sorter;
@@ -104,17 +104,14 @@ pub fn plan(
     observer: &dyn Observer,
 ) -> Result<PlanReport, ArchiveError> {
     let session = Session::new(source, archive, &options.write, observer)?;
-    let index = session.index_to_plan()?;
-    if let Some(index) = &index {
-        refuse_planned(archive, index)?;
-    }
+    let (index, _) = session.index_to_plan()?;
+    session.refuse_planned(index.as_ref())?;
     create_directory(archive)?;
     let _lock = session.folder.lock()?;
-    let index = match session.index_to_plan()? {
-        Some(index) => {
-            refuse_planned(archive, &index)?;
-            Some(session.folder.open_index_to_write()?)
-        }
+    let (index, command) = session.index_to_plan()?;
+    session.refuse_planned(index.as_ref())?;
+    let index = match index {
+        Some(_) => Some(session.folder.open_index_to_write()?),
         None => None,
     };
     let directory = PlanDirectory::of(archive);
@@ -124,6 +121,7 @@ pub fn plan(
         session: &session,
         directory: &directory,
         options,
+        command,
     }
     .plan(index);
     if !planned.as_ref().is_ok_and(|report| report.is_reserved) {
@@ -140,6 +138,7 @@ struct Planner<'a> {
     session: &'a Session<'a>,
     directory: &'a PlanDirectory,
     options: &'a PlanOptions,
+    command: &'static str,
 }
 
 impl Planner<'_> {
@@ -180,10 +179,9 @@ impl Planner<'_> {
             Some(index) => index,
             None => session.make_index()?,
         };
-        let command = if known.is_some() { "update" } else { "create" };
         let run = match unfinished {
             Some(run) => run.id,
-            None => index.begin_run(command, utc_now().into())?,
+            None => index.begin_run(self.command, utc_now().into())?,
         };
         let header = self.header(run, &index)?;
         let owners = Owners::default();
