@@ -184,7 +184,7 @@ impl Selection {
     }
 }
 
-fn last_run(as_of: AsOf) -> Option<RunId> {
+pub(crate) fn last_run(as_of: AsOf) -> Option<RunId> {
     match as_of {
         AsOf::Now => None,
         AsOf::Run(run) => Some(run),
