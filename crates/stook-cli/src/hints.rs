@@ -50,6 +50,9 @@ pub(crate) fn of_archive(error: &ArchiveError) -> Option<String> {
             "a pattern is compared with whole paths; `*/{}` finds that name in any directory",
             display_bytes(pattern)
         ),
+        ArchiveError::CannotRecord { .. } => {
+            "`--no-record` removes without that; the next update finds these names deleted then".into()
+        }
         ArchiveError::NoSuchRun { archive, .. } => {
             format!(
                 "`stook list --runs {}` shows the runs",

@@ -219,16 +219,13 @@ impl Index {
     ) -> Result<u64, E> {
         let transaction = self.begin()?;
         self.mark_finished(&transaction, run, finished, failed)?;
-        let mut insert = self
-            .connection
-            .prepare(INSERT_DELETION)
-            .map_err(self.fault(WRITE))?;
+        let mut recorder = DeletionRecorder::begin(self, run)?;
         let mut count = 0;
         for name in deleted {
-            insert_deletion(&mut insert, run, &name?).map_err(self.fault(WRITE))?;
+            recorder.record(&name?)?;
             count += 1;
         }
-        drop(insert);
+        recorder.finish()?;
         transaction.commit().map_err(self.fault(WRITE))?;
         Ok(count)
     }

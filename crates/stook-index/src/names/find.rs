@@ -75,6 +75,15 @@ impl Index {
         })
     }
 
+    /// Returns true if there are segments of hashes, and they can be used: then most names are found without a scan.
+    ///
+    /// # Errors
+    /// As [`Index::find`].
+    pub fn has_name_segments(&self) -> Result<bool, IndexError> {
+        let segments = NameSegments::load(self, Source::Files)?;
+        Ok(segments.is_ok_and(|segments| segments.covered().is_some()))
+    }
+
     /// Returns what is on record of a name; `None` if that takes a scan.
     pub(crate) fn records_named(&self, name: &[u8]) -> Result<Option<NameRecords>, IndexError> {
         let mut scanned = 0;
