@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use insta::assert_snapshot;
@@ -157,6 +158,23 @@ fn without_a_record_nothing_goes_unless_that_is_wanted() {
     assert_eq!(released(&place), "");
     let ran = place.run(&["update", "src", "arc"]);
     assert_eq!(ran.status, Some(1), "{}", ran.stderr);
+}
+
+#[test]
+fn an_archive_that_may_not_be_written_is_left_alone_only_if_that_is_wanted() {
+    let place = archived();
+    for path in ["src", "src/d", "src/empty"] {
+        fs::set_permissions(place.path(path), fs::Permissions::from_mode(0o777)).unwrap();
+    }
+    let removal = ["remove", "--archived-in", "arc", "--keep-root", "src"];
+    let ran = place.run_as_nobody(&removal);
+    assert_eq!(ran.status, Some(1), "{}", ran.stderr);
+    let refusal = "error: cannot record in `arc` what is removed: ";
+    assert!(ran.stderr.starts_with(refusal), "{}", ran.stderr);
+    assert_eq!(place.names("src").len(), 5);
+    let ran = place.run_as_nobody(&[&removal[..], &["--no-record"]].concat());
+    assert_eq!(ran.status, Some(0), "{}", ran.stderr);
+    assert_eq!(place.names("src"), [""; 0]);
 }
 
 #[test]

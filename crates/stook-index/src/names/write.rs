@@ -376,7 +376,9 @@ fn remove_segment(index: &Index, segment: &Segment) -> rusqlite::Result<()> {
 fn remove_all(index: &Index) -> Result<(), IndexError> {
     index
         .connection
-        .execute_batch("DELETE FROM stook_name_segments; DELETE FROM stook_name_parts;")
+        .execute_batch(
+            "DELETE FROM stook_name_segments WHERE true; DELETE FROM stook_name_parts WHERE true;",
+        )
         .map_err(index.fault(WRITE))
 }
 
@@ -397,4 +399,85 @@ fn each_deleted(
         let column = |column| row.get_ref(column).map_err(index.fault(READ));
         Ok(visit(id, bytes(column(2)?).or(bytes(column(1)?))))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+    use crate::types::Config;
+
+    fn segment(first_row: i64, last_row: i64, entries: u64) -> Segment {
+        Segment {
+            id: 1,
+            source: Source::Files,
+            first_row,
+            last_row,
+            entries,
+            first_part: 1,
+            fences: Vec::new(),
+            anchor: 0,
+        }
+    }
+
+    #[test]
+    fn a_segment_is_merged_with_those_that_are_not_longer() {
+        let of_lengths = |lengths: &[u64]| {
+            let mut next = 1;
+            let mut segments = Vec::new();
+            for &length in lengths {
+                let end = next + length.cast_signed();
+                segments.push(segment(next, end - 1, length));
+                next = end;
+            }
+            first_to_merge(&segments)
+        };
+        assert_eq!(of_lengths(&[]), 0);
+        assert_eq!(of_lengths(&[5]), 0);
+        assert_eq!(of_lengths(&[5, 4]), 1);
+        assert_eq!(of_lengths(&[5, 5]), 0);
+        assert_eq!(of_lengths(&[100, 8, 4, 4]), 1);
+        assert_eq!(of_lengths(&[1000, 1000, 1000]), 0);
+        let far = segment(Segment::LONGEST, Segment::LONGEST + 2, 3);
+        assert_eq!(first_to_merge(&[segment(1, 3, 3), far]), 0);
+        let too_far = segment(Segment::LONGEST, Segment::LONGEST + 3, 3);
+        assert_eq!(first_to_merge(&[segment(1, 3, 3), too_far]), 1);
+    }
+
+    /// What a `create` of the standard file set pays for name lookup.
+    #[test]
+    #[ignore = "a measurement"]
+    fn indexing_a_million_names_takes_a_fraction_of_a_second() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = Config {
+            hpss: "none".into(),
+            maxsize: 1,
+            path: b"/src".to_vec(),
+        };
+        let index = Index::create(folder.path().join("index.db"), &config).unwrap();
+        let row = "INSERT INTO files (id, name) VALUES (?1, 'name')";
+        for id in [1, 1 << 20, (1 << 20) + 1, 1_290_284] {
+            index.connection.execute(row, [id]).unwrap();
+        }
+        let names: Vec<String> = (0..1_290_284)
+            .map(|number| format!("some/directory/of/{}/file-number-{number}.nc", number / 50))
+            .collect();
+        let transaction = index.begin().unwrap();
+        let mut writer = NameWriter::begin(&index, Source::Files).unwrap();
+        writer.entries.clear();
+        (writer.first_row, writer.last_row) = (1, 0);
+        let begin = Instant::now();
+        for (row, name) in (1..).zip(&names) {
+            writer.add(row, name.as_bytes()).unwrap();
+        }
+        let segments = writer.finish().unwrap();
+        let written = begin.elapsed();
+        transaction.commit().unwrap();
+        let elapsed = begin.elapsed();
+        assert!(
+            elapsed.as_secs() < 10,
+            "{written:?}, {elapsed:?}, {segments} segments"
+        );
+    }
 }
