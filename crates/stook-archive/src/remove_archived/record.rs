@@ -21,7 +21,7 @@ use super::evidence::Place;
 use crate::ArchiveError;
 use crate::folder::Folder;
 use crate::mutex::lock;
-use crate::observer::Observer;
+use crate::observer::{Note, Observer};
 
 /// Whether the archive records what is removed from a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -55,19 +55,15 @@ impl Recorder {
         is_own_tree: bool,
         observer: &dyn Observer,
     ) -> Result<Option<Self>, ArchiveError> {
-        let why = match recording {
+        let why_not = match recording {
             Recording::Never => return Ok(None),
             Recording::Always => None,
-            Recording::OwnTree if !is_own_tree => {
-                Some("this is not the tree that the archive was created from")
-            }
-            Recording::OwnTree if !index.is_stooks()? => {
-                Some("only zstash has written the archive")
-            }
+            Recording::OwnTree if !is_own_tree => Some(Note::NotRecordedOfOtherTree),
+            Recording::OwnTree if !index.is_stooks()? => Some(Note::NotRecordedInForeignArchive),
             Recording::OwnTree => None,
         };
-        if let Some(why) = why {
-            observer.noted(&format!("what is removed is not recorded: {why}"));
+        if let Some(note) = why_not {
+            observer.note(&note);
             return Ok(None);
         }
         let open = || {

@@ -95,9 +95,9 @@ impl Check<'_> {
                 _ => None,
             };
             let real = real_name(name, raw);
-            match real {
-                Ok(name) => check.names.note(Source::Deleted, id, name),
-                Err(bad) => check.bad_value(TABLE, id, bad),
+            check.names.note(Source::Deleted, id, real.ok());
+            if let Err(bad) = real {
+                check.bad_value(TABLE, id, bad);
             }
             let Some(last_file) = last_file else {
                 let bad = BadValue {

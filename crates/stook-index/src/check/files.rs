@@ -50,7 +50,8 @@ impl Check<'_> {
             }
             let has_damage = self.file_row(id, row, decoded.name)?;
             deletions.mark(decoded.name, id);
-            self.names.note(Source::Files, id, decoded.name);
+            let name = (!decoded.name.is_empty()).then_some(decoded.name);
+            self.names.note(Source::Files, id, name);
             if bad.or(bad_real_name).is_none() {
                 self.volumes.entry(decoded.volume).or_insert(id);
                 flow = visit(decoded);

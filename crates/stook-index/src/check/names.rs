@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::Check;
-use crate::damage::IndexDamage;
+use crate::damage::{IndexDamage, IndexFault};
 use crate::error::{IndexError, READ};
 use crate::names::{Segment, Source, entry_of, hash_of, part_statement, read_part};
 use crate::scan::is_unreadable;
@@ -11,17 +11,18 @@ use crate::scan::is_unreadable;
 const SEGMENTS: &str = "stook_name_segments";
 const PARTS: &str = "stook_name_parts";
 
-/// The segments, each with the sum of the entries that the rows it covers should have.
+/// The segments, each with the sum of the entries that the rows it covers should have; `None` if the name of one of these
+/// cannot be read.
 #[derive(Debug, Default)]
 pub(super) struct ExpectedNames {
-    segments: Vec<(Segment, u64)>,
+    segments: Vec<(Segment, Option<u64>)>,
     /// Where the last row was found: rows come in order.
     last: usize,
 }
 
 impl ExpectedNames {
     /// Notes the name of a row. Rows of a table come in the order of their ids.
-    pub(super) fn note(&mut self, source: Source, row: i64, name: &[u8]) {
+    pub(super) fn note(&mut self, source: Source, row: i64, name: Option<&[u8]>) {
         let covers = |segment: &Segment| {
             segment.source == source && (segment.first_row..=segment.last_row).contains(&row)
         };
@@ -32,9 +33,13 @@ impl ExpectedNames {
             self.last = found;
         }
         let (segment, sum) = &mut self.segments[self.last];
-        if let Ok(distance) = u32::try_from(row - segment.first_row) {
-            *sum = sum.wrapping_add(scrambled(entry_of(hash_of(name), distance)));
-        }
+        let distance = u32::try_from(row - segment.first_row).ok();
+        let entry = name
+            .zip(distance)
+            .map(|(name, distance)| entry_of(hash_of(name), distance));
+        *sum = sum
+            .zip(entry)
+            .map(|(sum, entry)| sum.wrapping_add(scrambled(entry)));
     }
 }
 
@@ -51,7 +56,7 @@ impl Check<'_> {
         let mut found = ExpectedNames::default();
         self.each(SEGMENTS, Segment::COLUMNS, |check, id, row| {
             match Segment::decode(row).map_err(check.index.fault(READ))? {
-                Some(segment) => found.segments.push((segment, 0)),
+                Some(segment) => found.segments.push((segment, Some(0))),
                 None => check.tell(IndexDamage::value(SEGMENTS, id, "checksum", BAD_CHECKSUM)),
             }
             Ok(())
@@ -82,14 +87,12 @@ impl Check<'_> {
                 continue;
             };
             let what = if entries != segment.entries {
-                "it does not have as many entries as it says".to_owned()
-            } else if found != *sum && !self.has_unknown_rows {
-                format!(
-                    "its entries are not the names of rows {} to {} of `{}`",
-                    segment.first_row,
-                    segment.last_row,
-                    segment.source.table()
-                )
+                IndexFault::Wrong("it does not have as many entries as it says")
+            } else if sum.is_some_and(|sum| sum != found) && !self.has_unknown_rows {
+                IndexFault::OtherNames {
+                    table: segment.source.table(),
+                    rows: segment.first_row..=segment.last_row,
+                }
             } else {
                 continue;
             };

@@ -27,7 +27,7 @@ impl Check<'_> {
                         self.tell(IndexDamage::value(TABLE, id, "file", what));
                     }
                     Err(error) if is_unreadable(&error) => {
-                        self.tell(IndexDamage::value(TABLE, id, "file", error.to_string()));
+                        self.tell(IndexDamage::value(TABLE, id, "file", error));
                     }
                     Err(error) => return Err(index.fault(READ)(error)),
                 },

@@ -12,7 +12,7 @@ use crate::selection::{Deleted, Selection, last_run};
 use crate::types::Row;
 
 /// What the index says of one name.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct NameLookup {
     /// The newest row of the name, unless the name was deleted by then.
     pub row: Option<Row>,

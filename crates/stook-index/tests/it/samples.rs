@@ -106,7 +106,7 @@ pub(crate) fn selected(index: &Index, selection: &Selection) -> Vec<Row> {
 /// Returns the newest row of a name.
 pub(crate) fn find(index: &Index, name: &[u8]) -> Option<Row> {
     let found = index.find(name, AsOf::Now).unwrap();
-    assert_eq!(found.damage, None);
+    assert!(found.damage.is_none(), "{:?}", found.damage);
     found.row
 }
 
