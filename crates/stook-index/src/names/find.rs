@@ -137,7 +137,7 @@ impl Index {
         let mut is_sound = true;
         self.pass(first..=last_row, &mut |met| {
             *scanned += 1;
-            take_named(met, name, &mut rows, &mut is_sound)
+            take_named(&met, name, &mut rows, &mut is_sound)
         })?;
         rows.reverse();
         if !is_sound {
@@ -154,7 +154,7 @@ impl Index {
         let mut names = RealNames::open(self)?;
         for id in candidates {
             self.pass_prepared(&mut statement, &mut names, id..=id, &mut |met| {
-                take_named(met, name, &mut rows, &mut is_sound)
+                take_named(&met, name, &mut rows, &mut is_sound)
             })?;
             if !is_sound {
                 return Ok(None);
@@ -204,7 +204,7 @@ impl Index {
 
 /// Takes the row if it has the name; notes if it cannot be told, or makes no sense.
 fn take_named(
-    met: Met<'_>,
+    met: &Met<'_>,
     name: &[u8],
     rows: &mut Vec<Row>,
     is_sound: &mut bool,

@@ -30,7 +30,6 @@ pub(crate) struct Segment {
 }
 
 /// Returns the hash that stands for a name.
-#[expect(clippy::cast_possible_truncation, reason = "the upper half fits")]
 pub(crate) fn hash_of(name: &[u8]) -> u32 {
     (xxh3_64(name) >> 32) as u32
 }

@@ -305,7 +305,6 @@ impl<'i> PartWriter<'i> {
         Ok(())
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "the upper half fits")]
     fn write_part(&mut self) -> Result<(), IndexError> {
         let Some(first) = self.entries.first() else {
             return Ok(());
@@ -382,12 +381,11 @@ fn remove_all(index: &Index) -> Result<(), IndexError> {
         .map_err(index.fault(WRITE))
 }
 
+/// Receives a row of `stook_deleted`, and its real name if that can be read.
+type VisitDeleted<'v> = dyn FnMut(i64, Option<&[u8]>) -> ControlFlow<()> + 'v;
+
 /// Shows the rows of `stook_deleted` from one on, with their real names as far as they can be read.
-fn each_deleted(
-    index: &Index,
-    first: i64,
-    visit: &mut dyn FnMut(i64, Option<&[u8]>) -> ControlFlow<()>,
-) -> Result<(), IndexError> {
+fn each_deleted(index: &Index, first: i64, visit: &mut VisitDeleted<'_>) -> Result<(), IndexError> {
     let query =
         "SELECT rowid, name, raw FROM stook_deleted WHERE rowid BETWEEN ?1 AND ?2 ORDER BY rowid";
     let mut statement = index.connection.prepare(query).map_err(index.fault(READ))?;
