@@ -1,17 +1,16 @@
 //! `cat`: the content of one member.
 
 use std::io::{self, Write};
-use std::ops::{ControlFlow, RangeInclusive};
 use std::path::Path;
 
-use stook_index::{AsOf, Deleted, Index, Row, Selection};
+use stook_index::{AsOf, Index, Row};
 use stook_timers::scope;
 
 use crate::ArchiveError;
 use crate::batch::{RowBatch, Volumes, Window, disagreement};
 use crate::cause::Cause;
 use crate::content_md5::ContentMd5;
-use crate::deleted::explain_missing;
+use crate::deleted::explain_missing_name;
 use crate::folder::Folder;
 use crate::observer::Silent;
 
@@ -39,7 +38,7 @@ pub fn cat(
         if let Some(doubt) = doubt {
             return Err(damaged(doubt));
         }
-        let missing = explain_missing(&folder, &index, name, as_of, &|other| other == name)?;
+        let missing = explain_missing_name(&folder, &index, name, as_of)?;
         return Err(missing.unwrap_or_else(|| ArchiveError::NoSuchMember {
             name: name.to_vec(),
             archive: archive.to_owned(),
@@ -91,26 +90,15 @@ fn find(
     name: &[u8],
     as_of: AsOf,
 ) -> Result<(Option<Row>, Option<Cause>), ArchiveError> {
-    let selection = Selection::of(index, as_of, Deleted::Hide, &|row| row.name == name)?;
-    let mut found = None;
-    index.selected(&selection, |row| {
-        found = Some(row.to_row());
-        ControlFlow::Break(())
-    })?;
-    let is_newer =
-        |rows: &RangeInclusive<i64>| found.as_ref().is_none_or(|row| *rows.end() > row.id.0);
-    let mut doubt = None;
-    index.selection_damages(&selection, |damage| {
-        if doubt.is_some() || !damage.rows.as_ref().is_none_or(is_newer) {
-            return;
-        }
-        doubt = Some(if damage.name.is_some() {
+    let found = index.find(name, as_of)?;
+    let doubt = found.damage.map(|damage| {
+        if damage.name.is_some() {
             Cause::Index(Box::new(damage))
         } else {
             Cause::MayBeNewer(Box::new(damage))
-        });
-    })?;
-    Ok((found, doubt))
+        }
+    });
+    Ok((found.row, doubt))
 }
 
 enum CatError {

@@ -66,14 +66,29 @@ pub(crate) fn explain_missing(
     matches: &dyn Fn(&[u8]) -> bool,
 ) -> Result<Option<ArchiveError>, ArchiveError> {
     let absence = index.absence(as_of, matches)?;
-    Ok(absence.map(|absence| ArchiveError::NotInState {
+    Ok(absence.map(|absence| not_in_state(folder, name, as_of, absence)))
+}
+
+/// As [`explain_missing`], of one whole name.
+pub(crate) fn explain_missing_name(
+    folder: &Folder,
+    index: &Index,
+    name: &[u8],
+    as_of: AsOf,
+) -> Result<Option<ArchiveError>, ArchiveError> {
+    let absence = index.absence_of(as_of, name)?;
+    Ok(absence.map(|absence| not_in_state(folder, name, as_of, absence)))
+}
+
+fn not_in_state(folder: &Folder, name: &[u8], as_of: AsOf, absence: Absence) -> ArchiveError {
+    ArchiveError::NotInState {
         archive: folder.path().to_owned(),
         missing: Box::new(MissingName {
             name: name.to_vec(),
             as_of,
             absence,
         }),
-    }))
+    }
 }
 
 /// Requires that each pattern selects something, or that no state has what it matches, unless something that matches, or

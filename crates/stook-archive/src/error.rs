@@ -174,6 +174,14 @@ pub enum ArchiveError {
         /// The part.
         path: PathBuf,
     },
+    /// What is removed from a tree cannot be recorded in the archive.
+    #[error("cannot record in `{}` what is removed: {source}", display_path(path))]
+    CannotRecord {
+        /// The archive.
+        path: PathBuf,
+        /// Why not.
+        source: Box<Self>,
+    },
     /// More names are gone from the source than are likely to have been deleted.
     #[error("cannot update `{}`: {unlikely}", display_path(archive))]
     UnlikelyDeletions {

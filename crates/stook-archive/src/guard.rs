@@ -171,7 +171,7 @@ impl Guard<'_> {
         let not_found = self.known.unseen() as u64;
         let mut counts = NameCounts {
             found: self.not_visited.found,
-            known: self.known.len() as u64 - not_found,
+            known: (self.known.len() - self.known.released_unseen()) as u64 - not_found,
             gone: not_found,
         };
         if deletions.stop_reason(counts, false).is_none() {

@@ -65,7 +65,9 @@ pub use plan::{
     build_part, check_part, commit, plan,
 };
 pub use reindex::{ReindexOptions, ReindexReport, reindex};
-pub use remove_archived::{RemoveArchivedObserver, RemoveArchivedReport, Staying, remove_archived};
+pub use remove_archived::{
+    Recording, RemoveArchivedObserver, RemoveArchivedReport, Staying, remove_archived,
+};
 pub use stook_index::{
     Absence, AsOf, IndexDamage, IndexError, Interrupt, Mtime, RowId, RowRef, Run, RunCounts, RunId,
     VolumeId, Writer,

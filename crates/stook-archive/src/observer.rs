@@ -80,6 +80,14 @@ pub enum Note {
     /// An update would stop before it writes anything.
     #[error("an update would stop: {0}")]
     WouldStop(UnlikelyDeletions),
+    /// What a removal takes is not recorded: the tree is not known as the one that the archive was created from.
+    #[error(
+        "what is removed is not recorded: this is not the tree that the archive was created from"
+    )]
+    NotRecordedOfOtherTree,
+    /// What a removal takes is not recorded, because an archive that only zstash has written stays as it is.
+    #[error("what is removed is not recorded: only zstash has written the archive")]
+    NotRecordedInForeignArchive,
 }
 
 fn files(number: u64) -> String {

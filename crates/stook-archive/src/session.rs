@@ -119,6 +119,7 @@ impl<'a> Session<'a> {
             && unfinished.is_none()
             && known.is_some();
         if is_idle && self.count_deleted(&index, known.as_ref(), &not_visited)? == 0 {
+            withdraw_releases(&mut index, known.as_ref())?;
             report.failed = self.observer.failures();
             return Ok(report);
         }
@@ -355,6 +356,7 @@ impl<'a> Session<'a> {
     ) -> Result<u64, ArchiveError> {
         let _scope = scope!("finish");
         let (now, failed) = (Mtime::from(utc_now()), self.observer.failures());
+        withdraw_releases(index, known)?;
         let known = known.filter(|known| known.unseen() > 0);
         Ok(match known {
             Some(known) if self.options.deletions != Deletions::Keep => {
@@ -489,4 +491,13 @@ fn resumable(
         staging,
         names,
     })
+}
+
+/// Names that were released from the tree lose that if they are in the tree again, or have a newer version.
+pub(crate) fn withdraw_releases(
+    index: &mut Index,
+    known: Option<&Known>,
+) -> Result<(), ArchiveError> {
+    let lost = known.map(Known::lost_releases).unwrap_or_default();
+    Ok(index.withdraw_releases(&lost)?)
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use stook_archive::{
-    Observer, RemoveArchivedObserver, RemoveArchivedReport, Staying, remove_archived,
+    Observer, Recording, RemoveArchivedObserver, RemoveArchivedReport, Staying, remove_archived,
 };
 use stook_tree::{Filter, RemoveObserver, RemoveOptions, Tree, TreeError};
 
@@ -18,6 +18,7 @@ pub(crate) fn run(
     groups: &[(Vec<Tree>, Filter)],
     archive: &Path,
     options: &RemoveOptions,
+    recording: Recording,
     listener: &Listener<'_>,
 ) -> Result<Ending, CliError> {
     let [(trees, filter)] = groups else {
@@ -30,7 +31,7 @@ pub(crate) fn run(
         listener,
         left: AtomicU64::new(0),
     };
-    let done = remove_archived(tree, archive, filter, options, &archived)?;
+    let done = remove_archived(tree, archive, filter, options, recording, &archived)?;
     let failed = listener.failures()?;
     let RemoveArchivedReport {
         removed,

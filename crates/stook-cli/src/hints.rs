@@ -50,6 +50,10 @@ pub(crate) fn of_archive(error: &ArchiveError) -> Option<String> {
             "a pattern is compared with whole paths; `*/{}` finds that name in any directory",
             display_bytes(pattern)
         ),
+        ArchiveError::CannotRecord { .. } => {
+            "`--no-record` removes without that; the next update finds these names deleted then"
+                .into()
+        }
         ArchiveError::NoSuchRun { archive, .. } => {
             format!(
                 "`stook list --runs {}` shows the runs",
@@ -168,6 +172,9 @@ pub(crate) fn of_note(note: &Note) -> Option<&'static str> {
             "`--same-permissions` restores them, given by the superuser"
         }
         Note::WouldStop(_) => "`stook update --deletions` says what is meant",
+        Note::NotRecordedOfOtherTree | Note::NotRecordedInForeignArchive => {
+            "`--record` records it: then an update does not find these names deleted"
+        }
         _ => return None,
     })
 }

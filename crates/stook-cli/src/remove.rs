@@ -1,6 +1,6 @@
 //! `remove`: removes trees, and names what could not be removed.
 
-use stook_archive::Observer;
+use stook_archive::{Observer, Recording};
 use stook_sys::{display_bytes, display_path};
 use stook_tree::{
     Filter, Guard, Pattern, RemovalPolicy, RemoveObserver, RemoveOptions, Removed, TreeError,
@@ -46,7 +46,12 @@ pub(crate) fn run(
         return Ok(listener.ending(0, GO_ON));
     }
     if let Some(archive) = &args.archived_in {
-        return archived::run(&groups, archive, &options, &listener);
+        let recording = match (args.record, args.no_record) {
+            (_, true) => Recording::Never,
+            (true, false) => Recording::Always,
+            (false, false) => Recording::OwnTree,
+        };
+        return archived::run(&groups, archive, &options, recording, &listener);
     }
     if args.syscalls {
         stook_sys::count_calls();

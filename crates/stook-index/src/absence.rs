@@ -67,6 +67,35 @@ impl Index {
         matches: &dyn Fn(&[u8]) -> bool,
     ) -> Result<Option<Absence>, IndexError> {
         let records = self.records(matches)?;
+        self.absence_in(as_of, &records)
+    }
+
+    /// As [`Index::absence`], of one name.
+    ///
+    /// # Errors
+    /// As [`Index::absence`].
+    ///
+    /// # Cost
+    /// As [`Index::find`].
+    pub fn absence_of(&self, as_of: AsOf, name: &[u8]) -> Result<Option<Absence>, IndexError> {
+        let Some(found) = self.records_named(name)? else {
+            return self.absence(as_of, &|other| other == name);
+        };
+        // Of one name only, so any hash will do.
+        let hash = NameHash(0, 0);
+        let mut records = Records {
+            rows: found.rows.iter().map(|&row| (hash, row)).collect(),
+            deletions: found
+                .deletions
+                .iter()
+                .map(|&(run, last_file)| (hash, run, last_file))
+                .collect(),
+        };
+        records.sort();
+        self.absence_in(as_of, &records)
+    }
+
+    fn absence_in(&self, as_of: AsOf, records: &Records) -> Result<Option<Absence>, IndexError> {
         let runs = self.readable_runs(|_| {})?;
         let states = states(&runs);
         let Some(here) = states.iter().position(|state| state.as_of == as_of) else {
@@ -115,8 +144,7 @@ impl Index {
             }
         };
         self.deletions(None, &mut delete, &mut |_| {})?;
-        records.rows.sort_unstable();
-        records.deletions.sort_unstable();
+        records.sort();
         Ok(records)
     }
 }
@@ -144,6 +172,11 @@ fn count_in(names: &[History<'_>], state: State) -> Option<(AsOf, u64)> {
 }
 
 impl Records {
+    fn sort(&mut self) {
+        self.rows.sort_unstable();
+        self.deletions.sort_unstable();
+    }
+
     fn histories(&self) -> impl Iterator<Item = History<'_>> {
         let names = self.rows.chunk_by(|a, b| a.0 == b.0);
         names.map(|rows| {

@@ -12,6 +12,7 @@ use rusqlite::{Connection, Statement, params};
 use crate::error::{IndexError, StagingFault, WRITE};
 use crate::index::{Index, fault_at};
 use crate::name::escape_name;
+use crate::names::{NameWriter, Source};
 use crate::staging::Staging;
 use crate::types::{NewRow, Volume, VolumeId};
 
@@ -46,15 +47,14 @@ impl Index {
     ) -> Result<u64, E> {
         let transaction = self.begin()?;
         refuse_second(&transaction, &self.path, id)?;
-        let mut inserter = Inserter::new(&transaction, &self.path, id)?;
+        let mut inserter = Inserter::new(self, id)?;
         if let Some(staging) = staging {
             insert_staged(&mut inserter, staging, id)?;
         }
         for row in rows {
             inserter.insert(&row)?;
         }
-        let count = inserter.count;
-        drop(inserter);
+        let count = inserter.finish()?;
         insert_volume(&transaction, &self.path, &make_durable()?)?;
         transaction.commit().map_err(self.fault(WRITE))?;
         Ok(count)
@@ -103,8 +103,9 @@ fn insert_staged(
     outcome
 }
 
-/// Adds rows of one volume.
+/// Adds rows of one volume, and indexes their names.
 pub(crate) struct Inserter<'c> {
+    names: NameWriter<'c>,
     rows: Statement<'c>,
     raw_names: Statement<'c>,
     path: &'c Path,
@@ -112,20 +113,18 @@ pub(crate) struct Inserter<'c> {
     mtime: String,
     md5: String,
     pub(crate) last_id: i64,
-    pub(crate) count: u64,
+    count: u64,
 }
 
 impl<'c> Inserter<'c> {
-    pub(crate) fn new(
-        connection: &'c Connection,
-        path: &'c Path,
-        volume: VolumeId,
-    ) -> Result<Self, IndexError> {
+    pub(crate) fn new(index: &'c Index, volume: VolumeId) -> Result<Self, IndexError> {
+        let (connection, path) = (&index.connection, &index.path);
         let rows = connection
             .prepare("INSERT INTO files (name, size, mtime, md5, tar, offset) VALUES (?1, ?2, ?3, ?4, ?5, ?6)");
         let raw_names =
             connection.prepare("INSERT OR REPLACE INTO stook_raw_names VALUES (?1, ?2)");
         Ok(Self {
+            names: NameWriter::begin(index, Source::Files)?,
             rows: rows.map_err(fault_at(WRITE, path))?,
             raw_names: raw_names.map_err(fault_at(WRITE, path))?,
             path,
@@ -158,7 +157,13 @@ impl<'c> Inserter<'c> {
                 .map_err(fault_at(WRITE, self.path))?;
         }
         self.count += 1;
-        Ok(())
+        self.names.add(self.last_id, row.name)
+    }
+
+    /// Writes the index of the names; returns the number of rows.
+    pub(crate) fn finish(self) -> Result<u64, IndexError> {
+        self.names.finish()?;
+        Ok(self.count)
     }
 }
 

@@ -65,6 +65,14 @@ pub enum IndexFault {
         /// What is wrong with it.
         what: &'static str,
     },
+    /// The hashes of names are not those of the rows that they should cover.
+    #[error("its entries are not the names of rows {} to {} of `{table}`", rows.start(), rows.end())]
+    OtherNames {
+        /// Whose rows.
+        table: &'static str,
+        /// Which of them.
+        rows: RangeInclusive<i64>,
+    },
     /// So many rows could be read once, and then not.
     #[error("{0} rows that could be read a moment ago cannot be read now")]
     RowsGone(u64),

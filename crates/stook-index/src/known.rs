@@ -23,12 +23,17 @@ use crate::scan::{Step, scan_ids};
 use crate::staging::Staging;
 use crate::types::RowId;
 
-/// The newest live row of every name.
+/// The newest live row of every name. A name that was released from the tree counts as seen: that it is not met there
+/// does not make it deleted.
 #[derive(Debug)]
 pub struct Known {
     hasher: NameHasher,
     table: Table,
     seen: Vec<AtomicU64>,
+    /// Rows that were released from the tree: newest of their names, or not.
+    released: IdSet,
+    /// Rows with a release that names another member.
+    void_releases: Vec<RowId>,
     /// The greatest row id when the table was made.
     last_row: i64,
     damages: Vec<IndexDamage>,
@@ -119,6 +124,7 @@ impl Known {
         }
         let deleted = DeletedNames::load(index, None, &hasher, &mut |damage| damages.push(damage))?;
         keep_newest(&mut records, &deleted);
+        let (released, void_releases) = index.releases()?;
         let seen = (0..records.len().div_ceil(64))
             .map(|_| AtomicU64::new(0))
             .collect();
@@ -126,6 +132,8 @@ impl Known {
             hasher,
             table: Table::new(records),
             seen,
+            released,
+            void_releases,
             last_row,
             damages,
         })
@@ -161,8 +169,49 @@ impl Known {
         self.table.records.is_empty()
     }
 
-    /// Returns the number of names never looked up.
+    /// Returns the number of names never looked up, without those that were released from the tree.
     pub fn unseen(&self) -> usize {
+        self.never_looked_up() - self.released_unseen()
+    }
+
+    /// Returns the number of names never looked up that were released from the tree.
+    pub fn released_unseen(&self) -> usize {
+        let is_released = |&(index, record): &(usize, &Record)| {
+            self.released.contains(record.id) && !self.is_looked_up(index)
+        };
+        self.releasable().filter(is_released).count()
+    }
+
+    /// Returns the rows whose release no longer holds: their names were looked up, or they are not the newest.
+    ///
+    /// # Cost
+    /// A pass over the records if anything is released.
+    pub fn lost_releases(&self) -> Vec<RowId> {
+        let holds = |&(index, record): &(usize, &Record)| {
+            self.released.contains(record.id) && !self.is_looked_up(index)
+        };
+        let holding = IdSet::new(
+            self.releasable()
+                .filter(holds)
+                .map(|(_, record)| record.id)
+                .collect(),
+        );
+        let lost = self.released.iter().filter(|&id| !holding.contains(id));
+        lost.map(RowId)
+            .chain(self.void_releases.iter().copied())
+            .collect()
+    }
+
+    /// Returns all records, or none if nothing is released: then there is no need to look at them.
+    fn releasable(&self) -> impl Iterator<Item = (usize, &Record)> {
+        let records: &[Record] = match self.released.ends() {
+            Some(_) => &self.table.records,
+            None => &[],
+        };
+        records.iter().enumerate()
+    }
+
+    fn never_looked_up(&self) -> usize {
         let seen: u32 = self
             .seen
             .iter()
@@ -203,7 +252,11 @@ impl Known {
     }
 
     fn is_unseen(&self, index: usize) -> bool {
-        self.seen[index / 64].load(Ordering::Relaxed) & 1 << (index % 64) == 0
+        !self.is_looked_up(index) && !self.released.contains(self.table.records[index].id)
+    }
+
+    fn is_looked_up(&self, index: usize) -> bool {
+        self.seen[index / 64].load(Ordering::Relaxed) & 1 << (index % 64) != 0
     }
 
     fn is_unseen_staged(&self, name: &[u8]) -> bool {

@@ -20,8 +20,10 @@ use crate::commit::{Inserter, insert_volume};
 use crate::error::{IndexError, READ, WRITE};
 use crate::index::Index;
 use crate::interrupt::Interrupt;
+use crate::names::{NameWriter, Source};
 use crate::origin::require_own_journal;
 use crate::place;
+use crate::releases::copy_releases;
 use crate::runs::Deletion;
 use crate::types::{Config, NewRow, Run, Volume, VolumeId};
 
@@ -100,12 +102,12 @@ impl Rebuild {
             });
         }
         let transaction = index.begin()?;
-        let mut inserter = Inserter::new(&transaction, &index.path, volume.id)?;
+        let mut inserter = Inserter::new(index, volume.id)?;
         for row in rows {
             inserter.insert(&row)?;
         }
-        let (count, end) = (inserter.count, inserter.last_id.max(last_id));
-        drop(inserter);
+        let end = inserter.last_id.max(last_id);
+        let count = inserter.finish()?;
         insert_volume(&transaction, &index.path, volume)?;
         transaction.commit().map_err(index.fault(WRITE))?;
         self.ends.push((volume.id, end));
@@ -127,7 +129,9 @@ impl Rebuild {
         }
         if old.has_table("stook_deleted")? {
             copy_deletions(old, index)?;
+            NameWriter::begin(index, Source::Deleted)?.finish()?;
         }
+        copy_releases(old, index)?;
         transaction.commit().map_err(index.fault(WRITE))?;
         Ok(runs.len())
     }

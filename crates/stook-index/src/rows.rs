@@ -16,7 +16,6 @@ use crate::error::{IndexError, READ};
 use crate::index::{Index, fault_at};
 use crate::mtime::Mtime;
 use crate::name::escape_name;
-use crate::runs::Deletion;
 use crate::scan::{Step, is_unreadable, scan_ids};
 use crate::types::{Row, RowId, RowRef, Volume, VolumeId};
 
@@ -83,9 +82,18 @@ impl Index {
     /// As [`Index::rows`].
     pub fn readable_rows(
         &self,
+        visit: impl FnMut(RowRef<'_>) -> ControlFlow<()>,
+    ) -> Result<(), IndexError> {
+        self.readable_rows_in(i64::MIN..=i64::MAX, visit)
+    }
+
+    /// As [`Index::readable_rows`], of the rows with these ids.
+    pub(crate) fn readable_rows_in(
+        &self,
+        ids: RangeInclusive<i64>,
         mut visit: impl FnMut(RowRef<'_>) -> ControlFlow<()>,
     ) -> Result<(), IndexError> {
-        self.pass(i64::MIN..=i64::MAX, &mut |met| match met {
+        self.pass(ids, &mut |met| match met {
             Met::Row(row) => visit(row),
             Met::Bad(..) | Met::Unreadable(_) => ControlFlow::Continue(()),
         })
@@ -206,35 +214,6 @@ impl Index {
             ControlFlow::Break(())
         })?;
         Ok(found)
-    }
-
-    /// Returns the newest row of a name, unless the name has been deleted since.
-    ///
-    /// # Errors
-    /// As [`Index::rows`].
-    ///
-    /// # Cost
-    /// A pass over the file, newest rows first, as zstash keeps no index on names. For many
-    /// names use a [`Selection`](crate::Selection).
-    pub fn find(&self, name: &[u8]) -> Result<Option<Row>, IndexError> {
-        let mut found = None;
-        let query = format!("{COLUMNS} WHERE name = ?1 ORDER BY id DESC");
-        self.scan(&query, [&*escape_name(name)], &mut |row| {
-            if row.name != name {
-                return ControlFlow::Continue(());
-            }
-            found = Some(row.to_row());
-            ControlFlow::Break(())
-        })?;
-        let Some(row) = found else {
-            return Ok(None);
-        };
-        let mut is_deleted = false;
-        let mut visit = |deletion: Deletion<'_>| {
-            is_deleted |= deletion.name == name && deletion.last_file >= row.id.0;
-        };
-        self.deletions(None, &mut visit, &mut |_| {})?;
-        Ok((!is_deleted).then_some(row))
     }
 
     /// Returns the number of rows of all versions.

@@ -11,7 +11,7 @@
 //! later is back.
 
 use std::collections::HashMap;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, RangeInclusive};
 
 use rusqlite::types::ValueRef;
 use rusqlite::{Statement, Transaction, params};
@@ -22,6 +22,7 @@ use crate::index::Index;
 use crate::known::Known;
 use crate::mtime::Mtime;
 use crate::name::escape_name;
+use crate::names::{NameWriter, Source};
 use crate::rows::{BAD_ID, BadValue, FIRST_STAGED_ID, RANGE, bytes, last_row, mtime_of};
 use crate::scan::{Step, scan_ids};
 use crate::types::{RowId, Run, RunId};
@@ -196,14 +197,11 @@ impl Index {
     ) -> Result<(), IndexError> {
         let transaction = self.begin()?;
         self.mark_finished(&transaction, run, finished, failed)?;
-        let mut insert = self
-            .connection
-            .prepare(INSERT_DELETION)
-            .map_err(self.fault(WRITE))?;
+        let mut recorder = DeletionRecorder::begin(self, run)?;
         for name in deleted {
-            insert_deletion(&mut insert, run, name).map_err(self.fault(WRITE))?;
+            recorder.record(name)?;
         }
-        drop(insert);
+        recorder.finish()?;
         transaction.commit().map_err(self.fault(WRITE))
     }
 
@@ -221,16 +219,13 @@ impl Index {
     ) -> Result<u64, E> {
         let transaction = self.begin()?;
         self.mark_finished(&transaction, run, finished, failed)?;
-        let mut insert = self
-            .connection
-            .prepare(INSERT_DELETION)
-            .map_err(self.fault(WRITE))?;
+        let mut recorder = DeletionRecorder::begin(self, run)?;
         let mut count = 0;
         for name in deleted {
-            insert_deletion(&mut insert, run, &name?).map_err(self.fault(WRITE))?;
+            recorder.record(&name?)?;
             count += 1;
         }
-        drop(insert);
+        recorder.finish()?;
         transaction.commit().map_err(self.fault(WRITE))?;
         Ok(count)
     }
@@ -253,15 +248,12 @@ impl Index {
     ) -> Result<u64, IndexError> {
         let transaction = self.begin()?;
         self.mark_finished(&transaction, run, finished, failed)?;
-        let mut insert = self
-            .connection
-            .prepare(INSERT_DELETION)
-            .map_err(self.fault(WRITE))?;
+        let mut recorder = DeletionRecorder::begin(self, run)?;
         let mut count = 0;
         let mut outcome = Ok(());
         self.visit_unseen(known, &mut |name| {
             if is_deleted(name) {
-                outcome = insert_deletion(&mut insert, run, name);
+                outcome = recorder.record(name);
                 count += 1;
             }
             if outcome.is_ok() {
@@ -270,8 +262,8 @@ impl Index {
                 ControlFlow::Break(())
             }
         })?;
-        outcome.map_err(self.fault(WRITE))?;
-        drop(insert);
+        outcome?;
+        recorder.finish()?;
         transaction.commit().map_err(self.fault(WRITE))?;
         Ok(count)
     }
@@ -324,6 +316,17 @@ impl Index {
         visit: &mut dyn FnMut(Deletion<'_>),
         damaged: &mut dyn FnMut(IndexDamage),
     ) -> Result<(), IndexError> {
+        self.deletions_in(i64::MIN..=i64::MAX, up_to, visit, damaged)
+    }
+
+    /// As [`Index::deletions`], of these rows of `stook_deleted`.
+    pub(crate) fn deletions_in(
+        &self,
+        rows: RangeInclusive<i64>,
+        up_to: Option<RunId>,
+        visit: &mut dyn FnMut(Deletion<'_>),
+        damaged: &mut dyn FnMut(IndexDamage),
+    ) -> Result<(), IndexError> {
         if !self.has_table("stook_deleted")? {
             return Ok(());
         }
@@ -331,7 +334,7 @@ impl Index {
         let last_files = self.last_files(damaged)?;
         let query = "SELECT rowid, run, name, raw FROM stook_deleted WHERE rowid BETWEEN ?1 AND ?2 ORDER BY rowid";
         let mut statement = self.connection.prepare(query).map_err(self.fault(READ))?;
-        scan_ids(&self.path, &mut statement, i64::MIN..=i64::MAX, |step| {
+        scan_ids(&self.path, &mut statement, rows, |step| {
             let (id, row) = match step {
                 Step::Row(id, row) => (id, row),
                 Step::Unreadable(rows) => {
@@ -404,10 +407,39 @@ pub(crate) const BAD_STARTED: &str = "its started is not a time of the form `YYY
 pub(crate) const BAD_FINISHED: &str =
     "its finished is not a time of the form `YYYY-MM-DD HH:MM:SS`";
 
-const INSERT_DELETION: &str = "INSERT INTO stook_deleted VALUES (?1, ?2, ?3)";
+/// Records deletions in the transaction that ends a run, and indexes all names that are not indexed yet.
+struct DeletionRecorder<'i> {
+    index: &'i Index,
+    run: RunId,
+    insert: Statement<'i>,
+    names: NameWriter<'i>,
+}
 
-fn insert_deletion(insert: &mut Statement<'_>, run: RunId, name: &[u8]) -> rusqlite::Result<()> {
-    let stored = escape_name(name);
-    let raw = (stored.as_bytes() != name).then_some(name);
-    insert.execute(params![run.0, &*stored, raw]).map(|_| ())
+impl<'i> DeletionRecorder<'i> {
+    fn begin(index: &'i Index, run: RunId) -> Result<Self, IndexError> {
+        NameWriter::begin(index, Source::Files)?.finish()?;
+        let insert = index
+            .connection
+            .prepare("INSERT INTO stook_deleted VALUES (?1, ?2, ?3)");
+        Ok(Self {
+            index,
+            run,
+            insert: insert.map_err(index.fault(WRITE))?,
+            names: NameWriter::begin(index, Source::Deleted)?,
+        })
+    }
+
+    fn record(&mut self, name: &[u8]) -> Result<(), IndexError> {
+        let stored = escape_name(name);
+        let raw = (stored.as_bytes() != name).then_some(name);
+        let row = self
+            .insert
+            .insert(params![self.run.0, &*stored, raw])
+            .map_err(self.index.fault(WRITE))?;
+        self.names.add(row, name)
+    }
+
+    fn finish(self) -> Result<(), IndexError> {
+        self.names.finish().map(drop)
+    }
 }

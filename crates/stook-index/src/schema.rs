@@ -6,6 +6,9 @@
 //! stook_runs               one row a run; the row ids it began and ended at
 //! stook_deleted            names found gone by a run; hides rows up to that run's last_file
 //! stook_checks             volumes that passed their last check, with what told their state then
+//! stook_name_segments      sorted hashes of names: `names` has their form
+//! stook_name_parts         pieces of these
+//! stook_released           members removed from the tree because the archive holds them
 //! stook_raw_names          files.id -> real bytes, for names that are not UTF-8
 //! ```
 //! Tables of stook are made with the first write to an archive, so that reading one changes
@@ -16,7 +19,7 @@ use std::path::Path;
 use rusqlite::{Connection, OptionalExtension};
 
 use crate::error::{IndexError, READ, WRITE};
-use crate::trust;
+use crate::{names, releases, trust};
 
 /// The greatest format this program reads and the one it writes.
 pub(crate) const FORMAT: i64 = 2;
@@ -73,6 +76,8 @@ pub(crate) fn create_tables(connection: &Connection, path: &Path) -> Result<(), 
 pub(crate) fn add_missing_tables(connection: &Connection, path: &Path) -> Result<(), IndexError> {
     connection
         .execute_batch(ADDED_TABLES)
+        .and_then(|()| connection.execute_batch(names::TABLES))
+        .and_then(|()| connection.execute_batch(releases::TABLE))
         .map_err(|error| IndexError::sqlite(WRITE, path, error))
 }
 

@@ -16,7 +16,7 @@ use crate::name::{NameHash, NameHasher};
 use crate::newest::{DeletedNames, Version, keep_newest};
 use crate::rows::{COLUMNS, Met, RANGE, RealNames};
 use crate::runs::AsOf;
-use crate::types::{RowId, RowRef, RunId};
+use crate::types::{Row, RowId, RowRef, RunId};
 
 /// Whether names deleted by then are chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,6 +120,21 @@ impl Selection {
         })
     }
 
+    /// Chooses these rows.
+    pub fn of_rows(rows: &[Row]) -> Self {
+        let ids = IdSet::new(rows.iter().map(|row| row.id.0).collect());
+        let mut chosen: Vec<&Row> = rows.iter().collect();
+        chosen.sort_unstable_by_key(|row| row.id);
+        chosen.dedup_by_key(|row| row.id);
+        Self {
+            ids,
+            bytes: chosen
+                .iter()
+                .fold(0, |sum: u64, row| sum.saturating_add(row.size)),
+            damaged: Damaged::default(),
+        }
+    }
+
     /// Chooses all rows that match: every version, deleted or not.
     ///
     /// # Errors
@@ -184,7 +199,7 @@ impl Selection {
     }
 }
 
-fn last_run(as_of: AsOf) -> Option<RunId> {
+pub(crate) fn last_run(as_of: AsOf) -> Option<RunId> {
     match as_of {
         AsOf::Now => None,
         AsOf::Run(run) => Some(run),

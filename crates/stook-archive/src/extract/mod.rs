@@ -19,7 +19,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use stook_index::{AsOf, Deleted, Index, Mtime, Row, RowRef, Selection};
+use stook_index::{AsOf, Deleted, Index, Mtime, NameLookup, Row, RowRef, Selection};
 use stook_pool::Jobs;
 use stook_sys::{Timestamp, create_directory};
 use stook_timers::scope;
@@ -168,6 +168,9 @@ pub(crate) fn select(
     patterns: &[Pattern],
     observer: &dyn Observer,
 ) -> Result<Selection, ArchiveError> {
+    if let Some(selection) = select_by_name(index, as_of, patterns)? {
+        return Ok(selection);
+    }
     let matched: Vec<AtomicBool> = patterns.iter().map(|_| AtomicBool::new(false)).collect();
     let matches = |row: &RowRef<'_>| is_match(patterns, &matched, row.name);
     let selection = Selection::of(index, as_of, Deleted::Hide, &matches)?;
@@ -175,6 +178,37 @@ pub(crate) fn select(
     require_not_missing(folder, index, as_of, patterns, &selection)?;
     require_matches(folder, patterns, &matched, &selection)?;
     Ok(selection)
+}
+
+/// More names than this are selected by a pass over all rows.
+const MOST_LOOKUPS: usize = 64;
+
+/// Selects members without a pass over all rows, if each pattern is the whole path of a regular file: nothing is below
+/// one. `None` if that cannot be said of all.
+fn select_by_name(
+    index: &Index,
+    as_of: AsOf,
+    patterns: &[Pattern],
+) -> Result<Option<Selection>, ArchiveError> {
+    let plain: Option<Vec<&[u8]>> = patterns.iter().map(Pattern::plain_path).collect();
+    let Some(names) = plain.filter(|names| (1..=MOST_LOOKUPS).contains(&names.len())) else {
+        return Ok(None);
+    };
+    if !index.has_name_segments()? {
+        return Ok(None);
+    }
+    let mut rows = Vec::with_capacity(names.len());
+    for name in names {
+        match index.find(name, as_of)? {
+            NameLookup {
+                row: Some(row),
+                damage: None,
+                ..
+            } if row.md5.is_some() => rows.push(row),
+            _ => return Ok(None),
+        }
+    }
+    Ok(Some(Selection::of_rows(&rows)))
 }
 
 /// Tells the observer what of a selection the index does not tell.

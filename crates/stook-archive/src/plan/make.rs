@@ -27,7 +27,7 @@ use crate::ArchiveError;
 use crate::create::WriteOptions;
 use crate::not_visited::NotVisited;
 use crate::observer::Observer;
-use crate::session::{Recovered, Session, into_inner};
+use crate::session::{Recovered, Session, into_inner, withdraw_releases};
 use crate::survey::Survey;
 
 /// How to plan a create or an update.
@@ -156,7 +156,10 @@ impl Planner<'_> {
             known,
             ..
         } = recovered;
-        let index = index.map(into_inner);
+        let mut index = index.map(into_inner);
+        if let Some(index) = &mut index {
+            withdraw_releases(index, known.as_ref())?;
+        }
         let mut report = PlanReport {
             entries: found.entries,
             unchanged: found.unchanged,

@@ -23,13 +23,22 @@ pub(super) struct Place<'a> {
 }
 
 impl Place<'_> {
+    /// Returns the name that an entry of the tree has in the archive.
+    pub(super) fn name_of(&self, path: &[u8]) -> Vec<u8> {
+        if path.is_empty() {
+            self.prefix.clone()
+        } else {
+            join(&self.prefix, path)
+        }
+    }
+
     /// Returns the row of an entry that looks as it was archived; of a directory that is empty now any time will do.
     pub(super) fn row_of(&self, path: &[u8], metadata: &Metadata) -> Result<RowId, Staying> {
         use FileKind::{Directory, File, Symlink};
         if !matches!(metadata.kind, File | Symlink | Directory) {
             return Err(Staying::Special);
         }
-        let row = self.known.lookup(&join(&self.prefix, path));
+        let row = self.known.lookup(&self.name_of(path));
         // What is only staged by an interrupted run is not archived.
         let (row, id) = row
             .and_then(|row| Some((row, row.id?)))
@@ -59,6 +68,8 @@ pub(super) struct Held {
 #[derive(Default)]
 pub(super) struct Evidence {
     held: Vec<Held>,
+    /// Directories in which something was: nothing of them need be proved, but they may go, too.
+    directories: Vec<RowId>,
     /// What the index says of all members of each volume.
     rows: BTreeMap<VolumeId, RowsMd5>,
 }
@@ -79,6 +90,13 @@ impl Evidence {
         }
     }
 
+    /// Returns the rows of all that may go.
+    pub(super) fn releasable(&self) -> Vec<RowId> {
+        let held = self.held.iter().filter(|held| held.has_passed);
+        let held = held.map(|held| held.id);
+        held.chain(self.directories.iter().copied()).collect()
+    }
+
     pub(super) fn of(&self, id: RowId) -> Result<Held, Staying> {
         match self.held.binary_search_by_key(&id, |held| held.id) {
             Ok(at) if self.held[at].has_passed => Ok(self.held[at]),
@@ -94,6 +112,7 @@ pub(super) struct Candidates<'a, O> {
     place: &'a Place<'a>,
     observer: &'a O,
     rows: Mutex<Vec<RowId>>,
+    directories: Mutex<Vec<RowId>>,
 }
 
 impl<O: RemoveObserver> Visitor for Candidates<'_, O> {
@@ -109,8 +128,11 @@ impl<O: RemoveObserver> Visitor for Candidates<'_, O> {
                 rows.extend(self.place.row_of(&path, &entry.metadata()));
             }
         }
+        let own = self.place.row_of(&listing.path, &listing.metadata);
         if listing.is_empty {
-            rows.extend(self.place.row_of(&listing.path, &listing.metadata));
+            rows.extend(own);
+        } else if self.place.filter.selects(&listing.path) {
+            lock(&self.directories).extend(own);
         }
         lock(&self.rows).append(&mut rows);
     }
@@ -129,12 +151,14 @@ impl<'a, O> Candidates<'a, O> {
             place,
             observer,
             rows: Mutex::default(),
+            directories: Mutex::default(),
         }
     }
 
     /// Returns what the index says of the rows.
     pub(super) fn evidence(self, index: &Index) -> Result<Evidence, ArchiveError> {
         let mut rows = std::mem::take(&mut *lock(&self.rows));
+        let directories = std::mem::take(&mut *lock(&self.directories));
         rows.sort_unstable();
         let mut held = Vec::with_capacity(rows.len());
         let mut rows_of: BTreeMap<VolumeId, RowsMd5> = BTreeMap::new();
@@ -155,6 +179,7 @@ impl<'a, O> Candidates<'a, O> {
         })?;
         Ok(Evidence {
             held,
+            directories,
             rows: rows_of,
         })
     }

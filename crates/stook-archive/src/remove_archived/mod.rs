@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   walk      same size and mtime as a member? ──> the volumes that matter ──> each has passed a check
+//!   record    the archive, locked, knows all of them as released from the tree ([`record`])
 //!   removal   again, and the same MD5? ──> not changed while it was read? ──> unlink
 //!             a directory in which nothing is left ──> rmdir
 //! ```
@@ -15,6 +16,7 @@
 
 mod evidence;
 mod policy;
+mod record;
 
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -33,6 +35,8 @@ use crate::folder::Folder;
 use crate::observer::{Observer, Tally};
 use evidence::{Candidates, Place};
 use policy::ArchivePolicy;
+use record::Recorder;
+pub use record::Recording;
 
 /// What became of the tree.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -76,8 +80,11 @@ pub trait RemoveArchivedObserver: RemoveObserver {
 /// Names are those below the archived tree. If `tree` lies below the directory that was archived, it is compared with
 /// that part of the archive, and a note says so.
 ///
+/// What goes is recorded in the archive as `recording` says, before it goes.
+///
 /// # Errors
-/// `Index` if the archive cannot be read, `Sys` if the tree cannot be opened, `Interrupted` before anything went.
+/// `Index` if the archive cannot be read, `Sys` if the tree cannot be opened, `CannotRecord` if another process writes to
+/// the archive, or nobody may; `Interrupted`. All of them before anything went.
 ///
 /// # Cost
 /// A walk and a removal; every file that looks unchanged is read, and every volume that it is in, unless that has
@@ -87,6 +94,7 @@ pub fn remove_archived<O: RemoveArchivedObserver>(
     archive: &Path,
     filter: &Filter,
     options: &RemoveOptions,
+    recording: Recording,
     observer: &O,
 ) -> Result<RemoveArchivedReport, ArchiveError> {
     let _scope = scope!("remove-archived");
@@ -96,13 +104,20 @@ pub fn remove_archived<O: RemoveArchivedObserver>(
     let Some(root) = open(tree, observer)? else {
         return Ok(RemoveArchivedReport::default());
     };
-    let prefix = prefix_in(&index, &root)?;
+    let found = prefix_in(&index, &root)?;
+    let is_own_tree = found.is_some();
+    let prefix = found.unwrap_or_default();
     if !prefix.is_empty() {
         told.noted(&format!(
             "compared with `{}` in the archive",
             display_bytes(&prefix)
         ));
     }
+    let mut recorder = if options.is_dry_run {
+        None
+    } else {
+        Recorder::begin(&folder, &index, recording, is_own_tree, &told)?
+    };
     let place = Place {
         prefix,
         known: Known::load(&index, None, options.jobs)?,
@@ -121,6 +136,9 @@ pub fn remove_archived<O: RemoveArchivedObserver>(
     if observer.is_stopped() {
         return Err(ArchiveError::Interrupted);
     }
+    if let Some(recorder) = &mut recorder {
+        recorder.record(&folder, evidence.releasable())?;
+    }
     told.phase("remove", None, None);
     let policy = ArchivePolicy {
         place: &place,
@@ -134,6 +152,10 @@ pub fn remove_archived<O: RemoveArchivedObserver>(
         set_aside: AtomicU64::new(0),
     };
     let removed = remove(std::slice::from_ref(tree), options, Some(&policy), observer);
+    // After an interruption the next update does it.
+    if let Some(recorder) = recorder.filter(|_| !observer.is_stopped()) {
+        recorder.withdraw(tree, &place, &walk_options, &told);
+    }
     Ok(RemoveArchivedReport {
         removed,
         staying: policy.staying.into_inner(),
@@ -159,16 +181,17 @@ fn open<O: RemoveObserver>(tree: &Tree, observer: &O) -> Result<Option<Directory
     Ok(Err(refused).context("remove", path)?)
 }
 
-/// Returns where in the archive the tree is: at its top, unless it lies below the directory that was archived.
-fn prefix_in(index: &Index, tree: &Directory) -> Result<Vec<u8>, ArchiveError> {
+/// Returns where in the archive the tree is, if it is the directory that was archived, or lies below it. Any other tree is
+/// compared with the top of the archive.
+fn prefix_in(index: &Index, tree: &Directory) -> Result<Option<Vec<u8>>, ArchiveError> {
     let archived = index.config()?.path;
     let archived = Path::new(std::ffi::OsStr::from_bytes(&archived));
     if !archived.is_absolute() {
-        return Ok(Vec::new());
+        return Ok(None);
     }
     // Where it was may be unreachable now, or something else.
     let Ok(Some(metadata)) = exists(archived) else {
-        return Ok(Vec::new());
+        return Ok(None);
     };
     let above = tree
         .identities_upwards()
@@ -176,8 +199,11 @@ fn prefix_in(index: &Index, tree: &Directory) -> Result<Vec<u8>, ArchiveError> {
     let depth = above
         .iter()
         .position(|&identity| identity == metadata.identity());
+    let Some(depth) = depth else {
+        return Ok(None);
+    };
     let path = tree.path().context("look at", "/proc/self/fd")?;
     let names: Vec<&[u8]> = path.split(|&byte| byte == b'/').collect();
-    let below = names.len().saturating_sub(depth.unwrap_or(0));
-    Ok(names[below..].join(&b'/'))
+    let below = names.len().saturating_sub(depth);
+    Ok(Some(names[below..].join(&b'/')))
 }

@@ -278,7 +278,7 @@ impl<O: RemoveArchivedObserver> ArchivePolicy<'_, O> {
             Err(VolumeError::Io { source, .. }) => return Err(unreadable(source)),
             Err(_) => None,
         };
-        let name = join(&self.place.prefix, path);
+        let name = self.place.name_of(path);
         header
             .filter(|header| header.name == name)
             .ok_or(Obstacle::Stays(Staying::Unchecked))

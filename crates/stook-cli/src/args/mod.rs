@@ -505,6 +505,19 @@ pub(crate) struct RemoveArgs {
     /// anything is kept that is neither an archive nor excluded by a pattern, the exit status is 3.
     #[arg(long, value_name = "ARCHIVE", conflicts_with = "syscalls")]
     pub(crate) archived_in: Option<PathBuf>,
+    /// Record in the archive what is removed, also if the tree has been moved since the archive was created
+    ///
+    /// A recorded name is gone from the tree, and still in the newest state of the archive: `update` does not record it as
+    /// deleted, and `list`, `extract` and `diff` go on as if it were there. A name that `update` meets in the tree again loses
+    /// its record. Without this option it is recorded if the tree is the directory that the archive was created from, or a
+    /// part of it: the removal of a copy says nothing of the tree itself.
+    #[arg(long, requires = "archived_in", overrides_with = "no_record")]
+    pub(crate) record: bool,
+    /// Do not record what is removed: the archive may be read-only, or another process may write to it
+    ///
+    /// The next `update` then finds the names deleted.
+    #[arg(long, requires = "archived_in", overrides_with = "record")]
+    pub(crate) no_record: bool,
     /// Count and time system calls, and print a table like that of `strace -c`
     #[arg(long)]
     pub(crate) syscalls: bool,

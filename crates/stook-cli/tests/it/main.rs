@@ -34,6 +34,7 @@ mod patterns;
 mod place;
 mod plan;
 mod profile;
+mod releases;
 mod remove;
 mod remove_archived;
 mod scarce;

@@ -8,6 +8,7 @@ use super::{Check, bad_name, text};
 use crate::damage::IndexDamage;
 use crate::error::{IndexError, READ};
 use crate::name::{NameHash, NameHasher, escape_name};
+use crate::names::Source;
 use crate::rows::BadValue;
 use crate::runs::BAD_RUN;
 use crate::types::{RowId, Run};
@@ -94,6 +95,7 @@ impl Check<'_> {
                 _ => None,
             };
             let real = real_name(name, raw);
+            check.names.note(Source::Deleted, id, real.ok());
             if let Err(bad) = real {
                 check.bad_value(TABLE, id, bad);
             }
@@ -132,7 +134,7 @@ impl Check<'_> {
 }
 
 /// Returns the real bytes of a deleted name.
-fn real_name<'a>(name: ValueRef<'a>, raw: ValueRef<'a>) -> Result<&'a [u8], BadValue> {
+pub(super) fn real_name<'a>(name: ValueRef<'a>, raw: ValueRef<'a>) -> Result<&'a [u8], BadValue> {
     let bad = |column, why| Err(BadValue { column, why });
     let Some(name) = text(name) else {
         return bad("name", "its name is not text in UTF-8");

@@ -17,7 +17,7 @@ type Column = (&'static str, &'static str, i64);
 type FoundColumn = (String, String, i64);
 
 /// The tables, and what each must be.
-const TABLES: [(&str, &[Column]); 8] = [
+const TABLES: [(&str, &[Column]); 11] = [
     ("config", &[("arg", "text", 1), ("value", "text", 0)]),
     (
         "files",
@@ -71,6 +71,34 @@ const TABLES: [(&str, &[Column]); 8] = [
             ("volume", "text", 1),
             ("stamp", "text", 0),
             ("checked", "text", 0),
+        ],
+    ),
+    (
+        "stook_name_segments",
+        &[
+            ("id", "integer", 1),
+            ("source", "text", 0),
+            ("first_row", "integer", 0),
+            ("last_row", "integer", 0),
+            ("entries", "integer", 0),
+            ("first_part", "integer", 0),
+            ("fences", "blob", 0),
+            ("anchor", "integer", 0),
+            ("checksum", "integer", 0),
+        ],
+    ),
+    (
+        "stook_name_parts",
+        &[("id", "integer", 1), ("entries", "blob", 0)],
+    ),
+    (
+        "stook_released",
+        &[
+            ("file", "integer", 1),
+            ("name", "text", 0),
+            ("raw", "blob", 0),
+            ("volume", "integer", 0),
+            ("offset", "integer", 0),
         ],
     ),
 ];

@@ -10,6 +10,7 @@ use super::{Check, bad_name, is_strict_md5, strict_time};
 use crate::damage::IndexDamage;
 use crate::error::{IndexError, READ};
 use crate::name::escape_name;
+use crate::names::Source;
 use crate::rows::{
     BAD_ID, BAD_MD5, BAD_MTIME, BAD_OFFSET, BAD_SIZE, BAD_VOLUME, BadValue, COLUMNS,
     FIRST_STAGED_ID, RANGE, RealNames, bytes, decode, unsigned, volume_of,
@@ -49,6 +50,8 @@ impl Check<'_> {
             }
             let has_damage = self.file_row(id, row, decoded.name)?;
             deletions.mark(decoded.name, id);
+            let name = (!decoded.name.is_empty()).then_some(decoded.name);
+            self.names.note(Source::Files, id, name);
             if bad.or(bad_real_name).is_none() {
                 self.volumes.entry(decoded.volume).or_insert(id);
                 flow = visit(decoded);

@@ -13,7 +13,9 @@
 pub(crate) mod deletions;
 mod file;
 mod files;
+mod names;
 mod records;
+mod releases;
 mod runs;
 
 use std::collections::BTreeMap;
@@ -28,6 +30,7 @@ use crate::mtime::Mtime;
 use crate::rows::{BadValue, md5_of, mtime_of};
 use crate::scan::{Step, is_unreadable, scan_ids};
 use crate::types::{RowRef, VolumeId};
+use names::ExpectedNames;
 
 /// Whether the pages of an index fit together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,11 +60,16 @@ impl Index {
             damaged,
             volumes: BTreeMap::new(),
             has_unknown_rows: false,
+            names: ExpectedNames::default(),
         };
         let structure = check.file()?;
         let tables = check.tables()?;
         if !tables.contains(&"files") {
             return Ok(Structure::Damaged);
+        }
+        let has_names = NAME_TABLES.iter().all(|table| tables.contains(table));
+        if has_names {
+            check.names = check.name_segments()?;
         }
         if tables.contains(&"config") {
             check.config()?;
@@ -93,6 +101,13 @@ impl Index {
         if tables.contains(&"stook_checks") {
             check.checks()?;
         }
+        if tables.contains(&"stook_released") {
+            check.releases()?;
+        }
+        if has_names {
+            let expected = std::mem::take(&mut check.names);
+            check.names(&expected)?;
+        }
         Ok(structure)
     }
 }
@@ -105,7 +120,11 @@ struct Check<'a> {
     volumes: BTreeMap<VolumeId, i64>,
     /// Rows of `files` were unreadable, or had no name: what seems missing may be among them.
     has_unknown_rows: bool,
+    /// What the segments of name lookup should have.
+    names: ExpectedNames,
 }
+
+const NAME_TABLES: [&str; 2] = ["stook_name_segments", "stook_name_parts"];
 
 impl Check<'_> {
     fn tell(&mut self, damage: IndexDamage) {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use stook_index::{AsOf, Deleted, Index, Row, RowId, VolumeId};
 
-use crate::samples::{Folder, all_rows, commit, config, state, volume};
+use crate::samples::{Folder, all_rows, commit, config, find, state, volume};
 
 const CASES: [&str; 8] = [
     "basic",
@@ -144,8 +144,8 @@ fn the_newest_version_of_a_name_counts() {
         state(&index, AsOf::Now, Deleted::Hide),
         ["hard.txt=18", "z.txt=5", "a.txt=24"]
     );
-    assert_eq!(index.find(b"a.txt").unwrap().unwrap().id.0, 4);
-    assert_eq!(index.find(b"a").unwrap(), None);
+    assert_eq!(find(&index, b"a.txt").unwrap().id.0, 4);
+    assert_eq!(find(&index, b"a"), None);
 }
 
 #[test]

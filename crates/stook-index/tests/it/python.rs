@@ -8,7 +8,7 @@ use stook_index::{AsOf, Deleted, Index, Known, Mtime, VolumeId};
 use stook_pool::Jobs;
 use stook_sys::Timestamp;
 
-use crate::samples::{Folder, commit, state};
+use crate::samples::{Folder, commit, find, state};
 
 /// Runs a script with this input; `None`, said aloud, where there is no Python.
 fn python(script: &str, arguments: &[&str], input: &str) -> Option<String> {
@@ -137,7 +137,7 @@ fn zstash_goes_on_with_an_index_of_stook() {
     );
     assert_eq!(state(&index, AsOf::Run(run), Deleted::Hide), ["a=1", "b=1"]);
     assert_eq!(
-        index.find(b"b").unwrap().unwrap().mtime.to_string(),
+        find(&index, b"b").unwrap().mtime.to_string(),
         "2021-02-03 04:05:06.000700"
     );
     assert_eq!(index.next_volume().unwrap(), VolumeId(2));

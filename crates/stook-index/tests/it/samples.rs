@@ -103,6 +103,13 @@ pub(crate) fn selected(index: &Index, selection: &Selection) -> Vec<Row> {
     rows
 }
 
+/// Returns the newest row of a name.
+pub(crate) fn find(index: &Index, name: &[u8]) -> Option<Row> {
+    let found = index.find(name, AsOf::Now).unwrap();
+    assert!(found.damage.is_none(), "{:?}", found.damage);
+    found.row
+}
+
 /// Returns `name=size` of every name in a state, in order of archiving.
 pub(crate) fn state(index: &Index, as_of: AsOf, deleted: Deleted) -> Vec<String> {
     let selection = Selection::of(index, as_of, deleted, &|_| true).unwrap();

@@ -10,7 +10,7 @@ use stook_index::{
 };
 use stook_pool::Jobs;
 
-use crate::samples::{Folder, commit, row, selected, state, volume};
+use crate::samples::{Folder, commit, find, row, selected, state, volume};
 
 fn time(second: i64) -> Mtime {
     Mtime(second * 1_000_000)
@@ -63,8 +63,8 @@ fn a_state_is_what_its_run_left() {
         state(&index, AsOf::Now, Deleted::Show),
         ["c=1", "b=2", "a=3", "d=3"]
     );
-    assert_eq!(index.find(b"c").unwrap(), None);
-    assert_eq!(index.find(b"a").unwrap().unwrap().size, 3);
+    assert_eq!(find(&index, b"c"), None);
+    assert_eq!(find(&index, b"a").unwrap().size, 3);
     let error = Selection::of(&index, AsOf::Run(RunId(9)), Deleted::Hide, &|_| true).unwrap_err();
     assert!(error.to_string().contains("run 9"), "{error}");
 }
@@ -132,7 +132,7 @@ fn names_that_are_not_utf8_can_be_deleted_apart_from_their_twins() {
         .unwrap();
     index.finish_run(run, time(1), 0, [&b"\xff"[..]]).unwrap();
     assert_eq!(state(&index, AsOf::Now, Deleted::Hide), ["%FF=2"]);
-    assert_eq!(index.find(b"\xff").unwrap(), None);
+    assert_eq!(find(&index, b"\xff"), None);
     assert_eq!(Known::load(&index, None, Jobs::default()).unwrap().len(), 1);
 }
 
@@ -306,14 +306,19 @@ proptest! {
             states.push((id, model.clone()));
         }
         for (id, expected) in states {
-            prop_assert_eq!(as_map(&index, AsOf::Run(id)), expected);
+            prop_assert_eq!(&as_map(&index, AsOf::Run(id)), &expected);
+            for name in (0..12).map(name_of) {
+                let found = index.find(&name, AsOf::Run(id)).unwrap();
+                prop_assert_eq!(found.row.map(|row| row.size), expected.get(&name).copied());
+                prop_assert_eq!(found.scanned, 0);
+            }
         }
         prop_assert_eq!(as_map(&index, AsOf::Now), model.clone());
         let known = Known::load(&index, None, Jobs::default()).unwrap();
         prop_assert_eq!(known.len(), model.len());
         for (name, size) in &model {
             prop_assert_eq!(known.lookup(name).map(|row| row.size), Some(*size));
-            prop_assert_eq!(index.find(name).unwrap().map(|row| row.size), Some(*size));
+            prop_assert_eq!(find(&index, name).map(|row| row.size), Some(*size));
         }
     }
 }

@@ -31,6 +31,8 @@ enum Meaning {
         glob: Glob,
         /// The text, if the glob does not match it: a file named `a[1]` is meant by `a[1]`, too.
         name: Option<Vec<u8>>,
+        /// The path, if there are no wildcards in it.
+        plain: Option<Vec<u8>>,
     },
     /// Paths that match.
     Whole(Glob),
@@ -71,7 +73,8 @@ impl Pattern {
             Some(path) => {
                 let glob = Glob::new(path);
                 let name = glob.has_sets().then(|| path.to_vec());
-                Meaning::Covering { glob, name }
+                let plain = is_plain(path).then(|| path.to_vec());
+                Meaning::Covering { glob, name, plain }
             }
         };
         Self {
@@ -84,6 +87,17 @@ impl Pattern {
     /// Returns the text that the pattern was made from.
     pub fn text(&self) -> &[u8] {
         &self.text
+    }
+
+    /// Returns the one path that the pattern matches, not counting what is below it; `None` if it has wildcards.
+    pub fn plain_path(&self) -> Option<&[u8]> {
+        match &self.meaning {
+            Meaning::Nothing | Meaning::Tree => None,
+            Meaning::Covering { plain, .. } => plain.as_deref(),
+            Meaning::Whole(_) => {
+                Some(&*self.text).filter(|text| is_plain(text) && !text.ends_with(b"/"))
+            }
+        }
     }
 
     /// Returns the pattern without the name of a tree in front; None if that is not there.
@@ -107,7 +121,7 @@ impl Pattern {
         match &self.meaning {
             Meaning::Nothing => false,
             Meaning::Tree => true,
-            Meaning::Covering { glob, name } => {
+            Meaning::Covering { glob, name, .. } => {
                 glob.covers(path) || name.as_ref().is_some_and(|name| is_at_or_below(path, name))
             }
             Meaning::Whole(glob) => glob.matches(path),
@@ -175,6 +189,10 @@ fn is_at_or_below(path: &[u8], directory: &[u8]) -> bool {
         .is_some_and(|rest| matches!(rest.first(), None | Some(b'/')))
 }
 
+fn is_plain(text: &[u8]) -> bool {
+    !text.iter().any(|byte| b"*?[".contains(byte))
+}
+
 /// Returns the path as entries of a tree have it; empty for the tree itself, None for what is no path.
 fn plain_spelling(text: &[u8]) -> Option<&[u8]> {
     text.iter().find(|&&byte| byte != b'/')?;
@@ -194,6 +212,24 @@ mod tests {
 
     fn matches(pattern: &str, path: &str) -> bool {
         Pattern::new(pattern.as_bytes()).matches(path.as_bytes())
+    }
+
+    #[test]
+    fn a_pattern_without_wildcards_is_a_path() {
+        let plain = |text: &str| {
+            Pattern::new(text.as_bytes())
+                .plain_path()
+                .map(<[u8]>::to_vec)
+        };
+        assert_eq!(plain("./a/b/"), Some(b"a/b".to_vec()));
+        for none in ["", "/", ".", "a*", "a?", "a[1]"] {
+            assert_eq!(plain(none), None, "{none}");
+        }
+        let below = Pattern::new(b"tree/a").without_tree(b"tree").unwrap();
+        assert_eq!(below.plain_path(), Some(&b"a"[..]));
+        assert_eq!(Pattern::zstash(b"a/b").plain_path(), Some(&b"a/b"[..]));
+        assert_eq!(Pattern::zstash(b"a/").plain_path(), None);
+        assert_eq!(Pattern::zstash(b"./a*").plain_path(), None);
     }
 
     #[test]

@@ -1,0 +1,237 @@
+//! Releases: what `remove --archived-in` takes from a tree stays in the newest state of its archive.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use insta::assert_snapshot;
+
+use crate::commands::sample_tree;
+use crate::place::{Place, Ran};
+
+/// A tree as `src`, a copy of it as `before`, and its archive as `arc`.
+fn archived() -> Place {
+    let place = Place::with(&sample_tree());
+    place.stderr(&["copy", "src", "before"]);
+    place.stderr(&["create", "src", "arc"]);
+    place
+}
+
+fn purge(place: &Place, tree: &str, more: &[&str]) -> Ran {
+    let arguments = ["remove", "--archived-in", "arc", "--keep-root", tree];
+    place.run(&[&arguments, more].concat())
+}
+
+fn released(place: &Place) -> String {
+    place.sql_text(
+        "arc/index.db",
+        "select name from stook_released order by name",
+    )
+}
+
+fn runs(place: &Place) -> String {
+    place.sql_text("arc/index.db", "select count(*) from stook_runs")
+}
+
+#[test]
+fn a_purged_tree_is_still_all_in_the_archive() {
+    let place = archived();
+    place.stderr(&["check", "arc"]);
+    let listed = place.stdout(&["list", "arc"]);
+    assert_snapshot!(purge(&place, "src", &[]).stderr, @"removed 6 entries, 2 of them directories; 0 stay");
+    assert_eq!(place.names("src"), [""; 0]);
+    assert_eq!(released(&place), "a b d d/deep empty link");
+    for options in [
+        &[][..],
+        &["--deletions", "record"],
+        &["--deletions", "refuse"],
+    ] {
+        let arguments = [&["update", "src", "arc"], options].concat();
+        assert_snapshot!(place.stderr(&arguments), @"nothing to archive, 0 entries unchanged");
+    }
+    assert_snapshot!(place.stderr(&["diff", "src", "arc"]), @"0 new, 0 changed, 0 deleted, 0 unchanged");
+    assert_eq!(place.stdout(&["list", "arc"]), listed);
+    assert_eq!(runs(&place), "1");
+    place.stderr(&["extract", "arc", "--into", "out"]);
+    place.assert_same_tree("before", "out");
+    place.stderr(&["check", "arc", "--volumes"]);
+    // What comes next is archived beside it.
+    place.write("src/new", "new\n");
+    assert_snapshot!(place.stderr(&["update", "src", "arc"]), @"archived 1 entry, 4 B, in 1 volume");
+    place.stderr(&["check", "arc", "--volumes"]);
+    place.stderr(&["extract", "arc", "--into", "both"]);
+    assert_eq!(place.names("both"), ["a", "b", "d", "empty", "link", "new"]);
+}
+
+#[test]
+fn a_name_that_comes_back_to_the_tree_loses_its_release() {
+    let place = archived();
+    purge(&place, "src", &[]);
+    place.stderr(&["extract", "arc", "--into", "src", "a", "b"]);
+    assert_snapshot!(place.stderr(&["update", "src", "arc"]), @"nothing to archive, 2 entries unchanged");
+    assert_eq!(released(&place), "d d/deep empty link");
+    fs::remove_file(place.path("src/a")).unwrap();
+    assert_snapshot!(place.stderr(&["update", "src", "arc"]), @"archived 0 entries, 0 B, in 0 volumes; 1 unchanged; 1 deleted");
+    let listed = place.stdout(&["list", "arc"]);
+    assert_eq!(
+        listed.lines().collect::<Vec<_>>(),
+        ["b", "d", "d/deep", "empty", "link"]
+    );
+    place.stderr(&["check", "arc"]);
+}
+
+#[test]
+fn another_version_of_a_released_name_is_not_released() {
+    let place = archived();
+    purge(&place, "src", &[]);
+    place.write("src/a", "another\n");
+    place.stderr(&["update", "src", "arc"]);
+    assert_eq!(released(&place), "b d d/deep empty link");
+    fs::remove_file(place.path("src/a")).unwrap();
+    let ran = place.stderr(&["update", "src", "arc", "--deletions", "record"]);
+    assert_snapshot!(ran, @"archived 0 entries, 0 B, in 0 volumes; 1 deleted");
+}
+
+#[test]
+fn what_stays_in_the_tree_is_not_released() {
+    let place = archived();
+    place.write("src/d/new", "new\n");
+    place.write("src/a", "hello!\n");
+    let ran = purge(&place, "src", &[]);
+    assert_eq!(ran.status, Some(3), "{}", ran.stderr);
+    assert_eq!(released(&place), "b d/deep empty link");
+    let ran = purge(&place, "src", &["--dry-run"]);
+    assert_eq!(ran.status, Some(3), "{}", ran.stderr);
+    assert_eq!(released(&place), "b d/deep empty link");
+}
+
+#[test]
+fn a_part_is_recorded_under_its_names_in_the_archive() {
+    let place = archived();
+    place.stderr(&["remove", "--archived-in", "arc", "src/d"]);
+    assert_eq!(released(&place), "d d/deep");
+    assert_snapshot!(place.stderr(&["update", "src", "arc"]), @"nothing to archive, 4 entries unchanged");
+    place.stderr(&["extract", "arc", "--into", "out"]);
+    place.assert_same_tree("before", "out");
+}
+
+#[test]
+fn the_removal_of_a_copy_is_not_recorded() {
+    let place = archived();
+    assert_snapshot!(purge(&place, "before", &[]).stderr, @r"
+    note: what is removed is not recorded: this is not the tree that the archive was created from
+    removed 6 entries, 2 of them directories; 0 stay
+    ");
+    assert_eq!(released(&place), "");
+    fs::remove_file(place.path("src/a")).unwrap();
+    assert_snapshot!(place.stderr(&["update", "src", "arc"]), @"archived 0 entries, 0 B, in 0 volumes; 4 unchanged; 1 deleted");
+}
+
+#[test]
+fn a_tree_that_was_moved_is_recorded_if_it_is_asked_for() {
+    let place = archived();
+    fs::rename(place.path("src"), place.path("moved")).unwrap();
+    assert_snapshot!(purge(&place, "moved", &["--record"]).stderr, @"removed 6 entries, 2 of them directories; 0 stay");
+    let ran = place.run(&["update", "moved", "arc"]);
+    assert_eq!(ran.status, Some(0), "{}", ran.stderr);
+    place.stderr(&["extract", "arc", "--into", "out"]);
+    place.assert_same_tree("before", "out");
+}
+
+#[test]
+fn without_a_record_nothing_goes_unless_that_is_wanted() {
+    let place = archived();
+    let mut lock = File::create(place.path("arc/stook.lock")).unwrap();
+    lock.try_lock().unwrap();
+    lock.write_all(b"4711 elsewhere\n").unwrap();
+    let ran = purge(&place, "src", &[]);
+    assert_eq!(ran.status, Some(1));
+    assert_snapshot!(ran.stderr, @r"
+    error: cannot record in `arc` what is removed: cannot write `arc`: it is being written by process 4711 on elsewhere
+    hint: `--no-record` removes without that; the next update finds these names deleted then
+    ");
+    place.assert_same_tree("before", "src");
+    assert_eq!(purge(&place, "src", &["--dry-run"]).status, Some(0));
+    assert_snapshot!(purge(&place, "src", &["--no-record"]).stderr, @"removed 6 entries, 2 of them directories; 0 stay");
+    drop(lock);
+    assert_eq!(released(&place), "");
+    let ran = place.run(&["update", "src", "arc"]);
+    assert_eq!(ran.status, Some(1), "{}", ran.stderr);
+}
+
+#[test]
+fn an_archive_that_may_not_be_written_is_left_alone_only_if_that_is_wanted() {
+    let place = archived();
+    for path in ["src", "src/d", "src/empty"] {
+        fs::set_permissions(place.path(path), fs::Permissions::from_mode(0o777)).unwrap();
+    }
+    let removal = ["remove", "--archived-in", "arc", "--keep-root", "src"];
+    let ran = place.run_as_nobody(&removal);
+    assert_eq!(ran.status, Some(1), "{}", ran.stderr);
+    let refusal = "error: cannot record in `arc` what is removed: ";
+    assert!(ran.stderr.starts_with(refusal), "{}", ran.stderr);
+    assert_eq!(place.names("src").len(), 5);
+    let ran = place.run_as_nobody(&[&removal[..], &["--no-record"]].concat());
+    assert_eq!(ran.status, Some(0), "{}", ran.stderr);
+    assert_eq!(place.names("src"), [""; 0]);
+}
+
+#[test]
+fn the_options_belong_to_an_archive() {
+    let place = archived();
+    for option in ["--record", "--no-record"] {
+        let ran = place.run(&["remove", option, "src"]);
+        assert_eq!(ran.status, Some(2), "{}", ran.stderr);
+    }
+    place.assert_same_tree("before", "src");
+}
+
+#[test]
+fn a_reindex_keeps_releases() {
+    let place = archived();
+    purge(&place, "src", &[]);
+    place.stderr(&["reindex", "arc"]);
+    assert_eq!(released(&place), "a b d d/deep empty link");
+    assert_snapshot!(place.stderr(&["update", "src", "arc"]), @"nothing to archive, 0 entries unchanged");
+    place.stderr(&["check", "arc"]);
+}
+
+#[test]
+fn a_removal_that_is_killed_behind_its_record_does_no_harm() {
+    let place = archived();
+    let tracer = ["-f", "-qq", "-o", "/dev/null", "-e", "trace=renameat2"];
+    let inject = ["-e", "inject=renameat2:error=EPERM:signal=SIGKILL:when=1"];
+    let stook = env!("CARGO_BIN_EXE_stook");
+    let removal = [
+        stook,
+        "remove",
+        "--archived-in",
+        "arc",
+        "--jobs",
+        "1",
+        "src",
+    ];
+    let all = [&tracer[..], &inject, &removal].concat();
+    let mut command = place.command_of(Path::new("strace"), &all);
+    if let Some(path) = std::env::var_os("PATH") {
+        command.env("PATH", path);
+    }
+    let Ok(output) = command.output() else {
+        stook_testkit::skip!("strace is not there");
+        return;
+    };
+    let ran = Ran::of(output);
+    if !ran.stderr.is_empty() {
+        stook_testkit::skip!("strace may not trace");
+        return;
+    }
+    assert_eq!(ran.status, None);
+    place.assert_same_tree("before", "src");
+    assert_eq!(released(&place), "a b d d/deep empty link");
+    assert_snapshot!(place.stderr(&["update", "src", "arc"]), @"nothing to archive, 6 entries unchanged");
+    assert_eq!(released(&place), "");
+    fs::remove_file(place.path("src/a")).unwrap();
+    let ran = place.stderr(&["update", "src", "arc"]);
+    assert!(ran.ends_with("; 1 deleted\n"), "{ran}");
+}

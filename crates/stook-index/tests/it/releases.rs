@@ -1,0 +1,147 @@
+//! Releases: which names count as present though they are gone from the tree, and when they no longer do.
+
+use std::ops::ControlFlow;
+
+use stook_index::{AsOf, Deleted, Index, Known, Mtime, Rebuild, RowId};
+use stook_pool::Jobs;
+
+use crate::samples::{Folder, commit, config, row, state, volume};
+
+fn created(folder: &Folder, names: &[&str]) -> Index {
+    let mut index = folder.create();
+    let run = index.begin_run("create", Mtime(0)).unwrap();
+    commit(&mut index, 0, names, 1);
+    index.finish_run(run, Mtime(1), 0, []).unwrap();
+    index
+}
+
+fn known(index: &Index) -> Known {
+    Known::load(index, None, Jobs::Fixed(1)).unwrap()
+}
+
+fn unseen(index: &Index, known: &Known) -> Vec<String> {
+    let mut names = Vec::new();
+    index
+        .unseen_names(known, |name| names.push(name.escape_ascii().to_string()))
+        .unwrap();
+    assert_eq!(names.len(), known.unseen());
+    names
+}
+
+fn ids(ids: &[i64]) -> Vec<RowId> {
+    ids.iter().copied().map(RowId).collect()
+}
+
+fn damages(folder: &Folder) -> Vec<String> {
+    let index = Index::open_read(&folder.index).unwrap();
+    let mut told = Vec::new();
+    index
+        .check(&mut |_| ControlFlow::Continue(()), &mut |damage| {
+            told.push(damage.to_string());
+        })
+        .unwrap();
+    told
+}
+
+#[test]
+fn a_released_name_is_not_found_deleted() {
+    let folder = Folder::new();
+    let mut index = created(&folder, &["a", "b", "c"]);
+    assert_eq!(index.record_releases(&ids(&[1, 3, 9])).unwrap(), 2);
+    let known = known(&index);
+    assert_eq!(unseen(&index, &known), ["b"]);
+    assert_eq!(known.released_unseen(), 2);
+    let run = index.begin_run("update", Mtime(2)).unwrap();
+    let deleted = index.finish_run_with_unseen(run, Mtime(3), 0, &known, |_| true);
+    assert_eq!(deleted.unwrap(), 1);
+    assert_eq!(state(&index, AsOf::Now, Deleted::Hide), ["a=1", "c=1"]);
+    assert_eq!(damages(&folder), [""; 0]);
+}
+
+#[test]
+fn a_name_that_is_seen_again_or_has_a_newer_row_loses_its_release() {
+    let folder = Folder::new();
+    let mut index = created(&folder, &["a", "b", "c"]);
+    index.record_releases(&ids(&[1, 2, 3])).unwrap();
+    commit(&mut index, 1, &["b"], 2);
+    let first = known(&index);
+    first.lookup(b"a");
+    assert_eq!(unseen(&index, &first), ["b"]);
+    assert_eq!(first.lost_releases(), ids(&[1, 2]));
+    index.withdraw_releases(&first.lost_releases()).unwrap();
+    let second = known(&index);
+    assert_eq!(unseen(&index, &second), ["a", "b"]);
+    assert_eq!(second.lost_releases(), []);
+}
+
+#[test]
+fn a_release_of_another_member_does_not_hold() {
+    for sql in [
+        "UPDATE stook_released SET offset = 512",
+        "UPDATE stook_released SET volume = 3",
+        "UPDATE stook_released SET name = 'b'",
+        "UPDATE stook_released SET file = 2",
+        "UPDATE stook_released SET file = 7",
+        "UPDATE files SET id = id + 1 WHERE id = 2; UPDATE files SET id = 2 WHERE id = 1",
+    ] {
+        let folder = Folder::new();
+        let mut index = created(&folder, &["a", "b"]);
+        index.record_releases(&ids(&[1])).unwrap();
+        folder.sql(sql);
+        let known = known(&index);
+        assert_eq!(unseen(&index, &known).len(), 2, "{sql}");
+        assert_eq!(known.lost_releases().len(), 1, "{sql}");
+        let texts = damages(&folder);
+        let told = |text: &String| text.contains("of `stook_released`: it does not repeat");
+        assert!(texts.iter().any(told), "{sql}: {texts:#?}");
+    }
+}
+
+#[test]
+fn real_names_are_kept_and_checked() {
+    let folder = Folder::new();
+    let mut index = folder.create();
+    index
+        .commit_volume(&volume(0), [row(b"x\xff", 1)], None)
+        .unwrap();
+    index.record_releases(&ids(&[1])).unwrap();
+    assert_eq!(known(&index).unseen(), 0);
+    folder.sql("UPDATE stook_released SET raw = x'78fe'");
+    let texts = damages(&folder);
+    let told = "row 1 of `stook_released`: its raw is not what its name stands for";
+    assert!(texts.iter().any(|text| text.ends_with(told)), "{texts:#?}");
+}
+
+#[test]
+fn a_rebuilt_index_keeps_releases_under_its_own_ids() {
+    let folder = Folder::new();
+    let mut old = created(&folder, &["a"]);
+    commit(&mut old, 1, &["b"], 1);
+    commit(&mut old, 2, &["c"], 1);
+    old.record_releases(&ids(&[2, 3])).unwrap();
+    let mut rebuild = Rebuild::new(&folder.index, &config()).unwrap();
+    let found = stook_index::NewRow {
+        offset: 2048,
+        ..row(b"found", 1)
+    };
+    rebuild
+        .add_volume(&volume(0), [row(b"a", 1), found])
+        .unwrap();
+    rebuild.add_volume(&volume(1), [row(b"b", 1)]).unwrap();
+    rebuild.add_volume(&volume(2), [row(b"other", 1)]).unwrap();
+    rebuild.carry_over(&old).unwrap();
+    drop(old);
+    rebuild.finish().unwrap();
+    let index = Index::open_read(&folder.index).unwrap();
+    assert_eq!(unseen(&index, &known(&index)), ["a", "found", "other"]);
+    assert_eq!(damages(&folder), [""; 0]);
+}
+
+#[test]
+fn an_archive_of_another_program_has_no_releases() {
+    let folder = Folder::new();
+    let index = created(&folder, &["a"]);
+    folder.sql("DROP TABLE stook_released");
+    assert_eq!(known(&index).unseen(), 1);
+    assert_eq!(known(&index).lost_releases(), []);
+}
