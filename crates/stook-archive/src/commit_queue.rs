@@ -189,6 +189,7 @@ impl<'a> CommitQueue<'a> {
         let committed = index.commit_volume_when(
             id,
             rows.iter().map(PendingRow::as_new),
+            &[],
             staging.as_ref(),
             make_durable,
         );

@@ -368,7 +368,7 @@ fn record(
         // Made in the empty marker, so that the volume is never without one.
         None => staging.insert(Staging::create(folder.staging(checkpoint.volume))?),
     };
-    staging.record(checkpoint, rows.iter().map(PendingRow::as_new))?;
+    staging.record(checkpoint, rows.iter().map(PendingRow::as_new), &[])?;
     Ok(())
 }
 

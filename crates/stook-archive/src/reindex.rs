@@ -125,7 +125,7 @@ pub fn reindex(
         report.bytes = found
             .iter()
             .fold(report.bytes, |sum, found| sum.saturating_add(found.size));
-        rebuild.add_volume(&volume, found.iter().map(Found::as_row))?;
+        rebuild.add_volume(&volume, found.iter().map(Found::as_row), &[])?;
     }
     match unopened {
         Some(error) if report.volumes == 0 => return Err(error.into()),
