@@ -61,4 +61,7 @@ pub use rebuild::Rebuild;
 pub use runs::AsOf;
 pub use selection::{Deleted, Selection};
 pub use staging::{Checkpoint, Staging};
-pub use types::{BadVolumeName, Config, NewRow, Row, RowId, RowRef, Run, RunId, Volume, VolumeId};
+pub use types::{
+    BadVolumeName, Config, NewRow, Row, RowId, RowRef, Run, RunId, Volume, VolumeEncoding,
+    VolumeId, VolumeName,
+};

@@ -261,3 +261,29 @@ fn members_that_no_block_can_hold_are_passed_over() {
     encoder.push(&members[5].at(0));
     assert_eq!(encoder.take().len(), 0);
 }
+
+/// The example of docs/format.md.
+#[test]
+fn a_block_has_these_bytes() {
+    let mut encoder = AttributesEncoder::default();
+    encoder.push(&Attributes {
+        offset: 1024,
+        content: 1024 + 1536,
+        mode: 0o644,
+        mtime: Timestamp {
+            seconds: 1_700_000_000,
+            nanoseconds: 5,
+        },
+        ..Attributes::default()
+    });
+    let block = encoder.take().remove(0);
+    let hex: String = block
+        .data()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let expected = "01 01 30a40300000000  00 00  03 00  00 00  80e2cfaa868080808001 00  05 00  00 00  00 00 00";
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/format.md");
+    assert!(std::fs::read_to_string(page).unwrap().contains(expected));
+    assert_eq!(hex, expected.replace(' ', ""));
+}

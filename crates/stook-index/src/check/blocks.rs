@@ -50,7 +50,9 @@ impl Check<'_> {
                 Some(block) if !block.is_as_written() => Some(BAD_CRC),
                 Some(block) => {
                     let (volume, first) = (block.volume, block.first);
-                    let is_known = check.volumes.contains_key(&volume) || check.has_unknown_rows;
+                    let is_known = check.volumes.contains_key(&volume)
+                        || check.has_unknown_rows
+                        || check.has_bad_rows;
                     let found = last(block);
                     extents.extend(found.map(|last| Extent {
                         row,

@@ -49,6 +49,7 @@ impl Check<'_> {
             }
             let has_damage = self.file_row(id, row, decoded.name)?;
             deletions.mark(decoded.name, id);
+            self.has_bad_rows |= bad.is_some();
             if bad.or(bad_real_name).is_none() {
                 self.volumes.entry(decoded.volume).or_insert(id);
                 flow = visit(decoded);

@@ -61,6 +61,7 @@ impl Index {
             damaged,
             volumes: BTreeMap::new(),
             has_unknown_rows: false,
+            has_bad_rows: false,
             told: Vec::new(),
         };
         let structure = check.file()?;
@@ -123,6 +124,8 @@ struct Check<'a> {
     volumes: BTreeMap<VolumeId, i64>,
     /// Rows of `files` were unreadable, or had no name: what seems missing may be among them.
     has_unknown_rows: bool,
+    /// Rows of `files` had a value that made no sense: `volumes` may lack theirs.
+    has_bad_rows: bool,
     /// Rows of which a damage was told, of the tables that have witnesses.
     told: Vec<(&'static str, RangeInclusive<i64>)>,
 }
