@@ -76,7 +76,7 @@ pub(crate) enum Piece {
         members: Vec<Packed>,
     },
     /// The header of a large member; its content follows in slices. The MD5 is still missing.
-    Begin { bytes: Vec<u8>, member: Packed },
+    Begin { bytes: Vec<u8>, member: Box<Packed> },
     /// A slice of it.
     Slice(Vec<u8>),
     /// Its end: the padding, and the MD5.
@@ -237,7 +237,7 @@ impl Packer<'_> {
         let pad_len = pad(stored_len(&header, self.dialect));
         if !send(Piece::Begin {
             bytes,
-            member: packed,
+            member: Box::new(packed),
         }) {
             return Ok(());
         }

@@ -149,7 +149,7 @@ impl<'a> VolumeWriter<'a> {
         }
         match piece {
             Piece::Members { bytes, members } => self.take_members(stream, bytes, members)?,
-            Piece::Begin { bytes, member } => self.begin_large(stream, bytes, member)?,
+            Piece::Begin { bytes, member } => self.begin_large(stream, bytes, *member)?,
             Piece::Slice(bytes) => self.take_slice(bytes)?,
             Piece::End { bytes, md5 } => self.end_large(bytes, md5)?,
             Piece::Abort => self.abort_large()?,
