@@ -9,7 +9,7 @@ use stook_archive::{
     ArchiveError, AsOf, AttributesReport, Jobs, Silent, WriteOptions, create, fill_attributes,
     reindex,
 };
-use stook_index::{Attributes, Index, MemberKind, VolumeId};
+use stook_index::{Attributes, AttributesBlock, Index, MemberKind, VolumeId};
 use stook_testkit::{TempDir, Tree, file, tree};
 use stook_volume::{Kind, Member};
 
@@ -35,13 +35,18 @@ fn fill(archive: &Path) -> AttributesReport {
 /// Names of the members whose attributes are not in the index, and a comparison of all others with their headers.
 fn unknown(archive: &Path) -> Vec<String> {
     let index = open(archive);
-    let mut unknown = Vec::new();
+    let (mut unknown, mut last) = (Vec::new(), None);
     for row in all_rows(archive) {
         let header = File::open(archive.join(row.volume.to_string()))
             .ok()
             .and_then(|volume| stook_volume::decode(&volume, row.offset).ok().flatten());
-        let block = index.attributes_at(row.volume, row.offset).unwrap();
-        let Some(block) = block else {
+        let is_held = last.as_ref().is_some_and(|block: &AttributesBlock| {
+            block.volume() == row.volume && block.contains(row.offset)
+        });
+        if !is_held {
+            last = index.attributes_at(row.volume, row.offset).unwrap();
+        }
+        let Some(block) = &last else {
             unknown.push(String::from_utf8_lossy(&row.name).into_owned());
             continue;
         };
