@@ -179,6 +179,7 @@ impl<'a> CommitQueue<'a> {
             }
         };
         let rows = std::mem::take(&mut closing.rows);
+        let attributes = std::mem::take(&mut closing.attributes);
         let staging = closing.staging.take();
         let make_durable = || -> Result<Volume, ArchiveError> {
             let md5 = closing.wait_until_durable()?;
@@ -189,12 +190,14 @@ impl<'a> CommitQueue<'a> {
         let committed = index.commit_volume_when(
             id,
             rows.iter().map(PendingRow::as_new),
+            &attributes,
             staging.as_ref(),
             make_durable,
         );
         if matches!(committed, Err(ArchiveError::Interrupted)) {
             // As before: the next run commits it.
             (closing.rows, closing.staging) = (rows, staging);
+            closing.attributes = attributes;
             self.order.push_front(id);
             self.ended.insert(id, Some(closing));
             return Err(ArchiveError::Interrupted);

@@ -12,7 +12,7 @@
 
 use std::path::{Path, PathBuf};
 
-use stook_index::{Index, Interrupt, Origin, Staging, VolumeId};
+use stook_index::{Index, Interrupt, Origin, Staging, VolumeId, VolumeName};
 use stook_sys::{Context, Directory, NameBuffer, WriterLock, exists, require_regular};
 
 use crate::ArchiveError;
@@ -103,6 +103,11 @@ impl Folder {
     /// Returns the volumes that are in the folder, in order.
     pub(crate) fn volumes(&self) -> Result<Vec<VolumeId>, ArchiveError> {
         self.ids(|name| name.parse().ok())
+    }
+
+    /// Returns the numbers of all volumes in the folder, also of compressed ones, in order.
+    pub(crate) fn numbers(&self) -> Result<Vec<VolumeId>, ArchiveError> {
+        self.ids(|name| name.parse().ok().map(|name: VolumeName| name.id))
     }
 
     /// Returns the volumes that an interrupted run was writing.

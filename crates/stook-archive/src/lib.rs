@@ -13,6 +13,7 @@
 )]
 
 mod admission;
+mod attributes;
 mod batch;
 mod buffers;
 mod cat;
@@ -47,6 +48,7 @@ mod survey;
 mod task;
 mod writer;
 
+pub use attributes::{AttributesReport, fill_attributes};
 pub use cat::cat;
 pub use cause::Cause;
 pub use check::{CheckOptions, CheckReport, check};

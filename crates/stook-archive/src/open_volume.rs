@@ -7,7 +7,9 @@
 use std::collections::HashMap;
 use std::fs::File;
 
-use stook_index::{Checkpoint, Mtime, NewRow, RunId, Staging, VolumeId};
+use stook_index::{
+    AttributesEncoder, Checkpoint, Mtime, NewBlock, NewRow, RunId, Staging, VolumeId,
+};
 use stook_sys::{
     Context, FileId, SysError, create_new_file, drop_cached, metadata, open_read_write, set_mode,
     start_writeback, sync_directory, write_all_at,
@@ -16,9 +18,10 @@ use stook_timers::scope;
 use stook_volume::{Dialect, Kind, encode, trailer_len};
 
 use crate::ArchiveError;
+use crate::attributes::HeaderFacts;
 use crate::folder::Folder;
 use crate::hasher::{Answer, VolumeHasher, wait_for};
-use crate::pack::{Packed, SeveralNames};
+use crate::pack::Packed;
 use crate::plan::VolumeSplitter;
 use crate::recovery::{PartialVolume, remove_unfinished};
 use crate::task::Task;
@@ -38,6 +41,8 @@ pub(crate) struct OpenVolume {
     written_back: u64,
     hasher: VolumeHasher,
     rows: Vec<PendingRow>,
+    /// Of the same members as `rows`.
+    attributes: AttributesEncoder,
     staging: Option<Staging>,
     staged_offset: u64,
     /// First names of files with several, in zstash's dialect.
@@ -56,6 +61,7 @@ pub(crate) struct PendingRow {
 
 struct LargeMember {
     row: PendingRow,
+    facts: HeaderFacts,
     planned: u64,
     identity: Option<FileId>,
 }
@@ -83,6 +89,7 @@ impl OpenVolume {
             written_back: 0,
             hasher,
             rows: Vec::new(),
+            attributes: AttributesEncoder::default(),
             staging: None,
             staged_offset: 0,
             names: HashMap::new(),
@@ -159,6 +166,7 @@ impl OpenVolume {
         let several = packed.several_names.as_ref();
         let identity = several.map(|several| several.identity);
         self.planned += packed.planned;
+        self.attributes.push(&packed.facts.attributes(offset));
         self.push(row_of(packed, offset), identity)
     }
 
@@ -173,8 +181,8 @@ impl OpenVolume {
     }
 
     /// Encodes the header anew if the file is in this volume already under another name.
-    pub(crate) fn as_hard_link(&self, several: Option<&SeveralNames>) -> Option<Vec<u8>> {
-        let several = several?;
+    pub(crate) fn as_hard_link(&self, packed: &mut Packed) -> Option<Vec<u8>> {
+        let several = packed.several_names.as_ref()?;
         let first = self.names.get(&several.identity)?;
         let mut header = several.header.clone();
         header.kind = Kind::HardLink;
@@ -182,6 +190,7 @@ impl OpenVolume {
         let mut bytes = Vec::new();
         // A header that cannot be encoded as a link stays that of a file.
         encode(&header, Dialect::Zstash, &mut bytes).ok()?;
+        packed.facts.become_hard_link(first, bytes.len());
         Some(bytes)
     }
 
@@ -189,16 +198,18 @@ impl OpenVolume {
         &mut self,
         folder: &Folder,
         bytes: Vec<u8>,
-        member: Packed,
+        mut member: Packed,
     ) -> Result<(), ArchiveError> {
         self.hasher.mark();
+        let header = self.as_hard_link(&mut member).unwrap_or(bytes);
         let several = member.several_names.as_deref();
-        let header = self.as_hard_link(several).unwrap_or(bytes);
         let identity = several.map(|several| several.identity);
         let planned = member.planned;
+        let facts = std::mem::take(&mut member.facts);
         let row = row_of(member, self.offset);
         self.large = Some(LargeMember {
             row,
+            facts,
             planned,
             identity,
         });
@@ -208,10 +219,12 @@ impl OpenVolume {
     pub(crate) fn end_large(&mut self, md5: [u8; 16]) -> Option<&PendingRow> {
         let LargeMember {
             mut row,
+            facts,
             planned,
             identity,
         } = self.large.take()?;
         row.md5 = Some(md5);
+        self.attributes.push(&facts.attributes(row.offset));
         self.planned += planned;
         Some(self.push(row, identity))
     }
@@ -245,7 +258,14 @@ impl OpenVolume {
             planned_end: self.planned_end,
             md5_state: wait_for(self.hasher.state()).unwrap_or_default(),
         };
-        record(folder, &mut self.staging, &checkpoint, &self.rows)?;
+        let attributes = self.attributes.take();
+        record(
+            folder,
+            &mut self.staging,
+            &checkpoint,
+            &self.rows,
+            &attributes,
+        )?;
         self.rows.clear();
         self.staged_offset = self.offset;
         Ok(())
@@ -288,6 +308,7 @@ impl OpenVolume {
             planned: self.planned,
             len,
             rows: self.rows,
+            attributes: self.attributes.take(),
             staging: self.staging,
             md5_state,
             md5: None,
@@ -309,6 +330,8 @@ pub(crate) struct ClosingVolume {
     planned: u64,
     pub(crate) len: u64,
     pub(crate) rows: Vec<PendingRow>,
+    /// Of the same members as `rows`.
+    pub(crate) attributes: Vec<NewBlock>,
     pub(crate) staging: Option<Staging>,
     md5_state: Answer<Vec<u8>>,
     /// Of the whole volume, once it is durable, if one is taken.
@@ -350,7 +373,14 @@ impl ClosingVolume {
             planned_end: self.planned,
             md5_state: wait_for(self.md5_state.take()).unwrap_or_default(),
         };
-        record(folder, &mut self.staging, &checkpoint, &self.rows)?;
+        let attributes = std::mem::take(&mut self.attributes);
+        record(
+            folder,
+            &mut self.staging,
+            &checkpoint,
+            &self.rows,
+            &attributes,
+        )?;
         self.rows.clear();
         self.unstaged = 0;
         Ok(())
@@ -362,13 +392,14 @@ fn record(
     staging: &mut Option<Staging>,
     checkpoint: &Checkpoint,
     rows: &[PendingRow],
+    attributes: &[NewBlock],
 ) -> Result<(), ArchiveError> {
     let staging = match staging {
         Some(staging) => staging,
         // Made in the empty marker, so that the volume is never without one.
         None => staging.insert(Staging::create(folder.staging(checkpoint.volume))?),
     };
-    staging.record(checkpoint, rows.iter().map(PendingRow::as_new))?;
+    staging.record(checkpoint, rows.iter().map(PendingRow::as_new), attributes)?;
     Ok(())
 }
 

@@ -22,6 +22,7 @@ use stook_volume::{
     Dialect, Header, Segment, align_segments, encode, member_len, padding, stored_len,
 };
 
+use crate::attributes::HeaderFacts;
 use crate::buffers::Buffers;
 use crate::cause::Cause;
 use crate::content_md5::{ContentMd5, Interrupted};
@@ -56,6 +57,8 @@ pub(crate) struct Packed {
     pub(crate) planned: u64,
     /// Only in zstash's dialect, for a file with several names.
     pub(crate) several_names: Option<Box<SeveralNames>>,
+    /// What the index keeps of its header.
+    pub(crate) facts: HeaderFacts,
 }
 
 /// The header of a member that becomes a hard link if its file is in the same volume already.
@@ -73,7 +76,7 @@ pub(crate) enum Piece {
         members: Vec<Packed>,
     },
     /// The header of a large member; its content follows in slices. The MD5 is still missing.
-    Begin { bytes: Vec<u8>, member: Packed },
+    Begin { bytes: Vec<u8>, member: Box<Packed> },
     /// A slice of it.
     Slice(Vec<u8>),
     /// Its end: the padding, and the MD5.
@@ -170,7 +173,7 @@ impl Packer<'_> {
         bytes: &mut Vec<u8>,
     ) -> Result<(Packed, Option<Range<usize>>), Failure> {
         let start = bytes.len();
-        let mut content = None;
+        let (mut content, mut header_len) = (None, None);
         let mut header = header_of(member, self.owners, self.dialect);
         let mut packed = self.packed(member, &header);
         match member.metadata.kind {
@@ -180,6 +183,7 @@ impl Packer<'_> {
                 self.encode(&header, bytes)?;
                 packed.several_names = self.several_names(member, &header, bytes.len() - start);
                 let data = bytes.len();
+                header_len = Some(data - start);
                 packed.md5 = read_content(&file, &header, self.observer, bytes)
                     .map_err(|error| unreadable(member, &error))?;
                 self.check_unchanged(&file, member)?;
@@ -206,6 +210,8 @@ impl Packer<'_> {
             }
         }
         packed.len = (bytes.len() - start) as u64;
+        let header_len = header_len.unwrap_or(bytes.len() - start);
+        packed.facts = HeaderFacts::new(header, header_len, self.dialect);
         Ok((packed, content))
     }
 
@@ -227,10 +233,11 @@ impl Packer<'_> {
         self.encode(&header, &mut bytes)?;
         packed.several_names = self.several_names(member, &header, bytes.len());
         packed.len = member_len(&header, self.dialect);
+        packed.facts = HeaderFacts::new(header.clone(), bytes.len(), self.dialect);
         let pad_len = pad(stored_len(&header, self.dialect));
         if !send(Piece::Begin {
             bytes,
-            member: packed,
+            member: Box::new(packed),
         }) {
             return Ok(());
         }
@@ -303,6 +310,7 @@ impl Packer<'_> {
             len: 0,
             planned: member_len(header, self.dialect),
             several_names: None,
+            facts: HeaderFacts::default(),
         }
     }
 

@@ -32,7 +32,7 @@ pub(crate) fn next_volume(
     blank: Blank,
 ) -> Result<VolumeId, ArchiveError> {
     let in_index = index.next_volume()?;
-    let in_folder = folder.volumes()?.into_iter().next_back();
+    let in_folder = folder.numbers()?.into_iter().next_back();
     let foreign = foreign_numbers(folder, blank)?.into_iter().next_back();
     let behind = |last: Option<VolumeId>| last.map_or(VolumeId(0), |last| VolumeId(last.0 + 1));
     Ok(in_index.max(behind(in_folder)).max(behind(foreign)))

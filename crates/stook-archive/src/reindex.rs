@@ -13,7 +13,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use stook_index::{
-    Config, Index, IndexError, Mtime, NewRow, Rebuild, Row, RowId, Volume, VolumeId,
+    AttributesEncoder, Config, Index, IndexError, Mtime, NewBlock, NewRow, Rebuild, Row, RowId,
+    Volume, VolumeId,
 };
 use stook_pool::{Budget, Jobs};
 use stook_sys::{SysError, append_at, exists, open_file};
@@ -21,6 +22,7 @@ use stook_timers::scope;
 use stook_volume::{BLOCK, Depth, Event, Member, Scanner, VolumeError};
 
 use crate::ArchiveError;
+use crate::attributes::attributes_of_member;
 use crate::batch::{Window, is_stooks};
 use crate::buffers::Buffers;
 use crate::cause::Cause;
@@ -112,7 +114,7 @@ pub fn reindex(
         };
         let read = reader.read(old.as_ref());
         require_going_on(&observer)?;
-        let (volume, found) = match read {
+        let (volume, found, attributes) = match read {
             Err(ArchiveError::Sys(error)) => {
                 reader.out_of_reach(&error);
                 unopened = unopened.or(Some(error));
@@ -125,7 +127,7 @@ pub fn reindex(
         report.bytes = found
             .iter()
             .fold(report.bytes, |sum, found| sum.saturating_add(found.size));
-        rebuild.add_volume(&volume, found.iter().map(Found::as_row))?;
+        rebuild.add_volume(&volume, found.iter().map(Found::as_row), &attributes)?;
     }
     match unopened {
         Some(error) if report.volumes == 0 => return Err(error.into()),
@@ -258,7 +260,10 @@ struct VolumeReader<'a> {
 }
 
 impl VolumeReader<'_> {
-    fn read(&self, old: Option<&Index>) -> Result<(Volume, Vec<Found>), ArchiveError> {
+    fn read(
+        &self,
+        old: Option<&Index>,
+    ) -> Result<(Volume, Vec<Found>, Vec<NewBlock>), ArchiveError> {
         let path = self.folder.volume(self.id);
         let file = open_file(&path)?;
         let members = self.scan(&file)?;
@@ -293,7 +298,8 @@ impl VolumeReader<'_> {
             volume.md5 = recorded.and_then(|record| record.md5).or(md5);
         }
         found.retain(|found| self.is_kept(found));
-        Ok((volume, found))
+        let attributes = attributes_of_found(&members, &found);
+        Ok((volume, found, attributes))
     }
 
     fn scan(&self, file: &File) -> Result<Vec<Member>, ArchiveError> {
@@ -491,6 +497,18 @@ impl VolumeReader<'_> {
             cause,
         });
     }
+}
+
+/// Returns the attributes of the members that are kept; both ascend by offset.
+fn attributes_of_found(members: &[Member], found: &[Found]) -> Vec<NewBlock> {
+    let mut encoder = AttributesEncoder::default();
+    let mut kept = found.iter().map(|found| found.offset).peekable();
+    for member in members {
+        if kept.next_if_eq(&member.offset).is_some() {
+            encoder.push(&attributes_of_member(member));
+        }
+    }
+    encoder.take()
 }
 
 /// A header block without an extended header, as GNU tar and zstash under Python 3.7 wrote it.

@@ -20,6 +20,7 @@ use stook_sys::{Context, Directory, FileId, Owners, exists, utc_now};
 use stook_timers::scope;
 
 use crate::ArchiveError;
+use crate::attributes::fill_new_volumes;
 use crate::commit_queue::Target;
 use crate::create::{WriteOptions, WriteReport};
 use crate::folder::Folder;
@@ -133,6 +134,8 @@ impl<'a> Session<'a> {
         report.volumes = written.volumes;
         report.failed = self.observer.failures();
         report.deleted = self.finish(&mut index, run, known.as_ref(), &not_visited)?;
+        // The run is safe by now, whatever the volumes of others are like.
+        fill_new_volumes(&self.folder, &mut index, self.options.jobs, &self.observer)?;
         Ok(report)
     }
 

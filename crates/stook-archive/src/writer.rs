@@ -149,7 +149,7 @@ impl<'a> VolumeWriter<'a> {
         }
         match piece {
             Piece::Members { bytes, members } => self.take_members(stream, bytes, members)?,
-            Piece::Begin { bytes, member } => self.begin_large(stream, bytes, member)?,
+            Piece::Begin { bytes, member } => self.begin_large(stream, bytes, *member)?,
             Piece::Slice(bytes) => self.take_slice(bytes)?,
             Piece::End { bytes, md5 } => self.end_large(bytes, md5)?,
             Piece::Abort => self.abort_large()?,
@@ -173,7 +173,7 @@ impl<'a> VolumeWriter<'a> {
         members: Vec<Packed>,
     ) -> Result<(), ArchiveError> {
         let mut pending = PendingBytes::new(bytes);
-        for packed in members {
+        for mut packed in members {
             let len = usize::try_from(packed.len)
                 .map_err(|error| ArchiveError::Output(std::io::Error::other(error)))?;
             let Some(id) = self.volume_for(stream, &packed, &mut pending)? else {
@@ -185,7 +185,7 @@ impl<'a> VolumeWriter<'a> {
             let Some(volume) = self.open.get_mut(&id) else {
                 continue;
             };
-            let link = volume.as_hard_link(packed.several_names.as_deref());
+            let link = volume.as_hard_link(&mut packed);
             let offset = volume.offset() + pending.len();
             match (link, &packed.several_names) {
                 (Some(header), Some(several)) => {

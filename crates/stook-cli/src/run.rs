@@ -291,6 +291,9 @@ fn extract(args: &ExtractArgs, common: &Common) -> Result<Ending, CliError> {
 }
 
 fn reindex(args: &ReindexArgs, common: &Common) -> Result<Ending, CliError> {
+    if args.attributes {
+        return fill_attributes(args, common);
+    }
     let options = options::reindex_options(args)?;
     let (done, reporter) = observed(common, |reporter| {
         stook_archive::reindex(&args.archive, options, reporter)
@@ -299,6 +302,35 @@ fn reindex(args: &ReindexArgs, common: &Common) -> Result<Ending, CliError> {
     let text = indexed.text();
     reporter.summary(Summary::Indexed(indexed), &text)?;
     Ok(damage_or(done.damages, done.failed))
+}
+
+fn fill_attributes(args: &ReindexArgs, common: &Common) -> Result<Ending, CliError> {
+    let jobs = options::jobs(args.jobs);
+    let (done, reporter) = observed(common, |reporter| {
+        stook_archive::fill_attributes(&args.archive, jobs, reporter)
+    })?;
+    if common.json {
+        let summary = json!({
+            "type": "summary", "volumes": done.volumes, "members": done.members, "unreadable": done.unreadable,
+            "missing_volumes": done.missing_volumes,
+        });
+        ending_with(Ending::Done, |data| Ok(data.json(&summary)?))?;
+    }
+    let (members, volumes) = (
+        count(done.members, "member", "members"),
+        count(done.volumes, "volume", "volumes"),
+    );
+    let mut text = format!("added attributes of {members} in {volumes}");
+    if done.unreadable > 0 {
+        let unreadable = count(done.unreadable, "header", "headers");
+        text += &format!("; {unreadable} not where the index says");
+    }
+    if done.missing_volumes > 0 {
+        let missing = count(done.missing_volumes, "volume", "volumes");
+        text += &format!("; {missing} not here");
+    }
+    reporter.summary(&text);
+    Ok(Ending::Done)
 }
 
 fn walk_tree(args: &WalkArgs, common: &Common) -> Result<Ending, CliError> {

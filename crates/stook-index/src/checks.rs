@@ -59,7 +59,8 @@ impl Index {
             let volume = volume.to_string();
             match stamp {
                 Some(stamp) => transaction.execute(
-                    "INSERT OR REPLACE INTO stook_checks VALUES (?1, ?2, ?3)",
+                    "INSERT INTO stook_checks VALUES (?1, ?2, ?3)
+                        ON CONFLICT (volume) DO UPDATE SET stamp = ?2, checked = ?3",
                     params![volume, stamp, now.to_string()],
                 ),
                 None => transaction.execute("DELETE FROM stook_checks WHERE volume = ?1", [volume]),

@@ -9,6 +9,8 @@ use std::path::Path;
 
 use rusqlite::{Connection, Statement, params};
 
+use crate::attributes;
+use crate::blocks::{self, NewBlock};
 use crate::error::{IndexError, StagingFault, WRITE};
 use crate::index::{Index, fault_at};
 use crate::name::escape_name;
@@ -30,11 +32,14 @@ impl Index {
         rows: impl IntoIterator<Item = NewRow<'r>>,
         staging: Option<&Staging>,
     ) -> Result<u64, IndexError> {
-        self.commit_volume_when(volume.id, rows, staging, || Ok(*volume))
+        self.commit_volume_when(volume.id, rows, &[], staging, || Ok(*volume))
     }
 
     /// As [`Index::commit_volume`], while the volume is still on its way to the disk: when all
     /// rows are in the transaction, `make_durable` waits for that, and returns the volume.
+    ///
+    /// `attributes` are those of `rows`; those of the staged rows are staged with them. A volume whose attributes are not
+    /// known of every row gets none here, and so is met by [`Index::volumes_without_attributes`].
     ///
     /// # Errors
     /// Those of [`Index::commit_volume`] and of `make_durable`; nothing is changed then.
@@ -42,6 +47,7 @@ impl Index {
         &mut self,
         id: VolumeId,
         rows: impl IntoIterator<Item = NewRow<'r>>,
+        attributes: &[NewBlock],
         staging: Option<&Staging>,
         make_durable: impl FnOnce() -> Result<Volume, E>,
     ) -> Result<u64, E> {
@@ -55,10 +61,27 @@ impl Index {
             inserter.insert(&row)?;
         }
         let count = inserter.finish()?;
+        let mut blocks = staging.map_or(Ok(Vec::new()), Staging::attributes)?;
+        blocks.extend_from_slice(attributes);
+        insert_attributes(&transaction, &self.path, id, &blocks, count)?;
         insert_volume(&transaction, &self.path, &make_durable()?)?;
         transaction.commit().map_err(self.fault(WRITE))?;
         Ok(count)
     }
+}
+
+/// Adds the attributes of a volume, if they are those of all its rows.
+pub(crate) fn insert_attributes(
+    connection: &Connection,
+    path: &Path,
+    volume: VolumeId,
+    members: &[NewBlock],
+    rows: u64,
+) -> Result<(), IndexError> {
+    if members.iter().map(NewBlock::entries).sum::<u64>() == rows {
+        blocks::insert(connection, path, attributes::TABLE, volume, members)?;
+    }
+    Ok(())
 }
 
 fn refuse_second(connection: &Connection, path: &Path, volume: VolumeId) -> Result<(), IndexError> {

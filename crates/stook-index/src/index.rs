@@ -14,6 +14,7 @@ use crate::interrupt::Interrupt;
 use crate::name::escape_name;
 use crate::origin::{Origin, origin, origin_of_journals, require_own_journal};
 use crate::types::Config;
+use crate::witness::{self, Change, Touched};
 use crate::{place, schema, trust};
 
 /// Tables that only an index has which stook made.
@@ -28,6 +29,7 @@ pub struct Index {
     pub(crate) connection: Connection,
     pub(crate) path: PathBuf,
     pub(crate) interrupt: Interrupt,
+    touched: Touched,
 }
 
 impl Index {
@@ -161,6 +163,7 @@ impl Index {
             .map_err(fault_at(WRITE, path))?;
         schema::create_tables(&transaction, path)?;
         insert_config(&transaction, config).map_err(fault_at(WRITE, path))?;
+        witness::write_all(&transaction).map_err(fault_at(WRITE, path))?;
         transaction.commit().map_err(fault_at(WRITE, path))?;
         Ok(index)
     }
@@ -179,7 +182,12 @@ impl Index {
             connection,
             path: path.to_owned(),
             interrupt: Interrupt::never(),
+            touched: Touched::default(),
         };
+        index
+            .touched
+            .install(&mut index.connection)
+            .map_err(fault_at(READ, path))?;
         index
             .connection
             .busy_timeout(BUSY_TIMEOUT)
@@ -265,16 +273,20 @@ impl Index {
             .map_err(|(_, error)| IndexError::sqlite(WRITE, &self.path, error))
     }
 
-    /// Begins a transaction that holds the write lock from the start and has all tables.
+    /// Begins a transaction that holds the write lock from the start and has all tables, of this format. Its end writes the
+    /// witnesses of what it has changed.
     ///
     /// Public functions that call this take `&mut self`, so no two transactions meet; a shared
     /// borrow lets them read rows meanwhile.
-    pub(crate) fn begin(&self) -> Result<Transaction<'_>, IndexError> {
+    pub(crate) fn begin(&self) -> Result<Change<'_>, IndexError> {
         let transaction =
             Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate)
                 .map_err(self.fault(WRITE))?;
-        schema::add_missing_tables(&transaction, &self.path)?;
-        Ok(transaction)
+        let mut change = Change::new(transaction, &self.touched);
+        if schema::add_missing_tables(&change, &self.path)? {
+            change.set_upgrade();
+        }
+        Ok(change)
     }
 
     pub(crate) fn has_table(&self, table: &str) -> Result<bool, IndexError> {

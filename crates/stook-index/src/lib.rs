@@ -9,11 +9,15 @@
 //! volumes or trees, takes no lock on the archive, and never prints.
 
 mod absence;
+mod attributes;
+mod blocks;
 mod check;
 mod checks;
+mod column;
 mod commit;
 mod damage;
 mod error;
+mod frames;
 mod history;
 mod id_set;
 mod index;
@@ -36,11 +40,18 @@ mod selection;
 mod staging;
 mod trust;
 mod types;
+mod witness;
 
 pub use absence::Absence;
+pub use attributes::{
+    Attributes, AttributesBlock, AttributesEncoder, Gaps, MemberKind, Members, StoredAttributes,
+    VolumeRows,
+};
+pub use blocks::NewBlock;
 pub use check::Structure;
 pub use damage::{IndexDamage, IndexFault};
 pub use error::{IndexError, StagingFault};
+pub use frames::{Frame, FramesBlock, encode_frames};
 pub use history::{RunCounts, Writer};
 pub use index::Index;
 pub use interrupt::Interrupt;
@@ -53,4 +64,7 @@ pub use rebuild::Rebuild;
 pub use runs::AsOf;
 pub use selection::{Deleted, Selection};
 pub use staging::{Checkpoint, Staging};
-pub use types::{BadVolumeName, Config, NewRow, Row, RowId, RowRef, Run, RunId, Volume, VolumeId};
+pub use types::{
+    BadVolumeName, Config, NewRow, Row, RowId, RowRef, Run, RunId, Volume, VolumeEncoding,
+    VolumeId, VolumeName,
+};

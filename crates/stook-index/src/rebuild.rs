@@ -15,8 +15,9 @@ use std::path::{Path, PathBuf};
 use rusqlite::params;
 use rusqlite::types::Value;
 
+use crate::blocks::NewBlock;
 use crate::check::deletions::Deletions;
-use crate::commit::{Inserter, insert_volume};
+use crate::commit::{Inserter, insert_attributes, insert_volume};
 use crate::error::{IndexError, READ, WRITE};
 use crate::index::Index;
 use crate::interrupt::Interrupt;
@@ -81,7 +82,8 @@ impl Rebuild {
             .expect("taken only by finish, which consumes self")
     }
 
-    /// Adds a volume and its rows, in the order given; returns their number.
+    /// Adds a volume, its rows in the order given, and their attributes if they are known of all of them; returns the
+    /// number of rows.
     ///
     /// # Errors
     /// `VolumeOrder` unless its number is greater than the last; `TooLarge` or `Sqlite`.
@@ -89,6 +91,7 @@ impl Rebuild {
         &mut self,
         volume: &Volume,
         rows: impl IntoIterator<Item = NewRow<'r>>,
+        attributes: &[NewBlock],
     ) -> Result<u64, IndexError> {
         let (last_volume, last_id) = self
             .ends
@@ -108,6 +111,7 @@ impl Rebuild {
         }
         let end = inserter.last_id.max(last_id);
         let count = inserter.finish()?;
+        insert_attributes(&transaction, &index.path, volume.id, attributes, count)?;
         insert_volume(&transaction, &index.path, volume)?;
         transaction.commit().map_err(index.fault(WRITE))?;
         self.ends.push((volume.id, end));

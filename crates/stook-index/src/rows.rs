@@ -17,7 +17,7 @@ use crate::index::{Index, fault_at};
 use crate::mtime::Mtime;
 use crate::name::escape_name;
 use crate::scan::{Step, is_unreadable, scan_ids};
-use crate::types::{Row, RowId, RowRef, Volume, VolumeId};
+use crate::types::{Row, RowId, RowRef, Volume, VolumeId, VolumeName};
 
 /// Ids from here on stand for staged rows in memory, so no stored row may have one.
 pub(crate) const FIRST_STAGED_ID: i64 = 1 << 62;
@@ -254,8 +254,8 @@ impl Index {
             if name == last {
                 continue;
             }
-            if let Some(volume) = VolumeId::from_name(name) {
-                next = next.max(volume.0 + 1);
+            if let Some(volume) = VolumeName::from_name(name) {
+                next = next.max(volume.id.0 + 1);
             }
             last.clear();
             last.extend_from_slice(name);

@@ -10,6 +10,9 @@
 //! stook_name_parts         pieces of these
 //! stook_released           members removed from the tree because the archive holds them
 //! stook_raw_names          files.id -> real bytes, for names that are not UTF-8
+//! stook_attributes         what headers say of members: blocks by volume and offset
+//! stook_frames             where the frames of compressed volumes lie: blocks by volume and offset
+//! stook_witnesses          a CRC for each group of rows of the tables of stook, and of `config`
 //! ```
 //! Tables of stook are made with the first write to an archive, so that reading one changes
 //! nothing. `tars` is missing from archives older than zstash 1.1.0 and made then, too.
@@ -19,7 +22,7 @@ use std::path::Path;
 use rusqlite::{Connection, OptionalExtension};
 
 use crate::error::{IndexError, READ, WRITE};
-use crate::{names, releases, trust};
+use crate::{attributes, blocks, frames, names, releases, trust};
 
 /// The greatest format this program reads and the one it writes.
 pub(crate) const FORMAT: i64 = 2;
@@ -60,6 +63,13 @@ CREATE TABLE IF NOT EXISTS stook_runs (
 CREATE TABLE IF NOT EXISTS stook_deleted (run integer, name text, raw blob);
 CREATE TABLE IF NOT EXISTS stook_raw_names (file integer primary key, name blob);
 CREATE TABLE IF NOT EXISTS stook_checks (volume text primary key, stamp text, checked text);
+CREATE TABLE IF NOT EXISTS stook_witnesses (
+  name text,
+  first integer,
+  rows integer,
+  crc integer,
+  primary key (name, first)
+) without rowid;
 INSERT OR IGNORE INTO stook_meta VALUES ('format', 2);
 UPDATE stook_meta SET value = 2 WHERE key = 'format' AND value = 1;
 ";
@@ -69,16 +79,37 @@ pub(crate) fn create_tables(connection: &Connection, path: &Path) -> Result<(), 
     connection
         .execute_batch(ZSTASH_TABLES)
         .map_err(|error| IndexError::sqlite(WRITE, path, error))?;
-    add_missing_tables(connection, path)
+    add_missing_tables(connection, path).map(drop)
 }
 
-/// Makes the tables that an archive of zstash or of an older stook may lack, and says that it has them.
-pub(crate) fn add_missing_tables(connection: &Connection, path: &Path) -> Result<(), IndexError> {
+/// Makes the tables that an archive of zstash or of an older stook may lack, and says that it has them. Returns true if it
+/// was one of those: what is there has no witnesses then.
+pub(crate) fn add_missing_tables(connection: &Connection, path: &Path) -> Result<bool, IndexError> {
+    let format = format(connection, path)?;
+    let blocks = [attributes::TABLE, frames::TABLE]
+        .map(|table| format!("CREATE TABLE IF NOT EXISTS {table} {};", blocks::DEFINITION))
+        .concat();
     connection
-        .execute_batch(ADDED_TABLES)
+        .execute_batch(&format!("{ADDED_TABLES}{blocks}"))
         .and_then(|()| connection.execute_batch(names::TABLES))
         .and_then(|()| connection.execute_batch(releases::TABLE))
-        .map_err(|error| IndexError::sqlite(WRITE, path, error))
+        .map_err(|error| IndexError::sqlite(WRITE, path, error))?;
+    Ok(format.is_none_or(|format| format < FORMAT))
+}
+
+/// Returns the format that an index says it has; `None` if stook has never written to it.
+pub(crate) fn format(connection: &Connection, path: &Path) -> Result<Option<i64>, IndexError> {
+    if !has_table(connection, path, "stook_meta")? {
+        return Ok(None);
+    }
+    connection
+        .query_row(
+            "SELECT cast(value AS integer) FROM stook_meta WHERE key = 'format' AND value IS NOT NULL",
+            [],
+            |row| row.get(0),
+        )
+        .optional()
+        .map_err(|error| IndexError::sqlite(READ, path, error))
 }
 
 /// Returns whether the database has a table of this name.
@@ -124,16 +155,7 @@ fn check_format(connection: &Connection, path: &Path) -> Result<(), IndexError> 
     if !has_table(connection, path, "stook_meta")? {
         return Ok(());
     }
-    let format = connection
-        .query_row(
-            "SELECT cast(value AS integer) FROM stook_meta WHERE key = 'format'",
-            [],
-            |row| row.get(0),
-        )
-        .optional()
-        .map_err(|error| IndexError::sqlite(READ, path, error))?
-        .unwrap_or(Some(FORMAT))
-        .unwrap_or(FORMAT);
+    let format = format(connection, path)?.unwrap_or(FORMAT);
     if format > FORMAT {
         return Err(IndexError::Newer {
             path: path.to_owned(),

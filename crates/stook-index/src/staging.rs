@@ -16,6 +16,7 @@ use std::time::Duration;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 
+use crate::blocks::NewBlock;
 use crate::commit::signed;
 use crate::error::{IndexError, READ, StagingFault, WRITE};
 use crate::index::{fault_at, set_durable};
@@ -37,6 +38,7 @@ CREATE TABLE checkpoint (
   planned_end integer,
   md5_state blob
 );
+CREATE TABLE attributes (id integer primary key, first integer, entries integer, data blob);
 ";
 
 /// How far a partial volume is known to be complete.
@@ -181,7 +183,7 @@ impl Staging {
         &self.path
     }
 
-    /// Adds rows and moves the checkpoint, in one durable transaction. The partial volume must
+    /// Adds rows with their attributes and moves the checkpoint, in one durable transaction. The partial volume must
     /// be durable up to the checkpoint's offset by now.
     ///
     /// # Errors
@@ -190,6 +192,7 @@ impl Staging {
         &mut self,
         checkpoint: &Checkpoint,
         rows: impl IntoIterator<Item = NewRow<'r>>,
+        attributes: &[NewBlock],
     ) -> Result<(), IndexError> {
         let fault = || fault_at(WRITE, &self.path);
         let transaction = self.connection.transaction().map_err(fault())?;
@@ -208,6 +211,7 @@ impl Staging {
                     .map_err(fault())?;
             }
         }
+        stage_attributes(&transaction, &self.path, attributes)?;
         transaction
             .execute(
                 "INSERT OR REPLACE INTO checkpoint VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6)",
@@ -243,6 +247,29 @@ impl Staging {
             Some(Some(checkpoint)) => Ok(Some(checkpoint)),
             Some(None) => Err(self.bad(StagingFault::Wrong("its checkpoint makes no sense"))),
         }
+    }
+
+    /// Returns the attributes that were recorded; none if another stook made the file.
+    pub(crate) fn attributes(&self) -> Result<Vec<NewBlock>, IndexError> {
+        if !schema::has_table(&self.connection, &self.path, "attributes")? {
+            return Ok(Vec::new());
+        }
+        let mut statement = self
+            .connection
+            .prepare("SELECT first, entries, data FROM attributes ORDER BY id")
+            .map_err(self.fault(READ))?;
+        let mut rows = statement.query([]).map_err(self.fault(READ))?;
+        let mut blocks = Vec::new();
+        while let Some(row) = rows.next().map_err(self.fault(READ))? {
+            let number = |column| row.get_ref(column).map(unsigned).map_err(self.fault(READ));
+            let (first, entries) = (number(0)?, number(1)?);
+            let data = row.get(2).map_err(self.fault(READ))?;
+            let (Some(first), Some(entries)) = (first, entries) else {
+                return Err(self.bad(StagingFault::Wrong("its attributes make no sense")));
+            };
+            blocks.push(NewBlock::new(first, entries, data));
+        }
+        Ok(blocks)
     }
 
     /// Shows the staged rows to `visit` in the order they were recorded, until it breaks off.
@@ -293,6 +320,27 @@ impl Staging {
     fn fault(&self, operation: &'static str) -> impl FnOnce(rusqlite::Error) -> IndexError + '_ {
         fault_at(operation, &self.path)
     }
+}
+
+fn stage_attributes(
+    connection: &Connection,
+    path: &Path,
+    attributes: &[NewBlock],
+) -> Result<(), IndexError> {
+    if attributes.is_empty() || !schema::has_table(connection, path, "attributes")? {
+        return Ok(());
+    }
+    let mut insert = connection
+        .prepare("INSERT INTO attributes (first, entries, data) VALUES (?1, ?2, ?3)")
+        .map_err(fault_at(WRITE, path))?;
+    for block in attributes {
+        let first = signed(block.first(), "offset", path)?;
+        let entries = signed(block.entries(), "number of members", path)?;
+        insert
+            .execute(params![first, entries, block.data()])
+            .map_err(fault_at(WRITE, path))?;
+    }
+    Ok(())
 }
 
 fn decode_checkpoint(row: &rusqlite::Row<'_>) -> Option<Checkpoint> {

@@ -22,9 +22,14 @@ impl VolumeId {
     /// Largest number read back from a name: the one after it still fits.
     const LAST: u64 = i64::MAX as u64;
 
-    /// Reads a volume's file name; `None` unless it is exactly as [`VolumeId`] prints it.
+    /// Reads a volume's file name; `None` unless it is exactly as [`VolumeId`] prints it. Rows of compressed volumes are
+    /// rows of no volume until those can be read: see [`VolumeName`].
     pub(crate) fn from_name(name: &[u8]) -> Option<Self> {
-        let digits = name.strip_suffix(b".tar")?;
+        Self::from_digits(name.strip_suffix(b".tar")?)
+    }
+
+    /// Reads the number in front of a volume's suffix.
+    fn from_digits(digits: &[u8]) -> Option<Self> {
         let canonical =
             digits.len() == 6 || (digits.len() > 6 && digits.len() <= 16 && digits[0] != b'0');
         if !canonical {
@@ -43,9 +48,65 @@ impl VolumeId {
     }
 }
 
+/// How the bytes of a volume lie in its file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum VolumeEncoding {
+    /// As they are: `.tar`.
+    Plain,
+    /// In frames of zstd: `.tar.zst`.
+    Zstd,
+}
+
+impl VolumeEncoding {
+    const ALL: [Self; 2] = [Self::Plain, Self::Zstd];
+
+    /// Returns what follows the number in a file name.
+    pub fn suffix(self) -> &'static str {
+        match self {
+            Self::Plain => ".tar",
+            Self::Zstd => ".tar.zst",
+        }
+    }
+}
+
+/// The file name of a volume: `00000a.tar`, or `00000a.tar.zst` if it is compressed. An archive never has both: a number
+/// names one volume, and offsets are those in the uncompressed one either way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct VolumeName {
+    /// Its number.
+    pub id: VolumeId,
+    /// How it is stored.
+    pub encoding: VolumeEncoding,
+}
+
+impl VolumeName {
+    /// Reads a file name; `None` unless it is exactly as [`VolumeName`] prints it.
+    pub fn from_name(name: &[u8]) -> Option<Self> {
+        VolumeEncoding::ALL.into_iter().find_map(|encoding| {
+            let digits = name.strip_suffix(encoding.suffix().as_bytes())?;
+            let id = VolumeId::from_digits(digits)?;
+            Some(Self { id, encoding })
+        })
+    }
+}
+
+impl fmt::Display for VolumeName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:06x}{}", self.id.0, self.encoding.suffix())
+    }
+}
+
+impl FromStr for VolumeName {
+    type Err = BadVolumeName;
+
+    fn from_str(text: &str) -> Result<Self, BadVolumeName> {
+        Self::from_name(text.as_bytes()).ok_or(BadVolumeName)
+    }
+}
+
 /// A text that is not the name of a volume.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a volume's name is six or more lower-case hexadecimal digits and `.tar`")]
+#[error("a volume's name is six or more lower-case hexadecimal digits and `.tar` or `.tar.zst`")]
 pub struct BadVolumeName;
 
 impl FromStr for VolumeId {
@@ -204,6 +265,26 @@ mod tests {
             "+00001.tar",
         ] {
             assert_eq!(wrong.parse::<VolumeId>(), Err(BadVolumeName), "{wrong}");
+        }
+    }
+    #[test]
+    fn a_compressed_volume_has_the_number_of_a_plain_one() {
+        let id = VolumeId(0x1b);
+        for encoding in VolumeEncoding::ALL {
+            let name = VolumeName { id, encoding };
+            assert_eq!(name.to_string().parse(), Ok(name));
+        }
+        let compressed = "00001b.tar.zst";
+        assert_eq!(compressed.parse::<VolumeName>().unwrap().id, id);
+        // Not to be read as a plain one.
+        assert_eq!(compressed.parse::<VolumeId>(), Err(BadVolumeName));
+        for wrong in [
+            "00001b.zst",
+            "1b.tar.zst",
+            "00001b.tar.zst.tar",
+            "00001b.tar.ZST",
+        ] {
+            assert_eq!(wrong.parse::<VolumeName>(), Err(BadVolumeName), "{wrong}");
         }
     }
 }

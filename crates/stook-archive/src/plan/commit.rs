@@ -383,7 +383,7 @@ impl Committer<'_> {
                 md5: volume.built.md5,
             })
         };
-        index.commit_volume_when(id, [], Some(&staging), make_durable)?;
+        index.commit_volume_when(id, [], &[], Some(&staging), make_durable)?;
         Ok(())
     }
 

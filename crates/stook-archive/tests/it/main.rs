@@ -6,6 +6,7 @@
     reason = "tests make their own files and fail loudly"
 )]
 
+mod attribute_blocks;
 mod attributes;
 mod byte_for_byte;
 mod changing_files;

@@ -427,6 +427,11 @@ pub(crate) struct ExtractArgs {
 pub(crate) struct ReindexArgs {
     /// The archive: a directory with index.db and volumes
     pub(crate) archive: PathBuf,
+    /// Only add what headers say of members (type, mode, owner, link target) where the index lacks it
+    ///
+    /// Rows of the index stay as they are. `update` does this for new volumes of zstash by itself.
+    #[arg(long, conflicts_with = "max_hole")]
+    pub(crate) attributes: bool,
     #[command(flatten)]
     pub(crate) holes: HoleArgs,
     /// Number of workers (default: adapts to the storage, up to 128)

@@ -258,3 +258,19 @@ fn an_index_with_a_senseless_row_is_rebuilt() {
     assert_eq!(rebuilt.status, Some(0), "{}", rebuilt.stderr);
     assert_eq!(place.run(&["check", "arc"]).status, Some(0));
 }
+
+#[test]
+fn what_headers_say_is_added_without_a_rebuild() {
+    let place = archived();
+    place.sql("arc/index.db", "delete from stook_attributes");
+    let checked = place.run(&["check", "arc"]);
+    assert_eq!(checked.status, Some(4), "{}", checked.stderr);
+    let listed = place.stdout(&["list", "arc", "-l"]);
+    let added = place.stderr(&["reindex", "arc", "--attributes"]);
+    assert!(added.starts_with("added attributes of "), "{added}");
+    assert!(added.ends_with(" in 1 volume\n"), "{added}");
+    place.stderr(&["check", "arc"]);
+    assert_eq!(place.stdout(&["list", "arc", "-l"]), listed);
+    let again = place.json(&["reindex", "arc", "--attributes", "--json"]);
+    assert_eq!(again.last().unwrap()["members"], 0);
+}

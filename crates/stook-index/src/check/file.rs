@@ -6,6 +6,7 @@ use super::{Check, Structure};
 use crate::damage::{IndexDamage, IndexFault};
 use crate::error::{IndexError, READ};
 use crate::scan::is_unreadable;
+use crate::{attributes, frames, schema};
 
 /// Messages of SQLite's check that are passed on; one damaged page may have hundreds.
 const MESSAGES: usize = 100;
@@ -17,7 +18,7 @@ type Column = (&'static str, &'static str, i64);
 type FoundColumn = (String, String, i64);
 
 /// The tables, and what each must be.
-const TABLES: [(&str, &[Column]); 11] = [
+const TABLES: [(&str, &[Column]); 14] = [
     ("config", &[("arg", "text", 1), ("value", "text", 0)]),
     (
         "files",
@@ -101,6 +102,26 @@ const TABLES: [(&str, &[Column]); 11] = [
             ("offset", "integer", 0),
         ],
     ),
+    (attributes::TABLE, &BLOCKS),
+    (frames::TABLE, &BLOCKS),
+    (
+        "stook_witnesses",
+        &[
+            ("name", "text", 1),
+            ("first", "integer", 2),
+            ("rows", "integer", 0),
+            ("crc", "integer", 0),
+        ],
+    ),
+];
+
+const BLOCKS: [Column; 6] = [
+    ("id", "integer", 1),
+    ("volume", "integer", 0),
+    ("first", "integer", 0),
+    ("entries", "integer", 0),
+    ("crc", "integer", 0),
+    ("data", "blob", 0),
 ];
 
 /// Those that the first write of stook makes, and that are all there if one is.
@@ -110,6 +131,14 @@ const MADE_TOGETHER: [&str; 5] = [
     "stook_runs",
     "stook_deleted",
     "stook_raw_names",
+];
+
+/// Those that an index of format 2 has besides.
+const OF_FORMAT_2: [&str; 4] = [
+    "stook_checks",
+    attributes::TABLE,
+    frames::TABLE,
+    "stook_witnesses",
 ];
 
 /// The check also prints headings, and `ok` if there is nothing to say.
@@ -198,6 +227,8 @@ impl Check<'_> {
     pub(super) fn tables(&mut self) -> Result<Vec<&'static str>, IndexError> {
         self.schema_rows()?;
         let has_stooks = self.has_any_of_stook()?;
+        let format = schema::format(&self.index.connection, &self.index.path);
+        let is_of_format_2 = matches!(format, Ok(Some(2..)));
         let mut sound = Vec::new();
         for (table, expected) in TABLES {
             let Some(columns) = self.columns(table)? else {
@@ -214,6 +245,7 @@ impl Check<'_> {
                 self.tell(IndexDamage::table(table, what));
             } else if matches!(table, "files" | "config")
                 || (has_stooks && MADE_TOGETHER.contains(&table))
+                || (is_of_format_2 && OF_FORMAT_2.contains(&table))
             {
                 self.tell(IndexDamage::table(table, "it is missing"));
             }

@@ -50,6 +50,7 @@ impl Check<'_> {
             }
             let has_damage = self.file_row(id, row, decoded.name)?;
             deletions.mark(decoded.name, id);
+            self.has_bad_rows |= bad.is_some();
             let name = (!decoded.name.is_empty()).then_some(decoded.name);
             self.names.note(Source::Files, id, name);
             if bad.or(bad_real_name).is_none() {

@@ -5,11 +5,13 @@
 //!   each row      its types and forms, as docs/format.md has them
 //!   rows against  a run ends where a volume ends; what was deleted had been archived; an escaped
 //!   each other    name is that of its real bytes; a volume that a run wrote is in `tars`
+//!   CRCs          of groups of rows of the tables of stook, and of `config`
 //! ```
 //! Everything is read once, in bounded memory: 48 bytes for each deletion, and a few for each volume
-//! and each run. A flipped bit that leaves a well-formed value which nothing else repeats is not
+//! and each run. A flipped bit of `files` or `tars` that leaves a well-formed value which nothing else repeats is not
 //! seen here: the volumes tell most of these, docs/format.md lists the rest.
 
+mod blocks;
 pub(crate) mod deletions;
 mod file;
 mod files;
@@ -17,9 +19,10 @@ mod names;
 mod records;
 mod releases;
 mod runs;
+mod witnesses;
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, RangeInclusive};
 
 use rusqlite::types::ValueRef;
 
@@ -30,6 +33,7 @@ use crate::mtime::Mtime;
 use crate::rows::{BadValue, md5_of, mtime_of};
 use crate::scan::{Step, is_unreadable, scan_ids};
 use crate::types::{RowRef, VolumeId};
+use crate::{attributes, frames};
 use names::ExpectedNames;
 
 /// Whether the pages of an index fit together.
@@ -61,6 +65,8 @@ impl Index {
             volumes: BTreeMap::new(),
             has_unknown_rows: false,
             names: ExpectedNames::default(),
+            has_bad_rows: false,
+            told: Vec::new(),
         };
         let structure = check.file()?;
         let tables = check.tables()?;
@@ -108,9 +114,22 @@ impl Index {
             let expected = std::mem::take(&mut check.names);
             check.names(&expected)?;
         }
+        if tables.contains(&attributes::TABLE) {
+            check.attributes()?;
+        }
+        if tables.contains(&frames::TABLE) {
+            check.frames()?;
+        }
+        // Last: a row of which more is known is told by that.
+        if tables.contains(&"stook_witnesses") {
+            check.witnesses(&tables)?;
+        }
         Ok(structure)
     }
 }
+
+/// Damages that are remembered; past them, a group may be told beside its rows.
+const MOST_TOLD: usize = 10_000;
 
 /// A check that is under way.
 struct Check<'a> {
@@ -122,12 +141,22 @@ struct Check<'a> {
     has_unknown_rows: bool,
     /// What the segments of name lookup should have.
     names: ExpectedNames,
+    /// Rows of `files` had a value that made no sense: `volumes` may lack theirs.
+    has_bad_rows: bool,
+    /// Rows of which a damage was told, of the tables that have witnesses.
+    told: Vec<(&'static str, RangeInclusive<i64>)>,
 }
 
 const NAME_TABLES: [&str; 2] = ["stook_name_segments", "stook_name_parts"];
 
 impl Check<'_> {
     fn tell(&mut self, damage: IndexDamage) {
+        if let (Some(table), Some(rows)) = (damage.table, &damage.rows)
+            && self.told.len() < MOST_TOLD
+            && table != "files"
+        {
+            self.told.push((table, rows.clone()));
+        }
         (self.damaged)(damage);
     }
 

@@ -577,7 +577,7 @@ fn deletions_of_names_that_no_volume_holds_do_not_survive_a_rebuild() {
         size: 10_240,
         md5: None,
     };
-    rebuild.add_volume(&volume, kept).unwrap();
+    rebuild.add_volume(&volume, kept, &[]).unwrap();
     assert_eq!(rebuild.carry_over(&old).unwrap(), 2);
     drop(old);
     rebuild.finish().unwrap();

@@ -188,7 +188,7 @@ fn a_rebuild_that_is_interrupted_leaves_the_old_index() {
         flag.store(true, Ordering::Relaxed);
         row(b"new", 1)
     });
-    assert_interrupted(rebuild.add_volume(&volume(0), rows));
+    assert_interrupted(rebuild.add_volume(&volume(0), rows, &[]));
     drop(rebuild);
     assert_eq!(folder.files(), ["index.db"]);
 }

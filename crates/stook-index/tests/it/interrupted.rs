@@ -41,9 +41,11 @@ fn checkpoints_and_rows_survive_reopening() {
     let mut staging = Staging::create(&path).unwrap();
     assert_eq!(staging.checkpoint().unwrap(), None);
     staging
-        .record(&checkpoint(4096), [row(b"a", 1), row(b"\xff", 2)])
+        .record(&checkpoint(4096), [row(b"a", 1), row(b"\xff", 2)], &[])
         .unwrap();
-    staging.record(&checkpoint(8192), [row(b"b", 3)]).unwrap();
+    staging
+        .record(&checkpoint(8192), [row(b"b", 3)], &[])
+        .unwrap();
     drop(staging);
     let staging = Staging::open(&path).unwrap();
     assert_eq!(staging.checkpoint().unwrap(), Some(checkpoint(8192)));
@@ -67,7 +69,7 @@ fn staged_rows_are_committed_first_and_in_order() {
     let mut index = folder.create();
     let mut staging = Staging::create(staging_path(&folder)).unwrap();
     staging
-        .record(&checkpoint(4096), [row(b"a", 1), row(b"\xff", 2)])
+        .record(&checkpoint(4096), [row(b"a", 1), row(b"\xff", 2)], &[])
         .unwrap();
     assert_eq!(
         index
@@ -93,7 +95,9 @@ fn staged_rows_of_another_volume_are_refused() {
     let folder = Folder::new();
     let mut index = folder.create();
     let mut staging = Staging::create(staging_path(&folder)).unwrap();
-    staging.record(&checkpoint(4096), [row(b"a", 1)]).unwrap();
+    staging
+        .record(&checkpoint(4096), [row(b"a", 1)], &[])
+        .unwrap();
     let error = index
         .commit_volume(&volume(4), [], Some(&staging))
         .unwrap_err();
@@ -115,6 +119,7 @@ fn staged_rows_are_known_on_top_of_stored_ones() {
         .record(
             &checkpoint(4096),
             [row(b"a", 5), row(b"new", 6), row(b"lost", 7)],
+            &[],
         )
         .unwrap();
     let known = Known::load(&index, Some(&staging), Jobs::default()).unwrap();
@@ -144,7 +149,7 @@ fn only_staged_names_unseen_are_deleted_too() {
     let run = index.begin_run("create", Mtime(0)).unwrap();
     let mut staging = Staging::create(staging_path(&folder)).unwrap();
     staging
-        .record(&checkpoint(4096), [row(b"kept", 1), row(b"lost", 2)])
+        .record(&checkpoint(4096), [row(b"kept", 1), row(b"lost", 2)], &[])
         .unwrap();
     let known = Known::load(&index, Some(&staging), Jobs::default()).unwrap();
     known.lookup(b"kept");
@@ -187,6 +192,7 @@ fn damaged_staging_files_are_refused_as_no_checkpoint() {
         .record(
             &checkpoint(1),
             names.iter().map(|name| row(name.as_bytes(), 1)),
+            &[],
         )
         .unwrap();
     drop(staging);
@@ -204,7 +210,9 @@ fn a_record_cut_off_by_a_crash_leaves_the_checkpoint_before() {
     let folder = Folder::new();
     let path = staging_path(&folder);
     let mut staging = Staging::create(&path).unwrap();
-    staging.record(&checkpoint(4096), [row(b"a", 1)]).unwrap();
+    staging
+        .record(&checkpoint(4096), [row(b"a", 1)], &[])
+        .unwrap();
     drop(staging);
     let writer = rusqlite::Connection::open(&path).unwrap();
     writer

@@ -17,11 +17,14 @@ fn a_rebuilt_index_replaces_the_old_one() {
     let mut rebuild = Rebuild::new(&folder.index, &config()).unwrap();
     assert_eq!(
         rebuild
-            .add_volume(&volume(0), [row(b"a", 1), row(b"\xff", 2)])
+            .add_volume(&volume(0), [row(b"a", 1), row(b"\xff", 2)], &[])
             .unwrap(),
         2
     );
-    assert_eq!(rebuild.add_volume(&volume(5), [row(b"a", 3)]).unwrap(), 1);
+    assert_eq!(
+        rebuild.add_volume(&volume(5), [row(b"a", 3)], &[]).unwrap(),
+        1
+    );
     assert_eq!(std::fs::read(&folder.index).unwrap(), b"rubbish");
     rebuild.finish().unwrap();
     assert_eq!(folder.files(), ["index.db"]);
@@ -43,8 +46,10 @@ fn a_rebuild_that_is_given_up_leaves_the_old_index_alone() {
     let folder = Folder::new();
     commit(&mut folder.create(), 0, &["old"], 1);
     let mut rebuild = Rebuild::new(&folder.index, &config()).unwrap();
-    rebuild.add_volume(&volume(1), [row(b"new", 1)]).unwrap();
-    let error = rebuild.add_volume(&volume(1), []).unwrap_err();
+    rebuild
+        .add_volume(&volume(1), [row(b"new", 1)], &[])
+        .unwrap();
+    let error = rebuild.add_volume(&volume(1), [], &[]).unwrap_err();
     assert!(matches!(error, IndexError::VolumeOrder { .. }), "{error:?}");
     drop(rebuild);
     assert_eq!(folder.files(), ["index.db"]);
@@ -74,11 +79,15 @@ fn runs_and_deletions_are_carried_over_by_volume() {
     // The volumes hold one member more than the old index knew, and one volume more.
     let mut rebuild = Rebuild::new(&folder.index, &config()).unwrap();
     rebuild
-        .add_volume(&volume(0), [row(b"a", 1), row(b"b", 1), row(b"found", 1)])
+        .add_volume(
+            &volume(0),
+            [row(b"a", 1), row(b"b", 1), row(b"found", 1)],
+            &[],
+        )
         .unwrap();
-    rebuild.add_volume(&volume(1), [row(b"c", 1)]).unwrap();
-    rebuild.add_volume(&volume(2), [row(b"b", 2)]).unwrap();
-    rebuild.add_volume(&volume(3), [row(b"a", 4)]).unwrap();
+    rebuild.add_volume(&volume(1), [row(b"c", 1)], &[]).unwrap();
+    rebuild.add_volume(&volume(2), [row(b"b", 2)], &[]).unwrap();
+    rebuild.add_volume(&volume(3), [row(b"a", 4)], &[]).unwrap();
     assert_eq!(rebuild.carry_over(&old).unwrap(), 3);
     rebuild.finish().unwrap();
 
