@@ -17,7 +17,7 @@ use crate::options;
 use crate::output::{self, Data};
 use crate::progress::Reporter;
 use crate::report::{
-    Checked, Compared, Differing, Extracted, Header, Indexed, Line, Listed, ListedMember,
+    Checked, Compared, Differing, Extracted, Filled, Header, Indexed, Line, Listed, ListedMember,
     ListedRun, ListedRuns, NewVolume, Summary, Written, difference_text, long_row, run_text,
 };
 use crate::{bench, copy, descriptors, patterns, plan, profile, reference, remove, timings, walk};
@@ -309,27 +309,9 @@ fn fill_attributes(args: &ReindexArgs, common: &Common) -> Result<Ending, CliErr
     let (done, reporter) = observed(common, |reporter| {
         stook_archive::fill_attributes(&args.archive, jobs, reporter)
     })?;
-    if common.json {
-        let summary = json!({
-            "type": "summary", "volumes": done.volumes, "members": done.members, "unreadable": done.unreadable,
-            "missing_volumes": done.missing_volumes,
-        });
-        ending_with(Ending::Done, |data| Ok(data.json(&summary)?))?;
-    }
-    let (members, volumes) = (
-        count(done.members, "member", "members"),
-        count(done.volumes, "volume", "volumes"),
-    );
-    let mut text = format!("added attributes of {members} in {volumes}");
-    if done.unreadable > 0 {
-        let unreadable = count(done.unreadable, "header", "headers");
-        text += &format!("; {unreadable} not where the index says");
-    }
-    if done.missing_volumes > 0 {
-        let missing = count(done.missing_volumes, "volume", "volumes");
-        text += &format!("; {missing} not here");
-    }
-    reporter.summary(&text);
+    let filled = Filled::new(done);
+    let text = filled.text();
+    reporter.summary(Summary::Filled(filled), &text)?;
     Ok(Ending::Done)
 }
 

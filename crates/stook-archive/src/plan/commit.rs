@@ -399,7 +399,7 @@ impl Committer<'_> {
             checkpoint.volume = id;
             // Nothing more comes into it, whoever goes on with it.
             checkpoint.planned_end = checkpoint.planned;
-            staging.record(&checkpoint, [])?;
+            staging.record(&checkpoint, [], &[])?;
         }
         drop(staging);
         Ok(rename_to_new(&rows, &self.folder.staging(id))?)

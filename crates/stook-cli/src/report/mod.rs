@@ -19,8 +19,8 @@ pub(crate) use row::{
     long_row, run_text,
 };
 pub(crate) use summary::{
-    Checked, Compared, Copied, Extracted, Indexed, Listed, ListedRuns, Page, Removed, Summary,
-    Walked, Written,
+    Checked, Compared, Copied, Extracted, Filled, Indexed, Listed, ListedRuns, Page, Removed,
+    Summary, Walked, Written,
 };
 
 use crate::output::hex;

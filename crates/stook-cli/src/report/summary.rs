@@ -5,7 +5,8 @@
 
 use serde::Serialize;
 use stook_archive::{
-    Change, CheckReport, DiffReport, ExtractReport, ListReport, ReindexReport, WriteReport,
+    AttributesReport, Change, CheckReport, DiffReport, ExtractReport, ListReport, ReindexReport,
+    WriteReport,
 };
 use stook_bench::fileset::Properties;
 
@@ -37,6 +38,8 @@ pub(crate) enum Summary {
     Extracted(Extracted),
     /// `reindex`.
     Indexed(Indexed),
+    /// `reindex --attributes`.
+    Filled(Filled),
     /// `walk`.
     Walked(Walked),
     /// `walk --summary`.
@@ -275,6 +278,45 @@ impl Indexed {
             size(self.bytes),
             count(self.volumes, "volume", "volumes"),
             failed(self.failed)
+        )
+    }
+}
+
+/// What `reindex --attributes` added.
+#[derive(Serialize)]
+pub(crate) struct Filled {
+    volumes: u64,
+    members: u64,
+    unreadable: u64,
+    missing_volumes: u64,
+}
+
+impl Filled {
+    pub(crate) fn new(report: AttributesReport) -> Self {
+        Self {
+            volumes: report.volumes,
+            members: report.members,
+            unreadable: report.unreadable,
+            missing_volumes: report.missing_volumes,
+        }
+    }
+
+    pub(crate) fn text(&self) -> String {
+        let unreadable = match self.unreadable {
+            0 => String::new(),
+            number => format!(
+                "; {} not where the index says",
+                count(number, "header", "headers")
+            ),
+        };
+        let missing = match self.missing_volumes {
+            0 => String::new(),
+            number => format!("; {} not here", count(number, "volume", "volumes")),
+        };
+        format!(
+            "added attributes of {} in {}{unreadable}{missing}",
+            count(self.members, "member", "members"),
+            count(self.volumes, "volume", "volumes")
         )
     }
 }
