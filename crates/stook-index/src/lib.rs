@@ -9,6 +9,7 @@
 //! volumes or trees, takes no lock on the archive, and never prints.
 
 mod absence;
+mod access;
 mod check;
 mod checks;
 mod commit;
@@ -40,7 +41,7 @@ pub use check::Structure;
 pub use damage::{IndexDamage, IndexFault};
 pub use error::{IndexError, StagingFault};
 pub use history::{RunCounts, Writer};
-pub use index::Index;
+pub use index::{Index, ReadOptions};
 pub use interrupt::Interrupt;
 pub use known::{Known, KnownRow};
 pub use mtime::Mtime;
