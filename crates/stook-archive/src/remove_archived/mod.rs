@@ -19,6 +19,7 @@ mod policy;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use stook_index::{Index, Known};
@@ -27,10 +28,10 @@ use stook_timers::scope;
 use stook_tree::{Filter, RemoveObserver, RemoveOptions, Removed, Tree, WalkOptions, remove, walk};
 
 use crate::ArchiveError;
-use crate::batch::Volumes;
+use crate::archive::{Archive, Parts};
 use crate::check::passed_volumes;
-use crate::folder::Folder;
 use crate::observer::{Observer, Tally};
+use crate::read::Volumes;
 use evidence::{Candidates, Place};
 use policy::ArchivePolicy;
 
@@ -84,19 +85,19 @@ pub trait RemoveArchivedObserver: RemoveObserver {
 /// passed its last check and not changed since. 48 bytes a row of the index, and 48 a candidate.
 pub fn remove_archived<O: RemoveArchivedObserver>(
     tree: &Tree,
-    archive: &Path,
+    archive: &mut Archive,
     filter: &Filter,
     options: &RemoveOptions,
     observer: &O,
 ) -> Result<RemoveArchivedReport, ArchiveError> {
     let _scope = scope!("remove-archived");
     let told = Tally::new(observer.observer());
-    let folder = Folder::until(archive, told.interrupt());
-    let index = folder.open_index()?;
+    let path = archive.path().to_owned();
+    let Parts { index, .. } = archive.parts(&told)?;
     let Some(root) = open(tree, observer)? else {
         return Ok(RemoveArchivedReport::default());
     };
-    let prefix = prefix_in(&index, &root)?;
+    let prefix = prefix_in(index, &root)?;
     if !prefix.is_empty() {
         told.noted(&format!(
             "compared with `{}` in the archive",
@@ -105,7 +106,7 @@ pub fn remove_archived<O: RemoveArchivedObserver>(
     }
     let place = Place {
         prefix,
-        known: Known::load(&index, None, options.jobs)?,
+        known: Known::load(index, None, options.jobs)?,
         filter,
     };
     told.phase("compare", None, None);
@@ -115,9 +116,15 @@ pub fn remove_archived<O: RemoveArchivedObserver>(
         ..WalkOptions::default()
     };
     walk(&root, &walk_options, &candidates);
-    let mut evidence = candidates.evidence(&index)?;
-    let passed = passed_volumes(&folder, &evidence.volumes(), options.jobs, &told)?;
+    let mut evidence = candidates.evidence(index)?;
+    let passed = passed_volumes(
+        archive.parts(&told)?,
+        &evidence.volumes(),
+        options.jobs,
+        &told,
+    )?;
     evidence.keep_only(&passed);
+    archive.index().require_unchanged()?;
     if observer.is_stopped() {
         return Err(ArchiveError::Interrupted);
     }
@@ -125,8 +132,8 @@ pub fn remove_archived<O: RemoveArchivedObserver>(
     let policy = ArchivePolicy {
         place: &place,
         evidence: &evidence,
-        volumes: Volumes::new(&folder),
-        archive: exists(archive)?.map(|metadata| metadata.identity()),
+        volumes: Volumes::new(Arc::clone(archive.store())),
+        archive: exists(&path)?.map(|metadata| metadata.identity()),
         tree,
         observer,
         is_dry_run: options.is_dry_run,

@@ -7,6 +7,7 @@
 )]
 
 mod attributes;
+mod by_path;
 mod byte_for_byte;
 mod changing_files;
 mod crafted;
@@ -23,6 +24,7 @@ mod hostile;
 mod index_damage;
 mod other_programs;
 mod plan;
+mod read_only_media;
 mod recorder;
 mod reindexing;
 mod restored_rights;
