@@ -33,4 +33,5 @@ mod round_trip;
 mod scene;
 mod specimen;
 mod states;
+mod stores;
 mod update;
