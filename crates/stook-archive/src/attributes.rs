@@ -1,7 +1,6 @@
 //! What the index keeps of headers, so that `stat` needs no volume: from the headers that a run writes, and, where another
 //! program has written them, from the volumes.
 
-use std::fs::File;
 use std::ops::{ControlFlow, RangeInclusive};
 use std::path::Path;
 use std::sync::Mutex;
@@ -10,7 +9,6 @@ use stook_index::{
     Attributes, AttributesEncoder, Index, MemberKind, NewBlock, RowId, VolumeId, VolumeRows,
 };
 use stook_pool::Jobs;
-use stook_sys::open_file;
 use stook_timers::scope;
 use stook_volume::{Dialect, Header, Kind, Member, decode};
 
@@ -18,7 +16,7 @@ use crate::ArchiveError;
 use crate::folder::Folder;
 use crate::memory::worker_pool;
 use crate::observer::{Observer, Tally};
-use crate::reading::Reading;
+use crate::read::{LocalFolder, SkipBadPages, VolumeBytes, VolumeStore};
 
 /// Rows whose headers are read side by side.
 const ROWS: usize = 16_384;
@@ -202,7 +200,7 @@ impl Filling<'_> {
     ) -> Result<(), ArchiveError> {
         self.require_going_on()?;
         // zstash may have moved it to tape.
-        let Ok(file) = open_file(&self.folder.volume(volume)) else {
+        let Ok(bytes) = LocalFolder::new(self.folder.path()).open(&volume.to_string()) else {
             report.missing_volumes += 1;
             return Ok(());
         };
@@ -215,7 +213,7 @@ impl Filling<'_> {
                 is_apart,
             });
             if wanted.len() == ROWS {
-                self.read(&file, &std::mem::take(&mut wanted), &mut encoder);
+                self.read(&*bytes, &std::mem::take(&mut wanted), &mut encoder);
             }
             if self.observer.is_interrupted() {
                 ControlFlow::Break(())
@@ -223,7 +221,7 @@ impl Filling<'_> {
                 ControlFlow::Continue(())
             }
         })?;
-        self.read(&file, &wanted, &mut encoder);
+        self.read(&*bytes, &wanted, &mut encoder);
         self.require_going_on()?;
         let blocks = encoder.take();
         if gaps.is_empty() {
@@ -238,12 +236,12 @@ impl Filling<'_> {
     }
 
     /// Reads the headers of rows, side by side, and adds them in order.
-    fn read(&self, file: &File, wanted: &[Wanted], encoder: &mut AttributesEncoder) {
+    fn read(&self, bytes: &dyn VolumeBytes, wanted: &[Wanted], encoder: &mut AttributesEncoder) {
         let chunks: Vec<(usize, &[Wanted])> = wanted.chunks(ROWS_OF_A_WORKER).enumerate().collect();
         let found = Mutex::new(Vec::with_capacity(chunks.len()));
         worker_pool("attributes", self.jobs).for_each(chunks.into_iter(), |(place, chunk)| {
             let members: Vec<Option<Member>> =
-                chunk.iter().map(|row| self.member(file, row)).collect();
+                chunk.iter().map(|row| self.member(bytes, row)).collect();
             stook_sys::lock(&found).push((place, members));
         });
         let mut found = stook_sys::lock(&found);
@@ -261,8 +259,8 @@ impl Filling<'_> {
         }
     }
 
-    fn member(&self, file: &File, row: &Wanted) -> Option<Member> {
-        let reading = Reading::new(file, self.observer);
+    fn member(&self, bytes: &dyn VolumeBytes, row: &Wanted) -> Option<Member> {
+        let reading = SkipBadPages::new(bytes, self.observer);
         let member = decode(&reading, row.offset).ok().flatten()?;
         self.observer.advanced(1, 0);
         (member.header.name == row.name).then_some(member)

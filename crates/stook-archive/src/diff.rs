@@ -9,7 +9,7 @@ use stook_sys::{Links, Metadata, exists};
 use stook_tree::Filter;
 
 use crate::ArchiveError;
-use crate::folder::Folder;
+use crate::archive::Archive;
 use crate::guard::{Deletions, Guard};
 use crate::mutex::lock;
 use crate::not_visited::NotVisited;
@@ -119,20 +119,17 @@ impl Sink for Collector {
 /// One walk, and 40 bytes a row of the index; content is read only if asked for.
 pub fn diff(
     source: &Path,
-    archive: &Path,
+    archive: &mut Archive,
     options: &DiffOptions,
     observer: &dyn Observer,
 ) -> Result<DiffReport, ArchiveError> {
     let observer = Tally::new(observer);
     let source_path = source;
     let source = open_source(source_path)?;
-    let folder = Folder::until(archive, observer.interrupt());
-    let index = folder.open_index()?;
-    let known = Known::load(&index, None, options.jobs)?;
+    let known = Known::load(archive.parts(&observer)?.index, None, options.jobs)?;
     for damage in known.damages() {
         observer.failed(&Failure::row(damage));
     }
-    let index = Mutex::new(index);
     observer.phase("compare", None, None);
     let survey_options = SurveyOptions {
         filter: &options.filter,
@@ -140,13 +137,13 @@ pub fn diff(
         jobs: options.jobs,
         directories: options.directories,
         compare_content: options.compare_content,
-        leave_out: exists(archive)?.map(|metadata| metadata.identity()),
+        leave_out: exists(archive.path())?.map(|metadata| metadata.identity()),
         sorter: None,
     };
     let collector = Collector::default();
     let held = Held {
         known: &known,
-        index: &index,
+        index: archive.shared_index(),
     };
     let found = survey(
         &source,
@@ -163,9 +160,9 @@ pub fn diff(
         .into_inner()
         .unwrap_or_else(PoisonError::into_inner);
     let not_visited = NotVisited::new(&found, &options.filter);
-    let index = index.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let index = archive.index();
     let guard = Guard {
-        index: &index,
+        index,
         known: &known,
         not_visited: &not_visited,
         source: &source,
@@ -187,6 +184,7 @@ pub fn diff(
             }
         })?;
     }
+    index.require_unchanged()?;
     differences.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     Ok(DiffReport {
         differences,

@@ -13,14 +13,13 @@
 )]
 
 mod admission;
+mod archive;
 mod attributes;
-mod batch;
 mod buffers;
 mod cat;
 mod cause;
 mod check;
 mod commit_queue;
-mod content_md5;
 mod create;
 mod deleted;
 mod diff;
@@ -39,7 +38,7 @@ mod open_volume;
 mod pack;
 mod pending_bytes;
 mod plan;
-mod reading;
+mod read;
 mod recovery;
 mod reindex;
 mod remove_archived;
@@ -48,31 +47,34 @@ mod survey;
 mod task;
 mod writer;
 
+pub use archive::{Archive, Found, OpenOptions};
 pub use attributes::{AttributesReport, fill_attributes};
 pub use cat::cat;
 pub use cause::Cause;
 pub use check::{CheckOptions, CheckReport, check};
-pub use content_md5::DEFAULT_MAX_HOLE_BYTES;
 pub use create::{WriteOptions, WriteReport, create, update};
 pub use deleted::MissingName;
 pub use diff::{Change, DiffOptions, DiffReport, Difference, diff};
 pub use error::ArchiveError;
 pub use extract::{ExtractOptions, ExtractReport, extract};
 pub use guard::{Deletions, NameCounts, StopReason, UnlikelyDeletions};
-pub use list::{ListOptions, ListReport, When, list, run_counts, runs, state_at};
+pub use list::{ListOptions, ListReport, When, list};
 pub use observer::{Damage, Failure, Note, Observer, Silent};
 pub use plan::{
     BuildOptions, BuildReport, CommitOptions, CommitReport, DEFAULT_VOLUME_BYTES, FailedMembers,
     PlanFileError, PlanOptions, PlanReport, PlanSummary, PlannedPart, PlannedVolume, abandon,
     build_part, check_part, commit, plan,
 };
+pub use read::{
+    DEFAULT_MAX_HOLE_BYTES, LocalFolder, MemberReader, VolumeBytes, VolumeStore, VolumeVersion,
+};
 pub use reindex::{ReindexOptions, ReindexReport, reindex};
 pub use remove_archived::{
     Recording, RemoveArchivedObserver, RemoveArchivedReport, Staying, remove_archived,
 };
 pub use stook_index::{
-    Absence, AsOf, IndexDamage, IndexError, Interrupt, Mtime, RowId, RowRef, Run, RunCounts, RunId,
-    VolumeId, Writer,
+    Absence, AsOf, IndexDamage, IndexError, Interrupt, Mtime, Row, RowId, RowRef, Run, RunCounts,
+    RunId, Selection, VolumeId, Writer,
 };
 pub use stook_pool::Jobs;
-pub use stook_volume::Dialect;
+pub use stook_volume::{Dialect, ReadAt};

@@ -2,18 +2,18 @@
 
 use std::fmt;
 use std::ops::ControlFlow;
-use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use stook_index::{AsOf, Mtime, RowRef, Run, RunCounts, RunId, Selection};
+use stook_index::{AsOf, Index, Mtime, RowRef, RunId, Selection};
 use stook_timers::scope;
 use stook_tree::Pattern;
 
 use crate::ArchiveError;
+use crate::archive::{Archive, Parts};
 use crate::deleted::require_not_missing;
 use crate::extract::{fail_unreadable, is_match, require_matches, select};
 use crate::folder::Folder;
-use crate::observer::{Failure, Observer, Tally};
+use crate::observer::{Observer, Tally};
 
 /// What to list.
 #[derive(Debug, Clone)]
@@ -44,64 +44,41 @@ pub struct ListReport {
 /// # Cost
 /// Two passes over the index; no volume is opened.
 pub fn list(
-    archive: &Path,
+    archive: &mut Archive,
     options: &ListOptions,
     observer: &dyn Observer,
     visit: impl FnMut(RowRef<'_>) -> ControlFlow<()>,
 ) -> Result<ListReport, ArchiveError> {
     let _scope = scope!("list");
     let observer = Tally::new(observer);
-    let folder = Folder::new(archive);
-    let index = folder.open_index()?;
-    let selection = if options.all_versions {
-        let matched: Vec<AtomicBool> = options
-            .patterns
-            .iter()
-            .map(|_| AtomicBool::new(false))
-            .collect();
-        let matches = |row: &RowRef<'_>| is_match(&options.patterns, &matched, row.name);
-        let selection = Selection::all_versions(&index, options.as_of, &matches)?;
-        fail_unreadable(&index, &selection, &observer)?;
-        require_not_missing(
-            &folder,
-            &index,
-            options.as_of,
-            &options.patterns,
-            &selection,
-        )?;
-        require_matches(&folder, &options.patterns, &matched, &selection)?;
-        selection
-    } else {
-        select(&folder, &index, options.as_of, &options.patterns, &observer)?
-    };
+    let Parts { folder, index, .. } = archive.parts(&observer)?;
+    let selection = select_rows(folder, index, options, &observer)?;
     index.selected(&selection, visit)?;
+    index.require_unchanged()?;
     Ok(ListReport {
         members: selection.len(),
         failed: observer.failures(),
     })
 }
 
-/// Returns the runs of stook that the archive remembers, oldest first.
-///
-/// # Errors
-/// `Index` if the archive cannot be read, or one of them makes no sense.
-pub fn runs(archive: &Path) -> Result<Vec<Run>, ArchiveError> {
-    Ok(Folder::new(archive).open_index()?.runs()?)
-}
-
-/// Returns what each run added and deleted, oldest first, and between them the rows that no run added; then the number
-/// of runs that cannot be read, each of which the observer is shown as a failure.
-///
-/// # Errors
-/// `Index` if the archive cannot be read.
-pub fn run_counts(
-    archive: &Path,
+/// Chooses what the options say. Rows that cannot be read are failures.
+pub(crate) fn select_rows(
+    folder: &Folder,
+    index: &Index,
+    options: &ListOptions,
     observer: &dyn Observer,
-) -> Result<(Vec<RunCounts>, u64), ArchiveError> {
-    let observer = Tally::new(observer);
-    let index = Folder::new(archive).open_index()?;
-    let counts = index.run_counts(|damage| observer.failed(&Failure::row(&damage)))?;
-    Ok((counts, observer.failures()))
+) -> Result<Selection, ArchiveError> {
+    let (patterns, as_of) = (&options.patterns, options.as_of);
+    if !options.all_versions {
+        return select(folder, index, as_of, patterns, observer);
+    }
+    let matched: Vec<AtomicBool> = patterns.iter().map(|_| AtomicBool::new(false)).collect();
+    let matches = |row: &RowRef<'_>| is_match(patterns, &matched, row.name);
+    let selection = Selection::all_versions(index, as_of, &matches)?;
+    fail_unreadable(index, &selection, observer)?;
+    require_not_missing(folder, index, as_of, patterns, &selection)?;
+    require_matches(folder, patterns, &matched, &selection)?;
+    Ok(selection)
 }
 
 /// A moment that the user names.
@@ -133,11 +110,7 @@ impl When {
 }
 
 /// Finds the state that an archive had.
-///
-/// # Errors
-/// `NoSuchRun` if the archive has no such run, or none was finished by then.
-pub fn state_at(archive: &Path, when: When) -> Result<AsOf, ArchiveError> {
-    let index = Folder::new(archive).open_index()?;
+pub(crate) fn state_at(folder: &Folder, index: &Index, when: When) -> Result<AsOf, ArchiveError> {
     let run = match when {
         When::Run(id) => {
             let mut runs = index.readable_runs(|_| {})?.into_iter();
@@ -147,6 +120,6 @@ pub fn state_at(archive: &Path, when: When) -> Result<AsOf, ArchiveError> {
     };
     run.map(AsOf::Run).ok_or_else(|| ArchiveError::NoSuchRun {
         wanted: when,
-        archive: archive.to_owned(),
+        archive: folder.path().to_owned(),
     })
 }

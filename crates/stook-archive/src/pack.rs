@@ -25,9 +25,9 @@ use stook_volume::{
 use crate::attributes::HeaderFacts;
 use crate::buffers::Buffers;
 use crate::cause::Cause;
-use crate::content_md5::{ContentMd5, Interrupted};
 use crate::observer::{Failure, Observer};
-use crate::plan::{BATCH_BYTES, Batch, OutputStream, PlannedMember, content_len, header_of};
+use crate::plan::{Batch, OutputStream, PlannedMember, content_len, header_of};
+use crate::read::{BATCH_BYTES, ContentMd5, Interrupted};
 
 pub(crate) struct Packer<'a> {
     pub(crate) source: &'a Directory,

@@ -14,8 +14,8 @@ use stook_sys::{
 use stook_volume::Dialect;
 
 use crate::ArchiveError;
-use crate::batch::is_stooks;
 use crate::folder::Folder;
+use crate::read::is_stooks;
 
 /// A volume that an interrupted run left, as far as it can be used.
 pub(crate) struct PartialVolume {

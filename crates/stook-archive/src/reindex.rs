@@ -6,7 +6,6 @@
 //! calling the damage by its name.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -17,23 +16,24 @@ use stook_index::{
     Volume, VolumeId,
 };
 use stook_pool::{Budget, Jobs};
-use stook_sys::{SysError, append_at, exists, open_file};
+use stook_sys::{Context, SysError, exists};
 use stook_timers::scope;
 use stook_volume::{BLOCK, Depth, Event, Member, Scanner, VolumeError};
 
 use crate::ArchiveError;
 use crate::attributes::attributes_of_member;
-use crate::batch::{Window, is_stooks};
 use crate::buffers::Buffers;
 use crate::cause::Cause;
-use crate::content_md5::{ContentMd5, DEFAULT_MAX_HOLE_BYTES, Interrupted, too_many_holes};
 use crate::folder::Folder;
 use crate::hasher::{Hashing, VolumeHasher, wait_for};
 use crate::memory::{budget_bytes, worker_pool};
 use crate::mutex::lock;
 use crate::observer::{Damage, Failure, Observer, Tally};
-use crate::plan::{BATCH_BYTES, DEFAULT_VOLUME_BYTES, refuse_planned};
-use crate::reading::Reading;
+use crate::plan::{DEFAULT_VOLUME_BYTES, refuse_planned};
+use crate::read::{
+    BATCH_BYTES, ContentMd5, DEFAULT_MAX_HOLE_BYTES, Interrupted, LoadedRange, LocalFolder,
+    SkipBadPages, VolumeBytes, VolumeStore, is_stooks, too_many_holes,
+};
 use crate::task::begin_in;
 
 /// How to rebuild an index.
@@ -103,10 +103,11 @@ pub fn reindex(
     let mut report = ReindexReport::default();
     observer.phase("reindex", None, Some(total_len(&folder, &volumes)));
     let _scope = scope!("reindex");
+    let store = LocalFolder::new(archive);
     let mut unopened = None;
     for &id in &volumes {
         let reader = VolumeReader {
-            folder: &folder,
+            store: &store,
             id,
             options: &options,
             buffers: Arc::default(),
@@ -252,7 +253,7 @@ impl Found {
 }
 
 struct VolumeReader<'a> {
-    folder: &'a Folder,
+    store: &'a dyn VolumeStore,
     id: VolumeId,
     options: &'a ReindexOptions,
     buffers: Arc<Buffers>,
@@ -264,13 +265,12 @@ impl VolumeReader<'_> {
         &self,
         old: Option<&Index>,
     ) -> Result<(Volume, Vec<Found>, Vec<NewBlock>), ArchiveError> {
-        let path = self.folder.volume(self.id);
-        let file = open_file(&path)?;
-        let members = self.scan(&file)?;
-        let (mut found, md5) = self.take_md5s(&file, &members)?;
+        let bytes = self.store.open(&self.id.to_string())?;
+        let members = self.scan(&*bytes)?;
+        let (mut found, md5) = self.take_md5s(&*bytes, &members)?;
         // What was not got round to is not lost.
         require_going_on(self.observer)?;
-        let size = exists(&path)?.map_or(0, |metadata| metadata.size);
+        let size = bytes.len().context("look at", self.id.to_string())?;
         let mut volume = Volume {
             id: self.id,
             size,
@@ -302,17 +302,17 @@ impl VolumeReader<'_> {
         Ok((volume, found, attributes))
     }
 
-    fn scan(&self, file: &File) -> Result<Vec<Member>, ArchiveError> {
+    fn scan(&self, volume: &dyn VolumeBytes) -> Result<Vec<Member>, ArchiveError> {
         let _scope = scope!("scan");
         let mut members = Vec::new();
         // A header without stook's CRC may promise more content than was written, and swallow members.
-        let depth = if is_stooks(file) {
+        let depth = if is_stooks(volume) {
             Depth::Headers
         } else {
             Depth::Contents
         };
-        let reading = Reading::new(file, self.observer);
-        for event in Scanner::new(&reading, 0).with_depth(depth) {
+        let source = SkipBadPages::new(volume, self.observer);
+        for event in Scanner::new(&source, 0).with_depth(depth) {
             require_going_on(self.observer)?;
             match event {
                 Ok(Event::Member(member)) => members.push(member),
@@ -369,7 +369,7 @@ impl VolumeReader<'_> {
     /// Takes the MD5 of every file on the workers, and of the volume meanwhile.
     fn take_md5s(
         &self,
-        file: &File,
+        volume: &dyn VolumeBytes,
         members: &[Member],
     ) -> Result<(Vec<Found>, Option<[u8; 16]>), ArchiveError> {
         let _scope = scope!("md5s");
@@ -378,15 +378,15 @@ impl VolumeReader<'_> {
         let hasher = hashing.begin();
         let budget = Budget::new(budget_bytes());
         let volume_md5 = std::thread::scope(|scope| {
-            let volume = begin_in(scope, || self.hash_volume(file, hasher))?;
+            let whole = begin_in(scope, || self.hash_volume(volume, hasher))?;
             worker_pool("md5s", self.options.jobs).for_each(members.chunks(256), |members| {
                 let done: Vec<Found> = members
                     .iter()
-                    .filter_map(|member| self.found(&budget, file, member))
+                    .filter_map(|member| self.found(&budget, volume, member))
                     .collect();
                 lock(&found).extend(done);
             });
-            let md5 = volume
+            let md5 = whole
                 .join()
                 .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             Ok::<_, ArchiveError>(md5)
@@ -397,12 +397,12 @@ impl VolumeReader<'_> {
     }
 
     /// None if the volume cannot be read to its end.
-    fn hash_volume(&self, file: &File, hasher: VolumeHasher) -> Option<[u8; 16]> {
+    fn hash_volume(&self, volume: &dyn VolumeBytes, hasher: VolumeHasher) -> Option<[u8; 16]> {
         let len = usize::try_from(BATCH_BYTES).ok()?;
         let mut offset = 0;
         loop {
             let mut bytes = self.buffers.take(len);
-            let count = append_at(file, &mut bytes, len, offset).ok()?;
+            let count = volume.append_at(&mut bytes, len, offset).ok()?;
             if self.observer.is_interrupted() {
                 return None;
             }
@@ -414,7 +414,7 @@ impl VolumeReader<'_> {
         }
     }
 
-    fn found(&self, budget: &Budget, file: &File, member: &Member) -> Option<Found> {
+    fn found(&self, budget: &Budget, volume: &dyn VolumeBytes, member: &Member) -> Option<Found> {
         if self.observer.is_interrupted() {
             return None;
         }
@@ -423,7 +423,7 @@ impl VolumeReader<'_> {
         let md5 = if header.kind.has_content() && not_hashed.is_none() {
             let held = usize::try_from(member.data_len.min(BATCH_BYTES)).unwrap_or(0);
             let _reserved = budget.reserve(2 * held);
-            match content_md5(file, &self.buffers, member, self.observer) {
+            match content_md5(volume, &self.buffers, member, self.observer) {
                 Ok(md5) => Some(md5),
                 Err(_) if self.observer.is_interrupted() => return None,
                 Err(error) => {
@@ -517,16 +517,16 @@ fn has_plain_header(member: &Member) -> bool {
 }
 
 fn content_md5(
-    file: &File,
+    volume: &dyn VolumeBytes,
     buffers: &Buffers,
     member: &Member,
     observer: &Tally<'_>,
 ) -> io::Result<[u8; 16]> {
     let len = member.data_len.min(BATCH_BYTES);
-    let window = Window::read(file, buffers, member.data_offset, len)?;
+    let loaded = LoadedRange::read(volume, buffers, member.data_offset, len)?;
     let header = &member.header;
     let mut md5 = ContentMd5::new(&header.name, header.size, observer);
-    window.content(member, |offset, bytes| {
+    loaded.content(member, |offset, bytes| {
         md5.update(offset, bytes)?;
         if observer.is_interrupted() {
             Err(io::Error::from(Interrupted))

@@ -6,16 +6,17 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 use stook_index::{Index, Known, KnownRow, Mtime};
-use stook_md5::Md5;
 use stook_pool::Jobs;
 use stook_sys::{Directory, FileId, FileKind, Links, Metadata};
 use stook_timers::scope;
 use stook_tree::{Filter, Listing, TreeError, Visitor, WalkOptions, split, walk};
 
+use crate::buffers::Buffers;
 use crate::cause::Cause;
 use crate::mutex::lock;
 use crate::observer::{Failure, Observer};
 use crate::plan::{Group, LinkNames, Sorter, held_bytes};
+use crate::read::file_md5;
 
 /// The longest path of a member, in bytes.
 pub(crate) const LONGEST_PATH: usize = 65_535;
@@ -90,6 +91,8 @@ struct Surveyor<'a> {
     entries: AtomicU64,
     unchanged: AtomicU64,
     supersedes_staged: AtomicBool,
+    /// What contents are read into.
+    buffers: Buffers,
 }
 
 /// Walks the source once. Files that the archive holds as they are drop out at once.
@@ -111,6 +114,7 @@ pub(crate) fn survey(
         entries: AtomicU64::new(0),
         unchanged: AtomicU64::new(0),
         supersedes_staged: AtomicBool::new(false),
+        buffers: Buffers::default(),
     };
     let walk_options = WalkOptions {
         jobs: options.jobs,
@@ -304,30 +308,20 @@ impl Surveyor<'_> {
         let archived = index.row(id).ok().flatten().and_then(|row| row.md5);
         drop(index);
         // A file that cannot be read counts as changed: archiving it will name the failure.
-        archived.is_none() || self.content_md5(path).ok() != archived
+        archived.is_none() || self.content_md5(path, row.size).ok() != archived
     }
 
-    fn content_md5(&self, path: &[u8]) -> std::io::Result<[u8; 16]> {
+    fn content_md5(&self, path: &[u8], size: u64) -> std::io::Result<[u8; 16]> {
         let (parent, name) = split(path);
         let directory = match self.options.links {
             Links::Follow => self.source.open_following(parent)?,
             Links::Refuse => self.source.open_beneath(parent)?,
         };
         let file = directory.open_file(name, self.options.links)?;
-        let mut md5 = Md5::new();
-        let mut buffer = vec![0; 256 << 10];
-        let mut offset = 0;
-        loop {
-            let count = stook_sys::read_up_to_at(&file, &mut buffer, offset)?;
-            if count == 0 {
-                return Ok(md5.finish());
-            }
-            if self.observer.is_interrupted() {
-                return Err(std::io::ErrorKind::Interrupted.into());
-            }
-            md5.update(&buffer[..count]);
-            offset += count as u64;
-        }
+        let md5 = file_md5(&file, size, &self.buffers, || {
+            self.observer.is_interrupted()
+        })?;
+        md5.ok_or(std::io::ErrorKind::Interrupted.into())
     }
 
     fn note_link(&self, path: &[u8], metadata: &Metadata, comparison: Comparison) {

@@ -10,6 +10,7 @@ use stook_tree::{Filter, RemoveObserver, RemoveOptions, Tree, TreeError};
 
 use crate::exit::{CliError, Ending};
 use crate::listener::Listener;
+use crate::options;
 use crate::remove::GO_ON;
 use crate::report::{self, Line, Removed, Summary};
 
@@ -17,7 +18,7 @@ use crate::report::{self, Line, Removed, Summary};
 pub(crate) fn run(
     groups: &[(Vec<Tree>, Filter)],
     archive: &Path,
-    options: &RemoveOptions,
+    remove_options: &RemoveOptions,
     recording: Recording,
     listener: &Listener<'_>,
 ) -> Result<Ending, CliError> {
@@ -31,7 +32,15 @@ pub(crate) fn run(
         listener,
         left: AtomicU64::new(0),
     };
-    let done = remove_archived(tree, archive, filter, options, recording, &archived)?;
+    let mut archive = options::open(archive)?;
+    let done = remove_archived(
+        tree,
+        &mut archive,
+        filter,
+        remove_options,
+        recording,
+        &archived,
+    )?;
     let failed = listener.failures()?;
     let RemoveArchivedReport {
         removed,
@@ -44,7 +53,7 @@ pub(crate) fn run(
         staying: Some(staying),
         damages: Some(damages),
         failed,
-        dry_run: options.is_dry_run,
+        dry_run: remove_options.is_dry_run,
     };
     let text = summary.text();
     listener

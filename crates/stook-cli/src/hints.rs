@@ -110,6 +110,9 @@ fn of_index(error: &IndexError) -> Option<&'static str> {
         }
         IndexError::Newer { .. } => "use a newer stook for this archive",
         IndexError::Busy { .. } => "wait until the other program has ended, then try again",
+        IndexError::Changed { .. } => {
+            "wait until no other program writes to the archive, then try again"
+        }
         IndexError::ReadOnly { .. } => {
             "check the permissions of the file and of its folder, and whether the disk is mounted read-only"
         }
@@ -257,6 +260,7 @@ mod tests {
         let foreign = IndexError::ForeignJournal { path: path() };
         assert_eq!(of_index(&foreign), Some("move it away, then try again"));
         assert!(of_index(&IndexError::Busy { path: path() }).is_some());
+        assert!(of_index(&IndexError::Changed { path: path() }).is_some());
         assert!(of_index(&IndexError::Interrupted { path: path() }).is_none());
     }
 

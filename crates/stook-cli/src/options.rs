@@ -6,8 +6,9 @@ use std::path::Path;
 
 use jiff::tz::TimeZone;
 use stook_archive::{
-    AsOf, CheckOptions, DEFAULT_MAX_HOLE_BYTES, Deletions, Dialect, DiffOptions, ExtractOptions,
-    Jobs, ListOptions, Mtime, PlanOptions, ReindexOptions, RunId, When, WriteOptions, state_at,
+    Archive, AsOf, CheckOptions, DEFAULT_MAX_HOLE_BYTES, Deletions, Dialect, DiffOptions,
+    ExtractOptions, Jobs, ListOptions, Mtime, OpenOptions, PlanOptions, ReindexOptions, RunId,
+    When, WriteOptions,
 };
 use stook_md5::{Kernel, UnknownKernel};
 use stook_sys::{FileKind, Links, Timestamp};
@@ -120,10 +121,22 @@ fn max_hole_bytes(args: &HoleArgs) -> Result<u64, CliError> {
     Ok(typed.unwrap_or(DEFAULT_MAX_HOLE_BYTES))
 }
 
-pub(crate) fn extract_options(args: &ExtractArgs) -> Result<ExtractOptions, CliError> {
+/// Opens an archive for reading. A copy of its index, where one is needed, goes to the folder for temporary files.
+pub(crate) fn open(archive: &Path) -> Result<Archive, CliError> {
+    let options = OpenOptions {
+        scratch: Some(std::env::temp_dir()),
+        ..OpenOptions::default()
+    };
+    Ok(Archive::open(archive, &options)?)
+}
+
+pub(crate) fn extract_options(
+    args: &ExtractArgs,
+    archive: &Archive,
+) -> Result<ExtractOptions, CliError> {
     Ok(ExtractOptions {
         patterns: compiled(&args.patterns),
-        as_of: as_of(&args.archive, &args.as_of)?,
+        as_of: as_of(archive, &args.as_of)?,
         jobs: jobs(args.jobs),
         no_overwrite: args.no_overwrite,
         same_permissions: args.same_permissions,
@@ -131,10 +144,10 @@ pub(crate) fn extract_options(args: &ExtractArgs) -> Result<ExtractOptions, CliE
     })
 }
 
-pub(crate) fn list_options(args: &ListArgs) -> Result<ListOptions, CliError> {
+pub(crate) fn list_options(args: &ListArgs, archive: &Archive) -> Result<ListOptions, CliError> {
     Ok(ListOptions {
         patterns: compiled(&args.patterns),
-        as_of: as_of(&args.archive, &args.as_of)?,
+        as_of: as_of(archive, &args.as_of)?,
         all_versions: args.all,
     })
 }
@@ -175,10 +188,10 @@ fn newer_than(text: &OsStr) -> Result<Timestamp, CliError> {
     })
 }
 
-pub(crate) fn as_of(archive: &Path, args: &AsOfArgs) -> Result<AsOf, CliError> {
+pub(crate) fn as_of(archive: &Archive, args: &AsOfArgs) -> Result<AsOf, CliError> {
     match &args.as_of {
         None => Ok(AsOf::Now),
-        Some(text) => Ok(state_at(archive, when(text, &TimeZone::system())?)?),
+        Some(text) => Ok(archive.state_at(when(text, &TimeZone::system())?)?),
     }
 }
 

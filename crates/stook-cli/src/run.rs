@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
 
-use stook_archive::{RowRef, RunCounts, WriteReport, Writer};
+use stook_archive::{Archive, RowRef, RunCounts, WriteReport, Writer};
 use stook_sys::display_bytes;
 
 use crate::args::{
@@ -169,8 +169,9 @@ pub(crate) fn some_failed(failed: u64) -> Ending {
 
 fn diff(args: &DiffArgs, common: &Common) -> Result<Ending, CliError> {
     let options = options::diff_options(args)?;
+    let mut archive = options::open(&args.archive)?;
     let (found, reporter) = observed(common, |reporter| {
-        stook_archive::diff(&args.source, &args.archive, &options, reporter)
+        stook_archive::diff(&args.source, &mut archive, &options, reporter)
     })?;
     patterns::warn_of_unmatched(&options.filter, &reporter);
     ending_with(some_failed(found.failed), |data| {
@@ -196,8 +197,9 @@ fn diff(args: &DiffArgs, common: &Common) -> Result<Ending, CliError> {
 
 fn check(args: &CheckArgs, common: &Common) -> Result<Ending, CliError> {
     let options = options::check_options(args)?;
+    let mut archive = options::open(&args.archive)?;
     let (found, reporter) = observed(common, |reporter| {
-        stook_archive::check(&args.archive, &options, reporter)
+        stook_archive::check(&mut archive, &options, reporter)
     })?;
     let checked = Checked::new(&found);
     let text = checked.text();
@@ -216,13 +218,14 @@ fn damage_or(damages: u64, failed: u64) -> Ending {
 
 fn list(args: &ListArgs, common: &Common) -> Result<Ending, CliError> {
     let reporter = Reporter::without_signals(common);
+    let mut archive = options::open(&args.archive)?;
     if args.runs {
-        return list_runs(args, common, &reporter);
+        return list_runs(&archive, common, &reporter);
     }
-    let options = options::list_options(args)?;
+    let options = options::list_options(args, &archive)?;
     let mut data = Data::new();
     let mut outcome = Ok(());
-    let listed = stook_archive::list(&args.archive, &options, &reporter, |row| {
+    let listed = stook_archive::list(&mut archive, &options, &reporter, |row| {
         outcome = print_row(&row, args, common.json, &mut data);
         if outcome.is_ok() {
             ControlFlow::Continue(())
@@ -238,8 +241,8 @@ fn list(args: &ListArgs, common: &Common) -> Result<Ending, CliError> {
     Ok(some_failed(listed.failed))
 }
 
-fn list_runs(args: &ListArgs, common: &Common, reporter: &Reporter) -> Result<Ending, CliError> {
-    let (counts, failed) = stook_archive::run_counts(&args.archive, reporter)?;
+fn list_runs(archive: &Archive, common: &Common, reporter: &Reporter) -> Result<Ending, CliError> {
+    let (counts, failed) = archive.run_counts(reporter)?;
     ending_with(some_failed(failed), |data| {
         for counts in &counts {
             if common.json {
@@ -272,17 +275,19 @@ fn print_row(row: &RowRef<'_>, args: &ListArgs, is_json: bool, data: &mut Data) 
 }
 
 fn cat(args: &CatArgs) -> Result<Ending, CliError> {
-    let as_of = options::as_of(&args.archive, &args.as_of)?;
+    let archive = options::open(&args.archive)?;
+    let as_of = options::as_of(&archive, &args.as_of)?;
     let mut data = Data::new();
-    stook_archive::cat(&args.archive, args.path.as_bytes(), as_of, data.bytes())?;
+    stook_archive::cat(&archive, args.path.as_bytes(), as_of, data.bytes())?;
     data.flush()?;
     Ok(Ending::Done)
 }
 
 fn extract(args: &ExtractArgs, common: &Common) -> Result<Ending, CliError> {
-    let options = options::extract_options(args)?;
+    let mut archive = options::open(&args.archive)?;
+    let options = options::extract_options(args, &archive)?;
     let (done, reporter) = observed(common, |reporter| {
-        stook_archive::extract(&args.archive, &args.into, &options, reporter)
+        stook_archive::extract(&mut archive, &args.into, &options, reporter)
     })?;
     let extracted = Extracted::new(&done);
     let text = extracted.text();

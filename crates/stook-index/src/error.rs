@@ -202,6 +202,15 @@ pub enum IndexError {
         #[source]
         why: StagingFault,
     },
+    /// The index changed while it was read, where nothing can be locked.
+    #[error(
+        "cannot rely on `{}`: it changed while it was read, and cannot be locked where it lies",
+        display_path(path)
+    )]
+    Changed {
+        /// The file.
+        path: PathBuf,
+    },
     /// A system call failed.
     #[error(transparent)]
     System(#[from] SysError),
@@ -281,6 +290,27 @@ impl IndexError {
             return false;
         };
         error.extended_code == rusqlite::ffi::SQLITE_READONLY_ROLLBACK
+    }
+
+    /// Returns true if the file system refused to lock the file.
+    pub(crate) fn is_lock_failure(&self) -> bool {
+        use rusqlite::ffi::{
+            SQLITE_IOERR_CHECKRESERVEDLOCK, SQLITE_IOERR_LOCK, SQLITE_IOERR_RDLOCK,
+            SQLITE_IOERR_UNLOCK,
+        };
+        const CODES: [std::ffi::c_int; 4] = [
+            SQLITE_IOERR_LOCK,
+            SQLITE_IOERR_RDLOCK,
+            SQLITE_IOERR_CHECKRESERVEDLOCK,
+            SQLITE_IOERR_UNLOCK,
+        ];
+        matches!(
+            self,
+            Self::Sqlite {
+                source: rusqlite::Error::SqliteFailure(error, _),
+                ..
+            } if CODES.contains(&error.extended_code)
+        )
     }
 
     /// Sorts an error of SQLite into the variants above.

@@ -5,10 +5,12 @@
 //! write-ahead logs fail on the shared file systems that archives live on.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior};
 
+use crate::access::{Access, FileState, PrivateCopy, has_journal, has_no_locks};
 use crate::error::{IndexError, READ, WRITE};
 use crate::interrupt::Interrupt;
 use crate::name::escape_name;
@@ -23,6 +25,9 @@ const TABLES: &[&str] = &["files", "stook_meta"];
 /// How long to wait for another program's transaction.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
+const READ_ONLY: OpenFlags = OpenFlags::SQLITE_OPEN_READ_ONLY;
+const READ_WRITE: OpenFlags = OpenFlags::SQLITE_OPEN_READ_WRITE;
+
 /// An open `index.db`.
 #[derive(Debug)]
 pub struct Index {
@@ -30,6 +35,30 @@ pub struct Index {
     pub(crate) path: PathBuf,
     pub(crate) interrupt: Interrupt,
     touched: Touched,
+    access: Access,
+}
+
+/// Opens an index again as it was opened before, on any thread.
+pub(crate) struct Opener {
+    path: PathBuf,
+    access: Access,
+    interrupt: Interrupt,
+}
+
+impl Opener {
+    pub(crate) fn open(&self) -> Result<Index, IndexError> {
+        Index::open_as(&self.path, self.access.clone(), READ_ONLY, &self.interrupt)
+    }
+}
+
+/// How to open an index for reading.
+#[derive(Debug, Clone, Default)]
+pub struct ReadOptions {
+    /// Ends all that is done with the index once it is raised.
+    pub interrupt: Interrupt,
+    /// A folder for a private copy, made if a crashed writer left a transaction that cannot be undone where the index lies;
+    /// None: such an index is refused.
+    pub scratch: Option<PathBuf>,
 }
 
 impl Index {
@@ -50,17 +79,76 @@ impl Index {
         path: impl AsRef<Path>,
         interrupt: &Interrupt,
     ) -> Result<Self, IndexError> {
+        let interrupt = interrupt.clone();
+        let options = ReadOptions {
+            interrupt,
+            scratch: None,
+        };
+        Self::open_read_with(path, &options)
+    }
+
+    /// As [`Index::open_read`], also where SQLite cannot lock the file, or not undo in place what a crashed writer left.
+    ///
+    /// # Errors
+    /// As [`Index::open_read`]; `Interrupted`; `Changed` if the index changes while it is copied.
+    ///
+    /// # Cost
+    /// A copy of index and journal, where one is needed.
+    pub fn open_read_with(
+        path: impl AsRef<Path>,
+        options: &ReadOptions,
+    ) -> Result<Self, IndexError> {
         let path = path.as_ref();
-        let open = |flags| Self::open(path, flags, interrupt);
-        match open(OpenFlags::SQLITE_OPEN_READ_ONLY) {
+        let open = |access| Self::open_as(path, access, READ_ONLY, &options.interrupt);
+        match open(Access::Locked) {
             Err(error) if error.is_unfinished_write() => {
-                match open(OpenFlags::SQLITE_OPEN_READ_WRITE) {
-                    Ok(_) => open(OpenFlags::SQLITE_OPEN_READ_ONLY),
-                    Err(_) => Err(error),
+                match Self::open_as(path, Access::Locked, READ_WRITE, &options.interrupt) {
+                    Ok(_) => open(Access::Locked),
+                    Err(busy @ (IndexError::Busy { .. } | IndexError::Interrupted { .. })) => {
+                        Err(busy)
+                    }
+                    Err(_) => Self::open_copy(path, options).unwrap_or(Err(error)),
                 }
+            }
+            Err(error) if error.is_lock_failure() || is_unlockable(&error) => {
+                if has_journal(path) {
+                    return Self::open_copy(path, options).unwrap_or(Err(error));
+                }
+                let state = FileState::of(path)?;
+                let index = open(Access::Unlocked(state))?;
+                index.require_unchanged()?;
+                Ok(index)
             }
             opened => opened,
         }
+    }
+
+    /// Copies index and journal, and rolls the copy back. None if there is no folder for that.
+    fn open_copy(path: &Path, options: &ReadOptions) -> Option<Result<Self, IndexError>> {
+        let scratch = options.scratch.as_ref()?;
+        Some(PrivateCopy::make(path, scratch).and_then(|copy| {
+            let access = Access::Copied(Arc::new(copy));
+            Self::open_as(path, access.clone(), READ_WRITE, &options.interrupt)?;
+            Self::open_as(path, access, READ_ONLY, &options.interrupt)
+        }))
+    }
+
+    /// Returns what other threads open the same index with.
+    pub(crate) fn opener(&self) -> Opener {
+        Opener {
+            path: self.path.clone(),
+            access: self.access.clone(),
+            interrupt: self.interrupt.clone(),
+        }
+    }
+
+    /// Requires that what was read is one state of the index. Only where the file cannot be locked may it be
+    /// otherwise.
+    ///
+    /// # Errors
+    /// `Changed` if the file changed since it was opened; `System` if that cannot be seen.
+    pub fn require_unchanged(&self) -> Result<(), IndexError> {
+        self.access.require_unchanged(&self.path)
     }
 
     /// Opens an index for writing. Nothing is written yet: tables that are missing are made with
@@ -80,8 +168,7 @@ impl Index {
         path: impl AsRef<Path>,
         interrupt: &Interrupt,
     ) -> Result<Self, IndexError> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE;
-        let index = Self::open(path.as_ref(), flags, interrupt)?;
+        let index = Self::open_as(path.as_ref(), Access::Locked, READ_WRITE, interrupt)?;
         if index
             .connection
             .is_readonly("main")
@@ -151,7 +238,7 @@ impl Index {
 
     fn fill(path: &Path, config: &Config) -> Result<Self, IndexError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
-        let index = Self::connect(path, flags, &Interrupt::never())?;
+        let index = Self::connect(path, Access::Locked, flags, &Interrupt::never())?;
         index
             .connection
             .pragma_update(None, "page_size", 4096)
@@ -168,21 +255,36 @@ impl Index {
         Ok(index)
     }
 
-    fn open(path: &Path, flags: OpenFlags, interrupt: &Interrupt) -> Result<Self, IndexError> {
+    fn open_as(
+        path: &Path,
+        access: Access,
+        flags: OpenFlags,
+        interrupt: &Interrupt,
+    ) -> Result<Self, IndexError> {
         require_own_journal(path)?;
-        let index = Self::connect(path, flags, interrupt)?;
+        let index = Self::connect(path, access, flags, interrupt)?;
         schema::check(&index.connection, path)?;
         Ok(index)
     }
 
-    fn connect(path: &Path, flags: OpenFlags, interrupt: &Interrupt) -> Result<Self, IndexError> {
-        let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)
+    fn connect(
+        path: &Path,
+        access: Access,
+        flags: OpenFlags,
+        interrupt: &Interrupt,
+    ) -> Result<Self, IndexError> {
+        let mut flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        if matches!(access, Access::Unlocked(_)) {
+            flags |= OpenFlags::SQLITE_OPEN_URI;
+        }
+        let connection = Connection::open_with_flags(access.name(path), flags)
             .map_err(|error| IndexError::sqlite("open", path, error))?;
         let mut index = Self {
             connection,
             path: path.to_owned(),
             interrupt: Interrupt::never(),
             touched: Touched::default(),
+            access,
         };
         index
             .touched
@@ -207,6 +309,11 @@ impl Index {
             .map_err(fault_at(READ, &self.path))?;
         self.interrupt = interrupt.clone();
         Ok(())
+    }
+
+    /// Returns the file that is read: a copy, where there is one.
+    pub(crate) fn file(&self) -> &Path {
+        self.access.file(&self.path)
     }
 
     /// Returns the path it was opened under.
@@ -301,6 +408,11 @@ impl Index {
     }
 }
 
+/// Returns true if SQLite waited in vain for a lock that the file system does not give.
+fn is_unlockable(error: &IndexError) -> bool {
+    matches!(error, IndexError::Busy { path } if has_no_locks(path))
+}
+
 /// Removes a database that could not be completed; the error that led here is the one to tell.
 fn discard(path: &Path) {
     let _ = place::remove_database(path);
@@ -347,6 +459,7 @@ pub(crate) fn read_maxsize(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mtime::Mtime;
 
     #[test]
     fn a_held_database_is_reported_as_busy() {
@@ -369,6 +482,29 @@ mod tests {
         );
         drop(held);
         second.begin().unwrap();
+    }
+
+    #[test]
+    fn an_index_that_changes_where_it_cannot_be_locked_is_not_relied_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a?b=c#d %20.db");
+        let config = Config {
+            hpss: "none".into(),
+            maxsize: 1,
+            path: b"/src".into(),
+        };
+        let mut writer = Index::create(&path, &config).unwrap();
+        let access = Access::Unlocked(FileState::of(&path).unwrap());
+        let index = Index::open_as(&path, access, READ_ONLY, &Interrupt::never()).unwrap();
+        // What another program holds does not matter: nothing is locked.
+        let held = writer.begin().unwrap();
+        assert_eq!(index.config().unwrap().maxsize, 1);
+        drop(held);
+        index.require_unchanged().unwrap();
+        index.opener().open().unwrap().require_unchanged().unwrap();
+        writer.begin_run("update", Mtime(0)).unwrap();
+        let error = index.require_unchanged().unwrap_err();
+        assert!(matches!(error, IndexError::Changed { .. }), "{error}");
     }
 
     #[test]

@@ -9,6 +9,7 @@
 //! volumes or trees, takes no lock on the archive, and never prints.
 
 mod absence;
+mod access;
 mod attributes;
 mod blocks;
 mod check;
@@ -53,7 +54,7 @@ pub use damage::{IndexDamage, IndexFault};
 pub use error::{IndexError, StagingFault};
 pub use frames::{Frame, FramesBlock, encode_frames};
 pub use history::{RunCounts, Writer};
-pub use index::Index;
+pub use index::{Index, ReadOptions};
 pub use interrupt::Interrupt;
 pub use known::{Known, KnownRow};
 pub use mtime::Mtime;

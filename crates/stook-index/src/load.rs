@@ -142,11 +142,12 @@ fn load_in_parallel(
     tasks: usize,
     loaded: &mut Loaded,
 ) -> Result<(), IndexError> {
-    let (path, interrupt) = (index.path(), index.interrupt.clone());
+    let opener = index.opener();
     let result = Mutex::new(Ok(loaded));
     WorkerPool::new("load", jobs).for_each(ranges(index.last_row()?, tasks), |range| {
         let mut part = Loaded::with_capacity(ROWS_A_TASK);
-        let loaded = Index::open_read_until(path, &interrupt)
+        let loaded = opener
+            .open()
             .and_then(|own| load_range(&own, hasher, range, &mut part));
         let mut result = result.lock().unwrap_or_else(PoisonError::into_inner);
         match (&mut *result, loaded) {

@@ -73,7 +73,7 @@ pub use file::{
     read_text, read_up_to_at, remove_file, rename, rename_to_new, require_regular, set_mode,
     set_mtime, set_owner, sync_directory, write_all_at, write_file,
 };
-pub use lock::{LockError, WriterLock};
+pub use lock::{LockError, WriterLock, has_locks};
 pub use metadata::{FileId, FileKind, Metadata};
 pub use mount::{DeviceKind, Mount, mount_of, names_of_mount_points};
 pub use mutex::{into_inner, lock};

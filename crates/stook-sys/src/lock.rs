@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
+use rustix::process::FlockType;
 
 use crate::directory::metadata_of;
 use crate::process::{host_name, is_process_alive};
@@ -41,6 +42,13 @@ impl From<SysError> for LockError {
     fn from(error: SysError) -> Self {
         Self::Sys(error)
     }
+}
+
+/// Returns false if the file system refuses to say whether a file is locked: SQLite cannot lock it there, either.
+///
+/// Closing any descriptor of a file drops all locks of the process on it, this one's, too.
+pub fn has_locks(file: &File) -> bool {
+    rustix::process::fcntl_getlk(file, &rustix::process::Flock::from(FlockType::ReadLock)).is_ok()
 }
 
 /// Holders that may come and go while the lock is being taken.

@@ -10,36 +10,37 @@
 //! Headers that stook wrote carry a CRC of all their bytes. Those of other writers do not, so for a
 //! volume of theirs the MD5 of the whole volume is taken in the same read, where the index has one.
 
-mod pieces;
-mod reading;
+mod member;
 mod record;
 mod rows_md5;
+mod volume;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{ControlFlow, RangeInclusive};
-use std::path::Path;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 
 use stook_index::{AsOf, Index, RowId, RowRef, Selection, Structure, Volume, VolumeId};
 use stook_pool::Jobs;
-use stook_sys::metadata;
 use stook_timers::scope;
 use stook_tree::Pattern;
 
 use crate::ArchiveError;
-use crate::batch::{RowBatch, Volumes, Window, for_each_batch, is_stooks};
+use crate::archive::{Archive, Parts};
 use crate::cause::Cause;
-use crate::content_md5::DEFAULT_MAX_HOLE_BYTES;
 use crate::extract::{is_match, require_matches};
 use crate::folder::Folder;
 use crate::hasher::{Hashing, wait_for};
 use crate::mutex::lock;
 use crate::observer::{Damage, Failure, Note, Observer, Tally};
-use reading::{Reading, read_members};
+use crate::read::{
+    DEFAULT_MAX_HOLE_BYTES, LoadedRange, RowBatch, VolumeBytes, VolumeStore, Volumes,
+    for_each_batch, is_stooks,
+};
 pub(crate) use record::passed_volumes;
 use record::{Checked, record};
 pub(crate) use rows_md5::RowsMd5;
+use volume::{VolumeCheck, read_members};
 
 /// How to check.
 #[derive(Debug, Clone)]
@@ -88,23 +89,27 @@ pub struct CheckReport {
 /// `NoMatch` if a pattern matches nothing, `Index` if the index cannot be read at all, `Interrupted`. Damage is
 /// no error: the observer is shown it, and it is counted. Nor is a member that claims more holes than are hashed.
 pub fn check(
-    archive: &Path,
+    archive: &mut Archive,
     options: &CheckOptions,
     observer: &dyn Observer,
 ) -> Result<CheckReport, ArchiveError> {
-    let folder = Folder::until(archive, observer.interrupt());
-    let mut index = folder.open_index()?;
-    let checker = Checker::new(&folder, options.max_hole_bytes, observer);
+    let Parts {
+        folder,
+        index,
+        store,
+    } = archive.parts(observer)?;
+    let checker = Checker::new(folder, store, options.max_hole_bytes, observer);
     let mut report = CheckReport::default();
-    let (known, structure) = checker.check_index(&index)?;
+    let (known, structure) = checker.check_index(index)?;
     if observer.is_interrupted() {
         return Err(ArchiveError::Interrupted);
     }
     if options.patterns.is_empty() {
-        check_volumes(&mut index, known, &checker, options, &mut report)?;
+        check_volumes(index, known, &checker, options, &mut report)?;
     } else {
-        check_members(&folder, &mut index, &checker, options)?;
+        check_members(folder, index, &checker, options)?;
     }
+    index.require_unchanged()?;
     report.damages = checker.observer.damages();
     report.unverified = checker.observer.failures();
     report.members = checker.members.load(Relaxed);
@@ -242,7 +247,7 @@ fn known_volume(
 
 struct Checker<'a> {
     folder: &'a Folder,
-    volumes: Volumes<'a>,
+    volumes: Volumes,
     observer: Tally<'a>,
     max_hole_bytes: u64,
     members: AtomicU64,
@@ -253,10 +258,15 @@ struct Checker<'a> {
 }
 
 impl<'a> Checker<'a> {
-    fn new(folder: &'a Folder, max_hole_bytes: u64, observer: &'a dyn Observer) -> Self {
+    fn new(
+        folder: &'a Folder,
+        store: &Arc<dyn VolumeStore>,
+        max_hole_bytes: u64,
+        observer: &'a dyn Observer,
+    ) -> Self {
         Self {
             folder,
-            volumes: Volumes::new(folder),
+            volumes: Volumes::new(Arc::clone(store)),
             observer: Tally::new(observer),
             max_hole_bytes,
             members: AtomicU64::new(0),
@@ -286,7 +296,7 @@ impl<'a> Checker<'a> {
     }
 
     /// Writes down what was noted of volumes, and returns it.
-    fn record(self, index: Index, structure: Structure) -> Result<Checked, ArchiveError> {
+    fn record(self, index: &mut Index, structure: Structure) -> Result<Checked, ArchiveError> {
         let checked = std::mem::take(&mut *lock(&self.checked));
         record(self.folder, index, structure, &checked, &self.observer)?;
         Ok(checked)
@@ -296,28 +306,28 @@ impl<'a> Checker<'a> {
         if self.observer.is_interrupted() {
             return;
         }
-        let file = match self.volumes.get(batch.volume) {
-            Ok(file) => file,
+        let volume = match self.volumes.get(batch.volume) {
+            Ok(volume) => volume,
             Err(error) => {
                 let cause = Cause::volume_unusable(error.operation, &error.source);
                 return self.damaged(batch.volume, None, None, cause);
             }
         };
-        let reading = Reading {
+        let check = VolumeCheck {
             checker: self,
             id: batch.volume,
-            file: &file,
+            volume: &*volume,
             has_its_length: false,
             is_stooks: false,
         };
-        match Window::of(batch, &file, &self.volumes.buffers) {
-            Ok(window) => {
-                for (row, found) in read_members(&batch.rows, &window) {
-                    reading.check_member(row, found, &window);
+        match LoadedRange::of(batch, &*volume, &self.volumes.buffers) {
+            Ok(loaded) => {
+                for (row, found) in read_members(&batch.rows, &loaded) {
+                    check.check_member(row, found, &loaded);
                 }
             }
             Err(error) => {
-                reading.unreadable(batch.rows.first().map_or(0, |row| row.offset), &error);
+                check.unreadable(batch.rows.first().map_or(0, |row| row.offset), &error);
             }
         }
     }
@@ -326,47 +336,34 @@ impl<'a> Checker<'a> {
     fn check_volume(
         &self,
         index: &mut Index,
-        volume: &KnownVolume,
+        known: &KnownVolume,
         options: &CheckOptions,
     ) -> Result<bool, ArchiveError> {
-        let id = volume.id;
-        let opened = self
-            .volumes
-            .get(id)
-            .map(|file| (metadata(&file).map(|found| found.size), file));
-        let (len, file) = match opened {
-            Ok((Ok(len), file)) => (len, file),
-            Ok((Err(error), _)) => {
-                self.damaged(id, None, None, Cause::volume_unusable("look at", &error));
-                return Ok(false);
-            }
-            Err(error) if error.is_not_found() => {
-                self.damaged(id, None, None, Cause::VolumeMissing);
-                return Ok(false);
-            }
-            Err(error) => {
-                let cause = Cause::volume_unusable("open", &error.source);
+        let id = known.id;
+        let (volume, len) = match self.open(id) {
+            Ok(opened) => opened,
+            Err(cause) => {
                 self.damaged(id, None, None, cause);
                 return Ok(false);
             }
         };
-        let record = self.matching_record(id, &volume.records, len);
-        let reading = Reading {
+        let record = self.matching_record(id, &known.records, len);
+        let check = VolumeCheck {
             checker: self,
             id,
-            file: &file,
+            volume: &*volume,
             has_its_length: record.is_some(),
-            is_stooks: is_stooks(&file),
+            is_stooks: is_stooks(&*volume),
         };
         let expected = record
             .and_then(|record| record.md5)
-            .filter(|_| options.whole_volumes || !reading.is_stooks);
+            .filter(|_| options.whole_volumes || !check.is_stooks);
         let hashing = Hashing::start(&self.volumes.buffers)?;
         let hasher = match expected {
             Some(_) => hashing.begin(),
             None => hashing.none(),
         };
-        reading.check_sections(index, volume, len, options.jobs, &hasher)?;
+        check.check_sections(index, known, len, options.jobs, &hasher)?;
         let found = wait_for(hasher.finish());
         if found.is_some() && found != expected && !self.observer.is_interrupted() {
             self.damaged(id, None, None, Cause::WrongVolumeMd5);
@@ -376,6 +373,21 @@ impl<'a> Checker<'a> {
                 .noted(&format!("{id} has no MD5 in the index"));
         }
         Ok(found.is_some())
+    }
+
+    /// Opens a volume; returns its length, too, or what is wrong with it.
+    fn open(&self, id: VolumeId) -> Result<(Arc<dyn VolumeBytes>, u64), Cause> {
+        let volume = self.volumes.get(id).map_err(|error| {
+            if error.is_not_found() {
+                Cause::VolumeMissing
+            } else {
+                Cause::volume_unusable("open", &error.source)
+            }
+        })?;
+        match volume.len() {
+            Ok(len) => Ok((volume, len)),
+            Err(error) => Err(Cause::volume_unusable("look at", &error)),
+        }
     }
 
     /// Of several rows for one volume, as zstash may leave them, any one may be right.

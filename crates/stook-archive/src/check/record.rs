@@ -6,14 +6,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use stook_index::{Index, Interrupt, Mtime, Structure, VolumeId};
 use stook_pool::Jobs;
-use stook_sys::{Stamp, open_file, utc_now};
+use stook_sys::utc_now;
 
 use super::{CheckOptions, Checker, KnownVolumes};
 use crate::ArchiveError;
-use crate::content_md5::DEFAULT_MAX_HOLE_BYTES;
+use crate::archive::Parts;
 use crate::folder::Folder;
 use crate::mutex::lock;
 use crate::observer::Observer;
+use crate::read::{DEFAULT_MAX_HOLE_BYTES, VolumeStore};
 
 /// What was noted of volumes: their state if they passed a check, None if they are damaged.
 pub(super) type Checked = BTreeMap<VolumeId, Option<String>>;
@@ -24,16 +25,19 @@ pub(super) type Checked = BTreeMap<VolumeId, Option<String>>;
 /// # Errors
 /// `Index` if the index cannot be read, `Interrupted`. Damage is told to the observer.
 pub(crate) fn passed_volumes(
-    folder: &Folder,
+    Parts {
+        folder,
+        index,
+        store,
+    }: Parts<'_>,
     wanted: &BTreeMap<VolumeId, String>,
     jobs: Jobs,
     observer: &dyn Observer,
 ) -> Result<BTreeSet<VolumeId>, ArchiveError> {
-    let mut index = folder.open_index()?;
     let on_record = index.passed_checks()?;
     let state_of = |id: VolumeId| {
-        let stamp = stamp_of(folder, id)?;
-        Some(format!("{stamp} {}", wanted.get(&id)?))
+        let version = version_of(&**store, id)?;
+        Some(format!("{version} {}", wanted.get(&id)?))
     };
     let is_on_record = |id: &VolumeId| {
         let state = on_record.get(id);
@@ -44,7 +48,7 @@ pub(crate) fn passed_volumes(
     if unknown.is_empty() {
         return Ok(passed);
     }
-    let known = KnownVolumes::read(folder, &index)?;
+    let known = KnownVolumes::read(folder, index)?;
     let volumes = || {
         known
             .volumes
@@ -56,14 +60,14 @@ pub(crate) fn passed_volumes(
         None,
         Some(volumes().map(|volume| volume.bytes).sum()),
     );
-    let checker = Checker::new(folder, DEFAULT_MAX_HOLE_BYTES, observer);
+    let checker = Checker::new(folder, store, DEFAULT_MAX_HOLE_BYTES, observer);
     let options = CheckOptions {
         jobs,
         ..CheckOptions::default()
     };
     for volume in volumes() {
         let before = state_of(volume.id);
-        checker.check_volume(&mut index, volume, &options)?;
+        checker.check_volume(index, volume, &options)?;
         let mut checked = lock(&checker.checked);
         // Damage is noted already.
         let is_unverified = lock(&checker.unverified).contains(&volume.id);
@@ -88,11 +92,10 @@ pub(crate) fn passed_volumes(
     Ok(passed)
 }
 
-/// Returns what tells the state of a volume's file: it has changed if this has. None if that cannot be told.
-fn stamp_of(folder: &Folder, id: VolumeId) -> Option<String> {
-    let file = open_file(&folder.volume(id)).ok()?;
-    let stamp = Stamp::of(&file).ok()?;
-    stamp.settle().then(|| stamp.text())
+/// Returns what tells the state of the volume that has the name now. None if that cannot be told.
+fn version_of(store: &dyn VolumeStore, id: VolumeId) -> Option<String> {
+    let version = store.open(&id.to_string()).ok()?.version().ok()??;
+    Some(version.text().to_owned())
 }
 
 /// Writes down what was noted, if anything is new in it. Of an archive that stook never wrote to nothing is
@@ -102,7 +105,7 @@ fn stamp_of(folder: &Folder, id: VolumeId) -> Option<String> {
 /// `Index` if the index cannot be read. If it cannot be written, that is only told, and only if a record is wrong now.
 pub(super) fn record(
     folder: &Folder,
-    mut index: Index,
+    index: &mut Index,
     structure: Structure,
     checked: &Checked,
     observer: &dyn Observer,
@@ -114,7 +117,6 @@ pub(super) fn record(
         .iter()
         .any(|(id, stamp)| on_record.get(id) != stamp.as_ref());
     let is_stooks = index.is_stooks()?;
-    drop(index);
     if !is_news || !is_stooks {
         return Ok(());
     }

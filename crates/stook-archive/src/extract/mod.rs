@@ -16,8 +16,8 @@ use std::fs::File;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use stook_index::{AsOf, Deleted, Index, Mtime, NameLookup, Row, RowRef, Selection};
 use stook_pool::Jobs;
@@ -27,14 +27,16 @@ use stook_tree::Pattern;
 use stook_volume::{Header, Member};
 
 use crate::ArchiveError;
-use crate::batch::{RowBatch, Volumes, Window, disagreement, for_each_batch};
+use crate::archive::{Archive, Parts};
 use crate::cause::Cause;
-use crate::content_md5::{ContentMd5, Interrupted};
 use crate::deleted::require_not_missing;
 use crate::folder::Folder;
 use crate::memory::worker_pool;
 use crate::mutex::lock;
 use crate::observer::{Failure, Observer, Tally, sys_failure};
+use crate::read::{
+    ContentMd5, Interrupted, LoadedRange, RowBatch, Volumes, check_row, for_each_batch,
+};
 use own_folder::{INDEX, OwnFolder, SizeAndTime};
 use target::{LastParent, Outcome, Target, TargetOptions};
 
@@ -90,20 +92,23 @@ pub struct ExtractReport {
 /// folder is the archive, or lies in it; `IntoOtherArchive` if it is another one, or lies in one; `Sys` if the folder
 /// cannot be made; `Index` if the archive cannot be read; `Interrupted`.
 pub fn extract(
-    archive: &Path,
+    archive: &mut Archive,
     into: &Path,
     options: &ExtractOptions,
     observer: &dyn Observer,
 ) -> Result<ExtractReport, ArchiveError> {
-    let folder = Folder::until(archive, observer.interrupt());
-    let mut index = folder.open_index()?;
     let observer = Tally::new(observer);
+    let Parts {
+        folder,
+        index,
+        store,
+    } = archive.parts(&observer)?;
     let selection = {
         let _scope = scope!("select");
         observer.phase("select", None, None);
-        select(&folder, &index, options.as_of, &options.patterns, &observer)?
+        select(folder, index, options.as_of, &options.patterns, &observer)?
     };
-    let own_folder = OwnFolder::beside(archive, into, || index_member(&index, &selection))?;
+    let own_folder = OwnFolder::beside(folder.path(), into, || index_member(index, &selection))?;
     create_directory(into)?;
     observer.phase("extract", Some(selection.len()), Some(selection.bytes()));
     let target_options = TargetOptions {
@@ -114,7 +119,7 @@ pub fn extract(
     let extractor = Extractor {
         target: Target::open(into, own_folder, target_options)?,
         jobs: options.jobs,
-        volumes: Volumes::new(&folder),
+        volumes: Volumes::new(Arc::clone(store)),
         observer,
         linked: Mutex::default(),
         written: AtomicU64::new(0),
@@ -124,7 +129,7 @@ pub fn extract(
     let _scope = scope!("extract");
     for_each_batch(
         "extract",
-        &mut index,
+        index,
         &selection,
         &extractor.volumes,
         options.jobs,
@@ -136,7 +141,8 @@ pub fn extract(
         // Directories keep modes that let the next run go on.
         return Err(ArchiveError::Interrupted);
     }
-    extractor.finish(&index, &selection)?;
+    extractor.finish(index, &selection)?;
+    index.require_unchanged()?;
     Ok(ExtractReport {
         members: selection.len(),
         written: extractor.written.into_inner(),
@@ -259,7 +265,7 @@ pub(crate) fn require_matches(
 struct Extractor<'a> {
     target: Target,
     jobs: Jobs,
-    volumes: Volumes<'a>,
+    volumes: Volumes,
     observer: Tally<'a>,
     /// Members that share their file with an earlier name; they come last.
     linked: Mutex<Vec<(Row, Header)>>,
@@ -274,23 +280,23 @@ impl Extractor<'_> {
             return;
         }
         let _scope = scope!("batch");
-        let file = match self.volumes.get(batch.volume) {
-            Ok(file) => file,
+        let volume = match self.volumes.get(batch.volume) {
+            Ok(volume) => volume,
             Err(error) => return self.fail_all(batch, |row| sys_failure(&row.name, &error)),
         };
-        let window = match Window::of(batch, &file, &self.volumes.buffers) {
-            Ok(window) => window,
+        let loaded = match LoadedRange::of(batch, &*volume, &self.volumes.buffers) {
+            Ok(loaded) => loaded,
             Err(error) => {
                 return self.fail_all(batch, |row| Failure::io("read", &row.name, &error));
             }
         };
         let mut last = LastParent::default();
-        let members = batch.rows.iter().map(|row| read_member(row, &window));
+        let members = batch.rows.iter().map(|row| read_member(row, &loaded));
         let members: Vec<Result<Member, Failure>> = members.collect();
-        let md5s = window.md5s(members.iter().map(|member| member.as_ref().ok()));
+        let md5s = loaded.md5s(members.iter().map(|member| member.as_ref().ok()));
         for ((row, member), md5) in batch.rows.iter().zip(members).zip(md5s) {
             let result =
-                member.and_then(|member| self.extract_row(row, member, md5, &window, &mut last));
+                member.and_then(|member| self.extract_row(row, member, md5, &loaded, &mut last));
             if self.observer.is_interrupted() {
                 return;
             }
@@ -313,14 +319,14 @@ impl Extractor<'_> {
         row: &Row,
         member: Member,
         md5: Option<[u8; 16]>,
-        window: &Window<'_>,
+        loaded: &LoadedRange<'_>,
         last: &mut LastParent,
     ) -> Result<(), Failure> {
         if member.header.link.is_some() {
             lock(&self.linked).push((row.clone(), member.header));
             return Ok(());
         }
-        self.place(row, &member, md5, window, last)
+        self.place(row, &member, md5, loaded, last)
     }
 
     fn place(
@@ -328,7 +334,7 @@ impl Extractor<'_> {
         row: &Row,
         member: &Member,
         md5: Option<[u8; 16]>,
-        window: &Window<'_>,
+        loaded: &LoadedRange<'_>,
         last: &mut LastParent,
     ) -> Result<(), Failure> {
         let header = &member.header;
@@ -336,8 +342,8 @@ impl Extractor<'_> {
             self.target
                 .place_file(header, row.mtime, last, |file| match md5.zip(row.md5) {
                     Some((found, expected)) if found != expected => Err(ContentError::WrongMd5),
-                    Some(_) => write_small(file, member, window),
-                    None => write_content(file, row, member, window, &self.observer),
+                    Some(_) => write_small(file, member, loaded),
+                    None => write_content(file, row, member, loaded, &self.observer),
                 })
         } else {
             self.target.place_other(header, last)
@@ -398,7 +404,7 @@ impl Extractor<'_> {
             self.count(row, outcome);
             return Ok(());
         }
-        let file = self
+        let volume = self
             .volumes
             .get(row.volume)
             .map_err(|error| sys_failure(&row.name, &error))?;
@@ -406,10 +412,10 @@ impl Extractor<'_> {
             volume: row.volume,
             rows: vec![row.clone()],
         };
-        let window = Window::of(&batch, &file, &self.volumes.buffers)
+        let loaded = LoadedRange::of(&batch, &*volume, &self.volumes.buffers)
             .map_err(|error| Failure::io("read", &row.name, &error))?;
-        let member = read_member(row, &window)?;
-        self.place(row, &member, None, &window, &mut LastParent::default())?;
+        let member = read_member(row, &loaded)?;
+        self.place(row, &member, None, &loaded, &mut LastParent::default())?;
         self.target.remember_first(header);
         contents.insert(row.name.clone(), row.md5);
         Ok(())
@@ -443,7 +449,7 @@ fn contents_of_first_names(
 }
 
 /// Decodes the member of a row and makes sure that it is the one.
-pub(crate) fn read_member(row: &Row, window: &Window<'_>) -> Result<Member, Failure> {
+fn read_member(row: &Row, loaded: &LoadedRange<'_>) -> Result<Member, Failure> {
     let wrong = |cause: Cause| {
         let cause = Cause::At {
             cause: Box::new(cause),
@@ -452,10 +458,8 @@ pub(crate) fn read_member(row: &Row, window: &Window<'_>) -> Result<Member, Fail
         };
         Failure::new("read", &row.name, cause)
     };
-    let mut member = window.member(row.offset).map_err(wrong)?;
-    if let Some(cause) = disagreement(row, &member) {
-        return Err(wrong(cause));
-    }
+    let mut member = loaded.member(row.offset).map_err(wrong)?;
+    check_row(row, &member).map_err(wrong)?;
     // Headers of old writers have whole seconds only; the index has the time to the microsecond.
     if Mtime::from(member.header.mtime) != row.mtime {
         member.header.mtime = timestamp(row.mtime);
@@ -471,10 +475,10 @@ fn timestamp(mtime: Mtime) -> Timestamp {
     }
 }
 
-/// Writes the content of a member that lies in the window, and whose MD5 is right.
-fn write_small(file: &File, member: &Member, window: &Window<'_>) -> Result<(), ContentError> {
+/// Writes the content of a member that is in memory, and whose MD5 is right.
+fn write_small(file: &File, member: &Member, loaded: &LoadedRange<'_>) -> Result<(), ContentError> {
     let _scope = scope!("write");
-    window.content(member, |offset, bytes| {
+    loaded.content(member, |offset, bytes| {
         stook_sys::write_all_at(file, bytes, offset).map_err(ContentError::Write)
     })
 }
@@ -484,11 +488,11 @@ fn write_content(
     file: &File,
     row: &Row,
     member: &Member,
-    window: &Window<'_>,
+    loaded: &LoadedRange<'_>,
     observer: &dyn Observer,
 ) -> Result<(), ContentError> {
     let mut md5 = ContentMd5::new(&row.name, member.header.size, observer);
-    window.content(member, |offset, bytes| {
+    loaded.content(member, |offset, bytes| {
         if observer.is_interrupted() {
             return Err(ContentError::Interrupted);
         }

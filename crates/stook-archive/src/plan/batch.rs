@@ -4,9 +4,7 @@ use stook_pool::Weight;
 
 use super::member::{Member, content_len};
 use super::volume_ranges::OutputStream;
-
-/// Content above this is read in slices, by one worker; below, whole members are gathered in a batch.
-pub(crate) const BATCH_BYTES: u64 = 4 << 20;
+use crate::read::BATCH_BYTES;
 
 /// Members in a batch at most. Where every file costs milliseconds, 128 workers share even 20,000 files
 /// evenly; where it costs microseconds, the hand-over is still a hundredth of the work.

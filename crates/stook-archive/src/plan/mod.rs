@@ -29,7 +29,7 @@ pub use commit::{CommitOptions, CommitReport, FailedMembers, abandon, commit};
 pub use make::{PlanOptions, PlanReport, PlannedPart, plan};
 pub use part::check_part;
 
-pub(crate) use batch::{BATCH_BYTES, Batch, batches};
+pub(crate) use batch::{Batch, batches};
 pub(crate) use directory::{PLAN_DIRECTORY, PlanDirectory, refuse_planned};
 pub(crate) use member::{Group, LinkNames, Member, PlannedMember, content_len, header_of};
 pub(crate) use sorted::{Sorter, held_bytes};

@@ -21,6 +21,7 @@ mod record;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use stook_index::{Index, Known};
@@ -29,10 +30,10 @@ use stook_timers::scope;
 use stook_tree::{Filter, RemoveObserver, RemoveOptions, Removed, Tree, WalkOptions, remove, walk};
 
 use crate::ArchiveError;
-use crate::batch::Volumes;
+use crate::archive::{Archive, Parts};
 use crate::check::passed_volumes;
-use crate::folder::Folder;
 use crate::observer::{Observer, Tally};
+use crate::read::Volumes;
 use evidence::{Candidates, Place};
 use policy::ArchivePolicy;
 use record::Recorder;
@@ -91,7 +92,7 @@ pub trait RemoveArchivedObserver: RemoveObserver {
 /// passed its last check and not changed since. 48 bytes a row of the index, and 48 a candidate.
 pub fn remove_archived<O: RemoveArchivedObserver>(
     tree: &Tree,
-    archive: &Path,
+    archive: &mut Archive,
     filter: &Filter,
     options: &RemoveOptions,
     recording: Recording,
@@ -99,12 +100,12 @@ pub fn remove_archived<O: RemoveArchivedObserver>(
 ) -> Result<RemoveArchivedReport, ArchiveError> {
     let _scope = scope!("remove-archived");
     let told = Tally::new(observer.observer());
-    let folder = Folder::until(archive, told.interrupt());
-    let index = folder.open_index()?;
+    let path = archive.path().to_owned();
+    let Parts { index, folder, .. } = archive.parts(&told)?;
     let Some(root) = open(tree, observer)? else {
         return Ok(RemoveArchivedReport::default());
     };
-    let found = prefix_in(&index, &root)?;
+    let found = prefix_in(index, &root)?;
     let is_own_tree = found.is_some();
     let prefix = found.unwrap_or_default();
     if !prefix.is_empty() {
@@ -116,11 +117,11 @@ pub fn remove_archived<O: RemoveArchivedObserver>(
     let mut recorder = if options.is_dry_run {
         None
     } else {
-        Recorder::begin(&folder, &index, recording, is_own_tree, &told)?
+        Recorder::begin(folder, index, recording, is_own_tree, &told)?
     };
     let place = Place {
         prefix,
-        known: Known::load(&index, None, options.jobs)?,
+        known: Known::load(index, None, options.jobs)?,
         filter,
     };
     told.phase("compare", None, None);
@@ -130,21 +131,27 @@ pub fn remove_archived<O: RemoveArchivedObserver>(
         ..WalkOptions::default()
     };
     walk(&root, &walk_options, &candidates);
-    let mut evidence = candidates.evidence(&index)?;
-    let passed = passed_volumes(&folder, &evidence.volumes(), options.jobs, &told)?;
+    let mut evidence = candidates.evidence(index)?;
+    let passed = passed_volumes(
+        archive.parts(&told)?,
+        &evidence.volumes(),
+        options.jobs,
+        &told,
+    )?;
     evidence.keep_only(&passed);
+    archive.index().require_unchanged()?;
     if observer.is_stopped() {
         return Err(ArchiveError::Interrupted);
     }
     if let Some(recorder) = &mut recorder {
-        recorder.record(&folder, evidence.releasable())?;
+        recorder.record(archive.folder(), evidence.releasable())?;
     }
     told.phase("remove", None, None);
     let policy = ArchivePolicy {
         place: &place,
         evidence: &evidence,
-        volumes: Volumes::new(&folder),
-        archive: exists(archive)?.map(|metadata| metadata.identity()),
+        volumes: Volumes::new(Arc::clone(archive.store())),
+        archive: exists(&path)?.map(|metadata| metadata.identity()),
         tree,
         observer,
         is_dry_run: options.is_dry_run,

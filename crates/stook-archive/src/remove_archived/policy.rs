@@ -5,21 +5,19 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use stook_md5::Md5;
-use stook_sys::{Directory, FileId, FileKind, Links, Metadata, Stamp, append_at};
+use stook_sys::{Directory, FileId, FileKind, Links, Metadata, Stamp};
 use stook_timers::scope;
 use stook_tree::{Candidate, Decision, RemovalPolicy, Tree, TreeError, join};
 use stook_volume::{Header, Kind, VolumeError, decode};
 
 use super::evidence::{Evidence, Held, Place};
 use super::{RemoveArchivedObserver, Staying};
-use crate::batch::Volumes;
-use crate::plan::BATCH_BYTES;
+use crate::read::{Volumes, file_md5};
 
 pub(super) struct ArchivePolicy<'a, O> {
     pub(super) place: &'a Place<'a>,
     pub(super) evidence: &'a Evidence,
-    pub(super) volumes: Volumes<'a>,
+    pub(super) volumes: Volumes,
     /// The archive's own folder.
     pub(super) archive: Option<FileId>,
     pub(super) tree: &'a Tree,
@@ -213,7 +211,7 @@ impl<O: RemoveArchivedObserver> ArchivePolicy<'_, O> {
             if !is_it || !stamp.settle() {
                 break;
             }
-            let found = self.md5_of(&file)?;
+            let found = self.md5_of(&file, metadata.size)?;
             // By its name: another file may have taken its place.
             if Stamp::at(directory, name).map_err(failed_to("look at"))? == stamp {
                 return if found == md5 {
@@ -226,24 +224,11 @@ impl<O: RemoveArchivedObserver> ArchivePolicy<'_, O> {
         Err(Obstacle::Stays(Staying::Changing))
     }
 
-    fn md5_of(&self, file: &File) -> Result<[u8; 16], Obstacle> {
-        let len = usize::try_from(BATCH_BYTES).unwrap_or(usize::MAX);
-        let (mut md5, mut offset) = (Md5::new(), 0);
-        let mut bytes = self.volumes.buffers.take(len);
-        loop {
-            bytes.clear();
-            let count = append_at(file, &mut bytes, len, offset).map_err(failed_to("read"))?;
-            md5.update(&bytes);
-            offset += count as u64;
-            if count < len {
-                break;
-            }
-            if self.observer.is_stopped() {
-                return Err(Obstacle::Stopped);
-            }
-        }
-        self.volumes.buffers.give(bytes);
-        Ok(md5.finish())
+    fn md5_of(&self, file: &File, size: u64) -> Result<[u8; 16], Obstacle> {
+        let md5 = file_md5(file, size, &self.volumes.buffers, || {
+            self.observer.is_stopped()
+        });
+        md5.map_err(failed_to("read"))?.ok_or(Obstacle::Stopped)
     }
 
     /// The index does not tell where a link leads; its member does.

@@ -8,9 +8,10 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
-use stook_archive::{AsOf, Dialect, Jobs, WriteOptions, runs};
+use stook_archive::{AsOf, Dialect, Jobs, WriteOptions};
 use stook_testkit::{Compare, Directories, Fact, Tree, tree};
 
+use crate::by_path::runs;
 use crate::recorder::Recorder;
 use crate::scene::{Scene, all_facts, as_ordinary_user, options};
 

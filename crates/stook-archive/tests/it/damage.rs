@@ -3,9 +3,10 @@
 use std::fs;
 use std::os::unix::fs::FileExt;
 
-use stook_archive::{AsOf, Dialect, ExtractOptions, cat, create, extract};
+use stook_archive::{AsOf, Dialect, ExtractOptions, create};
 use stook_testkit::{Compare, Directories, Snapshot, Tree, file, tree};
 
+use crate::by_path::{cat, extract};
 use crate::crafted::{Crafted, write_archive, write_archive_with};
 use crate::recorder::Recorder;
 use crate::scene::{Scene, options};

@@ -5,11 +5,12 @@ use std::path::Path;
 
 use stook_archive::{
     AsOf, CheckOptions, CheckReport, Dialect, ExtractOptions, ExtractReport, ListOptions,
-    WriteOptions, check, extract, list,
+    WriteOptions,
 };
 use stook_index::Row;
 use stook_tree::Pattern;
 
+use crate::by_path::{check, extract, list};
 use crate::recorder::Recorder;
 use crate::scene::options;
 

@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use stook_archive::{
     ArchiveError, CheckOptions, Dialect, ExtractOptions, Failure, Interrupt, Jobs, Observer,
-    ReindexOptions, Silent, WriteOptions, check, create, extract, reindex,
+    ReindexOptions, Silent, WriteOptions, create, reindex,
 };
 use stook_testkit::TempDir;
 
+use crate::by_path::{check, extract};
 use crate::crafted::{Crafted, write_archive};
 use crate::recorder::Recorder;
 use crate::scene::names;

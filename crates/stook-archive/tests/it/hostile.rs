@@ -5,9 +5,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::PathBuf;
 
-use stook_archive::{Dialect, ExtractOptions, Jobs, Observer, check, extract, reindex};
+use stook_archive::{Dialect, ExtractOptions, Jobs, Observer, reindex};
 use stook_testkit::{Snapshot, TempDir, tree};
 
+use crate::by_path::{check, extract};
 use crate::crafted::{Crafted, SECONDS, write_archive};
 use crate::recorder::Recorder;
 use crate::scene::all_facts;

@@ -8,6 +8,7 @@
 
 mod attribute_blocks;
 mod attributes;
+mod by_path;
 mod byte_for_byte;
 mod changing_files;
 mod crafted;
@@ -24,6 +25,7 @@ mod hostile;
 mod index_damage;
 mod other_programs;
 mod plan;
+mod read_only_media;
 mod recorder;
 mod reindexing;
 mod restored_rights;
@@ -32,4 +34,5 @@ mod round_trip;
 mod scene;
 mod specimen;
 mod states;
+mod stores;
 mod update;

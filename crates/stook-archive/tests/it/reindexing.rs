@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use stook_archive::{ArchiveError, AsOf, CheckOptions, Jobs, Silent, check, reindex};
+use stook_archive::{ArchiveError, AsOf, CheckOptions, Jobs, Silent, reindex};
 use stook_testkit::TempDir;
 
+use crate::by_path::check;
 use crate::crafted::{Crafted, write_archive};
 use crate::recorder::Recorder;
 use crate::scene::names;

@@ -6,11 +6,11 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use stook_archive::{
-    ArchiveError, CheckOptions, ExtractOptions, Jobs, Observer, Silent, WriteOptions, check,
-    create, extract,
+    ArchiveError, CheckOptions, ExtractOptions, Jobs, Observer, Silent, WriteOptions, create,
 };
 use stook_testkit::{Compare, Snapshot, TempDir, Tree, tree, without_privileges};
 
+use crate::by_path::{check, extract};
 use crate::scene::Scene;
 
 /// Asks to end once a number of entries are done.

@@ -4,9 +4,10 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use stook_archive::{CheckOptions, Dialect, Jobs, WriteOptions, check};
+use stook_archive::{CheckOptions, Dialect, Jobs, WriteOptions};
 use stook_testkit::{Tree, file, sparse, supports_xattrs, tree};
 
+use crate::by_path::check;
 use crate::recorder::Recorder;
 use crate::scene::{Scene, options};
 

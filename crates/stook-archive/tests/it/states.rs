@@ -2,10 +2,11 @@
 
 use std::fs;
 
-use stook_archive::{ArchiveError, AsOf, Mtime, RunId, When, WriteOptions, cat, runs, state_at};
+use stook_archive::{ArchiveError, AsOf, Mtime, RunId, When, WriteOptions};
 use stook_testkit::{Tree, tree};
 use stook_tree::{Filter, Pattern};
 
+use crate::by_path::{cat, runs, state_at};
 use crate::recorder::Recorder;
 use crate::scene::{Scene, all_facts, content, names, options};
 

@@ -216,7 +216,7 @@ impl Check<'_> {
         };
         // A write may have come in between.
         let version = self.index.data_version()?;
-        let found = exists(&self.index.path)?.map_or(0, |metadata| metadata.size);
+        let found = exists(self.index.file())?.map_or(0, |metadata| metadata.size);
         if found != expected.unsigned_abs() && version == self.index.data_version()? {
             self.tell(IndexDamage::file(IndexFault::Length { found, expected }));
         }

@@ -289,7 +289,11 @@ fn a_rebuilt_index_finds_names_without_a_scan() {
     run(&mut old, 1, &["b"], &["a"]);
     let mut rebuild = Rebuild::new(&folder.index, &config()).unwrap();
     rebuild
-        .add_volume(&volume(0), [row(b"a", 1), row(b"found", 1), row(b"b", 1)], &[])
+        .add_volume(
+            &volume(0),
+            [row(b"a", 1), row(b"found", 1), row(b"b", 1)],
+            &[],
+        )
         .unwrap();
     rebuild.add_volume(&volume(1), [row(b"b", 2)], &[]).unwrap();
     rebuild.carry_over(&old).unwrap();

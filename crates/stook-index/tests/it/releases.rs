@@ -128,7 +128,9 @@ fn a_rebuilt_index_keeps_releases_under_its_own_ids() {
         .add_volume(&volume(0), [row(b"a", 1), found], &[])
         .unwrap();
     rebuild.add_volume(&volume(1), [row(b"b", 1)], &[]).unwrap();
-    rebuild.add_volume(&volume(2), [row(b"other", 1)], &[]).unwrap();
+    rebuild
+        .add_volume(&volume(2), [row(b"other", 1)], &[])
+        .unwrap();
     rebuild.carry_over(&old).unwrap();
     drop(old);
     rebuild.finish().unwrap();

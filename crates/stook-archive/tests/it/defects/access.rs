@@ -5,9 +5,10 @@ use std::path::Path;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use stook_archive::{AsOf, CheckOptions, ExtractOptions, Jobs, WriteOptions, check};
+use stook_archive::{AsOf, CheckOptions, ExtractOptions, Jobs, WriteOptions};
 use stook_testkit::{Tree, tree};
 
+use crate::by_path::check;
 use crate::folder::{all_rows, as_zstash, extract_to, files_in};
 use crate::recorder::Recorder;
 use crate::scene::{Scene, as_ordinary_user, content, names, options};

@@ -2,10 +2,11 @@
 
 use std::fs;
 
-use stook_archive::{AsOf, ExtractOptions, WriteOptions, cat};
+use stook_archive::{AsOf, ExtractOptions, WriteOptions};
 use stook_sys::Links;
 use stook_testkit::{Random, Tree, tree};
 
+use crate::by_path::cat;
 use crate::folder::{all_rows, as_zstash, bytes_in, extract_to, newest_rows, only};
 use crate::recorder::Recorder;
 use crate::scene::{Scene, content, names, options, python};

@@ -4,12 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use stook_archive::{
-    ArchiveError, AsOf, CheckOptions, DiffOptions, ExtractOptions, Jobs, Mtime, Silent, cat, check,
-    create, diff, extract, reindex, update,
+    ArchiveError, AsOf, CheckOptions, DiffOptions, ExtractOptions, Jobs, Mtime, Silent, create,
+    reindex, update,
 };
 use stook_index::{Config, Index};
 use stook_testkit::{Snapshot, TempDir, Tree, tree};
 
+use crate::by_path::{cat, check, diff, extract};
 use crate::folder::{as_zstash, assert_clean, bytes_in, files_in, volumes_in};
 use crate::recorder::Recorder;
 use crate::scene::{Scene, as_ordinary_user, content, names, options};
@@ -207,7 +208,7 @@ fn assert_refused(archive: &Path, source: &Path) {
             as_of: AsOf::Now,
             all_versions: true,
         };
-        stook_archive::list(archive, &options, &Recorder::new(), |_| {
+        crate::by_path::list(archive, &options, &Recorder::new(), |_| {
             std::ops::ControlFlow::Continue(())
         })
         .map(drop)
@@ -219,7 +220,7 @@ fn assert_refused(archive: &Path, source: &Path) {
         cat(archive, b"name", AsOf::Now, &mut Vec::new()),
         diff(source, archive, &DiffOptions::default(), &Silent).map(drop),
         update(source, archive, &options(), &Silent).map(drop),
-        stook_archive::runs(archive).map(drop),
+        crate::by_path::runs(archive).map(drop),
     ];
     for (number, result) in results.into_iter().enumerate() {
         let error = result.unwrap_err();

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use stook_volume::ReadAt;
 
-use crate::content_md5::Interrupted;
+use super::content_md5::Interrupted;
 use crate::observer::Observer;
 
 /// What is given up at a time.
@@ -24,13 +24,13 @@ const NO_HEADER: u8 = 0xff;
 /// Linux's number for an error of the device, which is no `ErrorKind`.
 const EIO: i32 = 5;
 
-pub(crate) struct Reading<'a, S> {
+pub(crate) struct SkipBadPages<'a, S: ?Sized> {
     source: &'a S,
     observer: &'a dyn Observer,
     bad_pages: AtomicU32,
 }
 
-impl<'a, S: ReadAt> Reading<'a, S> {
+impl<'a, S: ReadAt + ?Sized> SkipBadPages<'a, S> {
     pub(crate) fn new(source: &'a S, observer: &'a dyn Observer) -> Self {
         let bad_pages = AtomicU32::new(0);
         Self {
@@ -58,7 +58,7 @@ impl<'a, S: ReadAt> Reading<'a, S> {
     }
 }
 
-impl<S: ReadAt> ReadAt for Reading<'_, S> {
+impl<S: ReadAt + ?Sized> ReadAt for SkipBadPages<'_, S> {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         if self.observer.is_interrupted() {
             return Err(Interrupted.into());
@@ -121,7 +121,7 @@ mod tests {
         let bytes = volume_of(&names);
         let bad = 40_960..49_152;
         let disk = Disk { bytes, bad };
-        let reading = Reading::new(&disk, &Silent);
+        let reading = SkipBadPages::new(&disk, &Silent);
         let mut found = Vec::new();
         let mut damaged = 0;
         for event in Scanner::new(&reading, 0) {
@@ -142,7 +142,7 @@ mod tests {
             bytes: vec![0; 1 << 20],
             bad: 0..u64::MAX,
         };
-        let reading = Reading::new(&disk, &Silent);
+        let reading = SkipBadPages::new(&disk, &Silent);
         assert!(Scanner::new(&reading, 0).any(|event| event.is_err()));
     }
 
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn a_scan_that_is_interrupted_reads_nothing() {
         let disk = volume_of(&["f".to_owned()]);
-        let reading = Reading::new(&disk, &Stopped);
+        let reading = SkipBadPages::new(&disk, &Stopped);
         assert!(Scanner::new(&reading, 0).next().unwrap().is_err());
     }
 }

@@ -1,6 +1,5 @@
 //! One volume while it is checked: cut into sections, each read once by a worker.
 
-use std::fs::File;
 use std::io;
 use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
@@ -8,21 +7,18 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 
 use stook_index::{Index, IndexError, Row, VolumeId};
 use stook_pool::{Jobs, Output, Weight};
-use stook_sys::metadata;
 use stook_timers::scope;
-use stook_volume::{BLOCK, HeaderCheck, Member, RECORD};
+use stook_volume::{BLOCK, HeaderCheck, Member, RECORD, decode};
 
-use super::pieces::{MemberCheck, RestCheck};
+use super::member::{MemberCheck, RestCheck};
 use super::{Checker, KnownVolume};
 use crate::ArchiveError;
-use crate::batch::Window;
 use crate::buffers::Buffers;
 use crate::cause::Cause;
-use crate::content_md5::too_many_holes;
 use crate::hasher::VolumeHasher;
 use crate::memory::{budget_bytes, worker_pool};
 use crate::observer::Observer;
-use crate::plan::BATCH_BYTES;
+use crate::read::{BATCH_BYTES, LoadedRange, VolumeBytes, too_many_holes};
 use crate::task::begin_in;
 
 /// Sections that the index is read ahead.
@@ -31,7 +27,7 @@ const SECTIONS_AHEAD: usize = 16;
 /// Members of a section at most.
 const SECTION_ROWS: usize = 2048;
 
-/// A stretch of a volume: some members, from the first one up to where the next section begins.
+/// A part of a volume: some members, from the first one up to where the next section begins.
 struct Section {
     start: u64,
     end: u64,
@@ -56,17 +52,17 @@ impl Weight for Checked {
 }
 
 /// One volume while it is read.
-pub(super) struct Reading<'a> {
+pub(super) struct VolumeCheck<'a> {
     pub(super) checker: &'a Checker<'a>,
     pub(super) id: VolumeId,
-    pub(super) file: &'a File,
+    pub(super) volume: &'a dyn VolumeBytes,
     /// The volume is as long as the index says.
     pub(super) has_its_length: bool,
     /// The volume begins in stook's dialect, so every header must have its CRC.
     pub(super) is_stooks: bool,
 }
 
-impl Reading<'_> {
+impl VolumeCheck<'_> {
     pub(super) fn check_sections(
         &self,
         index: &mut Index,
@@ -110,17 +106,13 @@ impl Reading<'_> {
         if section.end - section.start > 4 * BATCH_BYTES {
             return self.check_large(section, output);
         }
-        match Window::read(
-            self.file,
-            self.buffers(),
-            section.start,
-            section.end - section.start,
-        ) {
-            Ok(window) => {
-                let end = self.check_rows(section, &window);
-                self.check_rest(section, end, window.bytes());
+        let len = section.end - section.start;
+        match LoadedRange::read(self.volume, self.buffers(), section.start, len) {
+            Ok(loaded) => {
+                let end = self.check_rows(section, &loaded);
+                self.check_rest(section, end, loaded.bytes());
                 if let Some(output) = output {
-                    output.send(Checked(window.into_bytes()));
+                    output.send(Checked(loaded.into_bytes()));
                 }
             }
             Err(error) => self.unreadable(section.start, &error),
@@ -129,62 +121,64 @@ impl Reading<'_> {
 
     /// A section with a large member: its bytes are read once, slice by slice.
     fn check_large(&self, section: &Section, mut output: Option<&mut Output<'_, Checked>>) {
-        let mut slices = Vec::new();
+        let mut members = Vec::new();
         for row in &section.rows {
-            match Window::read(self.file, self.buffers(), row.offset, 64 << 10)
-                .map_err(Cause::from)
-                .and_then(|window| window.member(row.offset))
-            {
-                Ok(member) => slices.push(self.check_of(row, member)),
+            match self.header_of(row) {
+                Ok(member) => members.push(self.check_of(row, member)),
                 Err(cause) => self.row_damaged(row, cause),
             }
         }
         let mut rest = RestCheck::new(section.rows.first().map_or(section.start, |_| u64::MAX));
-        if let Some(last) = slices.last() {
+        if let Some(last) = members.last() {
             rest = RestCheck::new(last.member.end);
         }
         let mut position = section.start;
         while position < section.end && !self.checker.observer.is_interrupted() {
             let len = (section.end - position).min(BATCH_BYTES);
-            let window = match Window::read(self.file, self.buffers(), position, len) {
-                Ok(window) => window,
+            let loaded = match LoadedRange::read(self.volume, self.buffers(), position, len) {
+                Ok(loaded) => loaded,
                 Err(error) => return self.unreadable(position, &error),
             };
-            let mut taken = slices
+            let mut taken = members
                 .iter_mut()
-                .map(|slice| slice.take(position, window.bytes()));
+                .map(|member| member.take(position, loaded.bytes()));
             if taken.any(|taken| taken.is_err()) {
                 return;
             }
-            rest.take(position, window.bytes());
+            rest.take(position, loaded.bytes());
             if let Some(output) = &mut output {
-                output.send(Checked(window.into_bytes()));
+                output.send(Checked(loaded.into_bytes()));
             }
             position += len;
         }
         if self.checker.observer.is_interrupted() {
             return;
         }
-        let end = self.finish_members(section, slices);
-        self.judge_rest(section, end, rest.first_other);
+        let end = self.finish_members(section, members);
+        self.report_rest(section, end, rest.first_other);
+    }
+
+    fn header_of(&self, row: &Row) -> Result<Member, Cause> {
+        let member = decode(self.volume, row.offset)?;
+        member.ok_or(Cause::NoMember)
     }
 
     fn finish_members(&self, section: &Section, members: Vec<MemberCheck<'_>>) -> Option<u64> {
         let mut expected = Some(section.start);
         for check in members {
-            self.judge_place(check.row, expected);
+            self.check_place(check.row, expected);
             expected = Some(check.member.end);
-            self.judge(check);
+            self.report(check);
         }
         expected
     }
 
     /// Checks the members of a section; returns where the last one ends, if that is known.
-    fn check_rows(&self, section: &Section, window: &Window<'_>) -> Option<u64> {
+    fn check_rows(&self, section: &Section, loaded: &LoadedRange<'_>) -> Option<u64> {
         let mut expected = Some(section.start);
-        for (row, found) in read_members(&section.rows, window) {
-            self.judge_place(row, expected);
-            expected = self.check_member(row, found, window);
+        for (row, found) in read_members(&section.rows, loaded) {
+            self.check_place(row, expected);
+            expected = self.check_member(row, found, loaded);
         }
         expected
     }
@@ -194,7 +188,7 @@ impl Reading<'_> {
         &self,
         row: &Row,
         found: Result<ReadMember, Cause>,
-        window: &Window<'_>,
+        loaded: &LoadedRange<'_>,
     ) -> Option<u64> {
         let ReadMember { member, md5 } = match found {
             Ok(found) => found,
@@ -210,11 +204,12 @@ impl Reading<'_> {
             content.start += check.member.data_len;
             check.know(md5);
         }
-        let result = window.slices(content.start, content.end, |offset, bytes| {
-            Ok(check.take(offset, bytes)?)
+        let len = content.end.saturating_sub(content.start);
+        let result = loaded.slices(content.start, len, |offset, bytes| {
+            check.take(offset, bytes).map_err(io::Error::from)
         });
         match result {
-            Ok(()) => self.judge(check),
+            Ok(()) => self.report(check),
             Err(_) if self.checker.observer.is_interrupted() => {}
             Err(error) => self.row_damaged(row, error.into()),
         }
@@ -232,7 +227,7 @@ impl Reading<'_> {
         check
     }
 
-    fn judge_place(&self, row: &Row, expected: Option<u64>) {
+    fn check_place(&self, row: &Row, expected: Option<u64>) {
         match expected {
             Some(expected) if expected < row.offset => self.stray(expected, row.offset),
             Some(expected) if expected > row.offset => {
@@ -242,11 +237,12 @@ impl Reading<'_> {
         }
     }
 
-    fn judge(&self, check: MemberCheck<'_>) {
+    /// Reports what is wrong with a member.
+    fn report(&self, check: MemberCheck<'_>) {
         let row = check.row;
         let is_crc_lost = self.is_stooks && check.member.checksum == HeaderCheck::Absent;
         let is_verified = check.is_verified();
-        let Ok(verdict) = check.verdict() else {
+        let Ok(damage) = check.finish() else {
             // Nobody waits for it any more.
             return;
         };
@@ -258,7 +254,7 @@ impl Reading<'_> {
         if is_crc_lost {
             self.row_damaged(row, Cause::NoHeaderCrc);
         }
-        match verdict {
+        match damage {
             Some(cause) => self.row_damaged(row, cause),
             None if is_verified => self.checker.observer.done(&row.name),
             None => {}
@@ -269,10 +265,10 @@ impl Reading<'_> {
     fn check_rest(&self, section: &Section, end: Option<u64>, bytes: &[u8]) {
         let mut rest = RestCheck::new(end.unwrap_or(section.end));
         rest.take(section.start, bytes);
-        self.judge_rest(section, end, rest.first_other);
+        self.report_rest(section, end, rest.first_other);
     }
 
-    fn judge_rest(&self, section: &Section, end: Option<u64>, first_other: Option<u64>) {
+    fn report_rest(&self, section: &Section, end: Option<u64>, first_other: Option<u64>) {
         let Some(end) = end else { return };
         if end > section.end {
             return self.damaged(section.end, Cause::EndsEarly);
@@ -295,7 +291,7 @@ impl Reading<'_> {
 
     fn stray(&self, start: u64, end: u64) {
         // A row may claim a place far behind the end of the volume.
-        let end = metadata(self.file).map_or(end, |found| end.min(found.size));
+        let end = self.volume.len().map_or(end, |len| end.min(len));
         if end <= start {
             return;
         }
@@ -325,11 +321,11 @@ pub(super) struct ReadMember {
 /// Reads the members of some rows.
 pub(super) fn read_members<'r>(
     rows: &'r [Row],
-    window: &Window<'_>,
+    loaded: &LoadedRange<'_>,
 ) -> impl Iterator<Item = (&'r Row, Result<ReadMember, Cause>)> + use<'r> {
-    let members = rows.iter().map(|row| window.member(row.offset));
+    let members = rows.iter().map(|row| loaded.member(row.offset));
     let members: Vec<Result<Member, Cause>> = members.collect();
-    let md5s = window.md5s(members.iter().map(|member| member.as_ref().ok()));
+    let md5s = loaded.md5s(members.iter().map(|member| member.as_ref().ok()));
     let found = members.into_iter().zip(md5s);
     let found = found.map(|(member, md5)| member.map(|member| ReadMember { member, md5 }));
     rows.iter().zip(found)

@@ -1,12 +1,11 @@
-//! What is checked while bytes come by in pieces: the content of members, and what follows the last.
+//! What is checked while bytes come by slice by slice: the content of members, and what follows the last.
 
 use stook_index::Row;
 use stook_volume::{Member, Segment};
 
-use crate::batch::disagreement;
 use crate::cause::Cause;
-use crate::content_md5::{ContentMd5, Interrupted};
 use crate::observer::Observer;
+use crate::read::{ContentMd5, Interrupted, check_row, segments_of};
 
 /// Bytes after the last member, as they come by.
 pub(super) struct RestCheck {
@@ -45,11 +44,7 @@ pub(super) struct MemberCheck<'a> {
 
 impl<'a> MemberCheck<'a> {
     pub(super) fn new(row: &'a Row, member: Member, observer: &'a dyn Observer) -> Self {
-        let whole = vec![Segment {
-            offset: 0,
-            len: member.data_len,
-        }];
-        let segments = member.header.sparse.clone().unwrap_or(whole);
+        let segments = segments_of(&member).into_owned();
         Self {
             md5: Some(ContentMd5::new(&row.name, member.header.size, observer)),
             row,
@@ -89,10 +84,10 @@ impl<'a> MemberCheck<'a> {
         Ok(())
     }
 
-    pub(super) fn verdict(self) -> Result<Option<Cause>, Interrupted> {
-        let different = disagreement(self.row, &self.member);
-        if different.is_some() {
-            return Ok(different);
+    /// Returns what is wrong with the member, once all its bytes have come by.
+    pub(super) fn finish(self) -> Result<Option<Cause>, Interrupted> {
+        if let Err(different) = check_row(self.row, &self.member) {
+            return Ok(Some(different));
         }
         if let Some(expected) = self.row.md5 {
             let found = match (self.known_md5, self.md5) {

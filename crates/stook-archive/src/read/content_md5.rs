@@ -1,20 +1,24 @@
-//! The MD5 of a file's content, from pieces with holes between them.
+//! MD5s of contents: of a member, whose bytes come slice by slice with holes between them, and of a file of a tree.
 //!
 //! A hole reads as zeros, and MD5 has no short cut for them: a file of terabytes takes hours, whatever its data. So
 //! hashing asks now and then whether the user wants it to end, and says what takes so long.
 
+use std::fs::File;
 use std::io;
 use std::time::{Duration, Instant};
 
 use stook_md5::Md5;
+use stook_sys::append_at;
 use stook_timers::scope;
 use stook_volume::Member;
 
+use super::BATCH_BYTES;
+use crate::buffers::Buffers;
 use crate::cause::Cause;
 use crate::observer::Observer;
 
-/// Zeros that are hashed between two questions: some 25 ms.
-const PIECE: u64 = 16 << 20;
+/// Zeros that are hashed before interruption is polled again: some 25 ms.
+const POLL_BYTES: u64 = 16 << 20;
 
 /// Holes that take longer are named.
 const SLOW: Duration = Duration::from_secs(1);
@@ -73,10 +77,10 @@ impl<'a> ContentMd5<'a> {
     /// Adds a hole, which reads as zeros.
     fn skip_to(&mut self, end: u64) -> Result<(), Interrupted> {
         while self.position < end {
-            let len = (end - self.position).min(PIECE);
+            let len = (end - self.position).min(POLL_BYTES);
             update_zeros(&mut self.md5, len);
             self.position += len;
-            if len < PIECE {
+            if len < POLL_BYTES {
                 continue;
             }
             if self.observer.is_interrupted() {
@@ -90,6 +94,42 @@ impl<'a> ContentMd5<'a> {
         }
         Ok(())
     }
+}
+
+/// Takes the MD5 of a file, up to its end, wherever that is by now. None if `is_interrupted` says to stop, which it is
+/// asked after each slice.
+///
+/// # Errors
+/// If the file cannot be read.
+pub(crate) fn file_md5(
+    file: &File,
+    expected_size: u64,
+    buffers: &Buffers,
+    is_interrupted: impl Fn() -> bool,
+) -> io::Result<Option<[u8; 16]>> {
+    // One byte more shows the end without another slice.
+    let len = expected_size.saturating_add(1).min(BATCH_BYTES);
+    let len = usize::try_from(len).map_err(io::Error::other)?;
+    let (mut md5, mut offset) = (Md5::new(), 0);
+    let mut bytes = buffers.take(len);
+    let result = loop {
+        bytes.clear();
+        match append_at(file, &mut bytes, len, offset) {
+            Ok(count) => {
+                md5.update(&bytes);
+                offset += count as u64;
+                if count < len {
+                    break Ok(Some(md5.finish()));
+                }
+            }
+            Err(error) => break Err(error),
+        }
+        if is_interrupted() {
+            break Ok(None);
+        }
+    };
+    buffers.give(bytes);
+    result
 }
 
 fn update_zeros(md5: &mut Md5, mut len: u64) {

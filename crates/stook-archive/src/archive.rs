@@ -1,0 +1,229 @@
+//! An open archive: its index is opened once, and every operation on it takes the same value.
+//!
+//! ```text
+//!   Archive ── index (one connection) ──> find, select, runs
+//!      └───── store ──> volumes ──────> reader, and what extract, check and cat read
+//! ```
+//! Whole operations borrow it mutably: they read the index from a thread of their own. Single look-ups and readers need no
+//! more than a shared borrow. `create` and `update` open the index themselves: they write it, under the writer's lock.
+
+use std::fmt;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use stook_index::{
+    AsOf, Index, IndexDamage, Interrupt, NameLookup, ReadOptions, Row, RowRef, Run, RunCounts,
+    Selection,
+};
+
+use crate::ArchiveError;
+use crate::folder::Folder;
+use crate::list::{ListOptions, When, select_rows, state_at};
+use crate::mutex::lock;
+use crate::observer::{Failure, Observer, Tally};
+use crate::read::{LocalFolder, MemberReader, VolumeStore, Volumes};
+
+/// How to open an archive.
+#[derive(Debug, Clone, Default)]
+pub struct OpenOptions {
+    /// Ends what is done with the index while it is opened.
+    pub interrupt: Interrupt,
+    /// Where the volumes lie; None: in the folder of the index.
+    pub store: Option<Arc<dyn VolumeStore>>,
+    /// A folder for a private copy of the index. It is needed where a crashed writer left a journal beside the index and
+    /// nothing can be written there: on read-only media, or in a folder of somebody else. None: such an archive is
+    /// refused.
+    pub scratch: Option<PathBuf>,
+}
+
+/// An archive that is open for reading.
+pub struct Archive {
+    folder: Folder,
+    index: Mutex<Index>,
+    store: Arc<dyn VolumeStore>,
+    /// What readers keep open.
+    volumes: Volumes,
+}
+
+impl fmt::Debug for Archive {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Archive")
+            .field("folder", &self.folder)
+            .field("store", &self.store)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What the index says of a name.
+#[derive(Debug, Clone)]
+pub struct Found {
+    /// Its newest row; None if it has none, or was deleted.
+    pub row: Option<Row>,
+    /// What of the index cannot be read and may be newer than the row.
+    pub damage: Option<IndexDamage>,
+}
+
+/// The parts of an archive that an operation works with.
+pub(crate) struct Parts<'a> {
+    pub(crate) folder: &'a Folder,
+    pub(crate) index: &'a mut Index,
+    pub(crate) store: &'a Arc<dyn VolumeStore>,
+}
+
+impl Archive {
+    /// Opens the archive in a folder.
+    ///
+    /// # Errors
+    /// `NotAnArchive`, `NoIndex`; `Index` if the index cannot be read; `Sys` if the folder cannot be; `Interrupted`.
+    pub fn open(path: &Path, options: &OpenOptions) -> Result<Self, ArchiveError> {
+        let folder = Folder::until(path, options.interrupt.clone());
+        folder.require_index()?;
+        let read_options = ReadOptions {
+            interrupt: options.interrupt.clone(),
+            scratch: options.scratch.clone(),
+        };
+        let index = Index::open_read_with(folder.index(), &read_options)?;
+        let store = match &options.store {
+            Some(store) => Arc::clone(store),
+            None => Arc::new(LocalFolder::new(path)),
+        };
+        Ok(Self {
+            folder,
+            index: Mutex::new(index),
+            volumes: Volumes::new(Arc::clone(&store)),
+            store,
+        })
+    }
+
+    /// Returns the folder.
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Finds the newest row of a name in a state.
+    ///
+    /// # Errors
+    /// `Index` if the index cannot be read.
+    pub fn find(&self, name: &[u8], as_of: AsOf) -> Result<Found, ArchiveError> {
+        let index = lock(&self.index);
+        let NameLookup { row, damage, .. } = index.find(name, as_of)?;
+        index.require_unchanged()?;
+        Ok(Found { row, damage })
+    }
+
+    /// Chooses rows.
+    ///
+    /// # Errors
+    /// As [`list`](crate::list).
+    ///
+    /// # Cost
+    /// One pass over the index; a bit or two for each row, 32 bytes for each that matches while it runs.
+    pub fn select(
+        &self,
+        options: &ListOptions,
+        observer: &dyn Observer,
+    ) -> Result<Selection, ArchiveError> {
+        let index = lock(&self.index);
+        let selection = select_rows(&self.folder, &index, options, observer)?;
+        index.require_unchanged()?;
+        Ok(selection)
+    }
+
+    /// Shows chosen rows in the order they were archived, until `visit` breaks off.
+    ///
+    /// # Errors
+    /// `Index` if one of them cannot be read any more.
+    pub fn rows(
+        &mut self,
+        selection: &Selection,
+        visit: impl FnMut(RowRef<'_>) -> ControlFlow<()>,
+    ) -> Result<(), ArchiveError> {
+        let index = self.index();
+        index.selected(selection, visit)?;
+        Ok(index.require_unchanged()?)
+    }
+
+    /// Returns the runs of stook that the archive remembers, oldest first.
+    ///
+    /// # Errors
+    /// `Index` if the archive cannot be read, or one of them makes no sense.
+    pub fn runs(&self) -> Result<Vec<Run>, ArchiveError> {
+        Ok(lock(&self.index).runs()?)
+    }
+
+    /// Returns what each run added and deleted, oldest first, and between them the rows that no run added; then the number
+    /// of runs that cannot be read, each of which the observer is shown as a failure.
+    ///
+    /// # Errors
+    /// `Index` if the archive cannot be read.
+    pub fn run_counts(
+        &self,
+        observer: &dyn Observer,
+    ) -> Result<(Vec<RunCounts>, u64), ArchiveError> {
+        let observer = Tally::new(observer);
+        let index = lock(&self.index);
+        let counts = index.run_counts(|damage| observer.failed(&Failure::row(&damage)))?;
+        index.require_unchanged()?;
+        Ok((counts, observer.failures()))
+    }
+
+    /// Finds the state that the archive had.
+    ///
+    /// # Errors
+    /// `NoSuchRun` if the archive has no such run, or none was finished by then.
+    pub fn state_at(&self, when: When) -> Result<AsOf, ArchiveError> {
+        state_at(&self.folder, &lock(&self.index), when)
+    }
+
+    /// Returns a reader of the member that a row stands for.
+    ///
+    /// # Errors
+    /// `NotAFile` if it has no content, `Damaged` if the volume has another member there, or none; `Sys` if the volume
+    /// cannot be opened.
+    pub fn reader(&self, row: &Row) -> Result<MemberReader, ArchiveError> {
+        if row.md5.is_none() {
+            let name = row.name.clone();
+            return Err(ArchiveError::NotAFile { name });
+        }
+        let volume = self.volumes.get(row.volume)?;
+        MemberReader::open(volume, row).map_err(|cause| ArchiveError::Damaged {
+            name: row.name.clone(),
+            cause,
+        })
+    }
+
+    pub(crate) fn index(&mut self) -> &mut Index {
+        self.index.get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn shared_index(&self) -> &Mutex<Index> {
+        &self.index
+    }
+
+    pub(crate) fn store(&self) -> &Arc<dyn VolumeStore> {
+        &self.store
+    }
+
+    pub(crate) fn folder(&self) -> &Folder {
+        &self.folder
+    }
+
+    /// Lends its parts to an operation, which the observer can interrupt.
+    pub(crate) fn parts(&mut self, observer: &dyn Observer) -> Result<Parts<'_>, ArchiveError> {
+        let interrupt = observer.interrupt();
+        self.folder.interrupt = interrupt.clone();
+        self.index().set_interrupt(&interrupt)?;
+        let Self {
+            folder,
+            index,
+            store,
+            ..
+        } = self;
+        Ok(Parts {
+            folder,
+            index: index.get_mut().unwrap_or_else(PoisonError::into_inner),
+            store,
+        })
+    }
+}

@@ -1,0 +1,145 @@
+//! Rows gathered into batches that are read at once, prefetched, and handed to the workers.
+//!
+//! Rows come from the index in the order they were archived, which is the order of the volumes, so a batch is one long
+//! read.
+
+use std::ops::ControlFlow;
+use std::sync::mpsc::{SyncSender, sync_channel};
+
+use stook_index::{Index, IndexError, Row, Selection, VolumeId};
+use stook_pool::{Budget, Jobs};
+
+use super::BATCH_BYTES;
+use super::volumes::Volumes;
+use crate::ArchiveError;
+use crate::memory::{budget_bytes, worker_pool};
+use crate::task::begin_in;
+
+/// Header blocks of a usual member: extended header, records, header block.
+const USUAL_HEADER: u64 = 3 * 512;
+
+/// What is read of a large member before its content.
+const LARGE_HEADER: u64 = 64 << 10;
+
+/// Rows in a batch at most: many workers share even a small extraction.
+const BATCH_ROWS: usize = 64;
+
+/// Batches that the index is read ahead.
+const BATCHES_AHEAD: usize = 16;
+
+/// Rows of one volume in ascending order, close enough to be read at once.
+#[derive(Debug)]
+pub(crate) struct RowBatch {
+    pub(crate) volume: VolumeId,
+    pub(crate) rows: Vec<Row>,
+}
+
+impl RowBatch {
+    /// Bytes from the first member to the presumed end of the last one.
+    fn span(&self) -> u64 {
+        match (self.rows.first(), self.rows.last()) {
+            (Some(first), Some(last)) => (last.offset - first.offset)
+                .saturating_add(last.size)
+                .saturating_add(2 * USUAL_HEADER),
+            _ => 0,
+        }
+    }
+
+    /// Returns where the first member begins.
+    pub(super) fn start(&self) -> u64 {
+        self.rows.first().map_or(0, |row| row.offset)
+    }
+
+    /// Bytes that are read at once: what the batch needs. Of a large member that is the header; its
+    /// content is read slice by slice.
+    pub(super) fn loaded_len(&self) -> u64 {
+        let span = self.span();
+        if span > 2 * BATCH_BYTES {
+            LARGE_HEADER
+        } else {
+            span
+        }
+    }
+
+    /// Bytes that work on the batch holds at a time.
+    fn held_len(&self) -> usize {
+        let held = self.span().min(2 * BATCH_BYTES);
+        usize::try_from(held).unwrap_or(0)
+    }
+
+    fn takes(&self, volume: VolumeId, offset: u64, size: u64) -> bool {
+        let Some((first, last)) = self.rows.first().zip(self.rows.last()) else {
+            return true;
+        };
+        volume == self.volume
+            && offset > last.offset
+            && offset.saturating_add(size) - first.offset <= BATCH_BYTES
+            && self.rows.len() < BATCH_ROWS
+    }
+}
+
+/// Calls `work` with all selected rows in batches, on several workers, while the index is being read.
+pub(crate) fn for_each_batch(
+    name: &'static str,
+    index: &mut Index,
+    selection: &Selection,
+    volumes: &Volumes,
+    jobs: Jobs,
+    work: impl Fn(RowBatch) + Sync,
+) -> Result<(), ArchiveError> {
+    let workers = worker_pool(name, jobs);
+    let budget = Budget::new(budget_bytes());
+    let (sender, receiver) = sync_channel(BATCHES_AHEAD);
+    std::thread::scope(|scope| {
+        let producer = begin_in(scope, move || {
+            send_batches(index, selection, volumes, &sender)
+        })?;
+        workers.for_each(receiver.into_iter(), |batch: RowBatch| {
+            let _reserved = budget.reserve(batch.held_len());
+            work(batch);
+        });
+        let sent = producer
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        Ok(sent?)
+    })
+}
+
+fn send_batches(
+    index: &Index,
+    selection: &Selection,
+    volumes: &Volumes,
+    sender: &SyncSender<RowBatch>,
+) -> Result<(), IndexError> {
+    let mut batch = RowBatch {
+        volume: VolumeId(0),
+        rows: Vec::new(),
+    };
+    let mut is_wanted = true;
+    index.selected(selection, |row| {
+        if !batch.takes(row.volume, row.offset, row.size) {
+            volumes.prefetch(batch.volume, batch.start(), batch.loaded_len());
+            let full = std::mem::replace(
+                &mut batch,
+                RowBatch {
+                    volume: row.volume,
+                    rows: Vec::new(),
+                },
+            );
+            is_wanted = sender.send(full).is_ok();
+        }
+        batch.volume = row.volume;
+        batch.rows.push(row.to_row());
+        if is_wanted {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
+    })?;
+    if !batch.rows.is_empty() {
+        volumes.prefetch(batch.volume, batch.start(), batch.loaded_len());
+        // Nobody left to take it means nobody wants it.
+        let _ = sender.send(batch);
+    }
+    Ok(())
+}

@@ -1,0 +1,151 @@
+//! Where the bytes of volumes come from: two traits, and the local folder as their first implementation.
+
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use stook_sys::{Stamp, SysError, append_at, metadata, open_file, read_ahead};
+use stook_volume::ReadAt;
+
+/// The bytes of one volume, wherever it lies; many threads read them at once.
+#[expect(
+    clippy::len_without_is_empty,
+    reason = "a volume has a member at least, or is damaged"
+)]
+pub trait VolumeBytes: ReadAt + fmt::Debug + Send + Sync {
+    /// Returns its length in bytes.
+    ///
+    /// # Errors
+    /// If the volume cannot be looked at.
+    fn len(&self) -> io::Result<u64>;
+
+    /// Appends `len` bytes from `offset` to the buffer, or what there is up to the end of the volume; returns their
+    /// number.
+    ///
+    /// # Errors
+    /// As [`ReadAt::read_at`]; an interrupted call is repeated.
+    fn append_at(&self, buffer: &mut Vec<u8>, len: usize, offset: u64) -> io::Result<usize> {
+        let start = buffer.len();
+        buffer.resize(start + len, 0);
+        let filled = fill_at(self, &mut buffer[start..], offset);
+        buffer.truncate(start + *filled.as_ref().unwrap_or(&0));
+        filled
+    }
+
+    /// Says that bytes will be read soon, so that fetching them begins now. Never waits; what fails shows when they are
+    /// read.
+    fn prefetch(&self, _offset: u64, _len: u64) {}
+
+    /// Returns what tells the state of the volume; any change from now on gives it another. None if that cannot be
+    /// told.
+    ///
+    /// # Errors
+    /// If the volume cannot be looked at.
+    fn version(&self) -> io::Result<Option<VolumeVersion>>;
+}
+
+/// State of a volume: as long as it has the same version, it has the same bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct VolumeVersion(String);
+
+impl VolumeVersion {
+    /// Returns the version that is told by this text, in the words of the store.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// Returns its text.
+    pub fn text(&self) -> &str {
+        &self.0
+    }
+}
+
+/// A place that holds the volumes of an archive.
+pub trait VolumeStore: fmt::Debug + Send + Sync {
+    /// Opens the volume of this name.
+    ///
+    /// # Errors
+    /// If it is not there, or cannot be opened: with the place as the path.
+    fn open(&self, name: &str) -> Result<Arc<dyn VolumeBytes>, SysError>;
+}
+
+/// A folder on a file system.
+#[derive(Debug, Clone)]
+pub struct LocalFolder {
+    path: PathBuf,
+}
+
+impl LocalFolder {
+    /// Returns the folder at a path; it is looked at when a volume is opened.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        let path = path.into();
+        Self { path }
+    }
+}
+
+impl VolumeStore for LocalFolder {
+    fn open(&self, name: &str) -> Result<Arc<dyn VolumeBytes>, SysError> {
+        let file = open_file(&self.path.join(name))?;
+        Ok(Arc::new(LocalVolume { file }))
+    }
+}
+
+/// An open file of the local system.
+#[derive(Debug)]
+struct LocalVolume {
+    file: File,
+}
+
+impl ReadAt for LocalVolume {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        ReadAt::read_at(&self.file, buffer, offset)
+    }
+}
+
+impl VolumeBytes for LocalVolume {
+    fn len(&self) -> io::Result<u64> {
+        Ok(metadata(&self.file)?.size)
+    }
+
+    /// The buffer is not filled with zeros first.
+    fn append_at(&self, buffer: &mut Vec<u8>, len: usize, offset: u64) -> io::Result<usize> {
+        append_at(&self.file, buffer, len, offset)
+    }
+
+    fn prefetch(&self, offset: u64, len: u64) {
+        read_ahead(&self.file, offset, len);
+    }
+
+    fn version(&self) -> io::Result<Option<VolumeVersion>> {
+        let stamp = Stamp::of(&self.file)?;
+        Ok(stamp.settle().then(|| VolumeVersion::new(stamp.text())))
+    }
+}
+
+/// Reads until the buffer is full or the volume ends; returns the number of bytes.
+///
+/// # Errors
+/// As [`ReadAt::read_at`]; an interrupted call is repeated.
+pub(super) fn fill_at(
+    volume: &(impl ReadAt + ?Sized),
+    buffer: &mut [u8],
+    offset: u64,
+) -> io::Result<usize> {
+    let mut done = 0;
+    while done < buffer.len() {
+        let rest = &mut buffer[done..];
+        let wanted = rest.len();
+        match volume.read_at(rest, offset.saturating_add(done as u64)) {
+            Ok(0) => break,
+            Ok(count) if count > wanted => {
+                return Err(io::Error::other("more bytes came than were asked for"));
+            }
+            Ok(count) => done += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(done)
+}

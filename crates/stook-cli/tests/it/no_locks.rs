@@ -1,0 +1,49 @@
+//! An archive on a file system without locks, as `strace` makes one of any.
+
+use std::path::Path;
+
+use stook_testkit::{Tree, tree};
+
+use crate::place::{Place, Ran};
+
+fn sample() -> Tree {
+    tree! { "a" => file(b"first"), "b" => file(b"second") }
+}
+
+/// Runs the program where every call that locks, or asks for locks, fails; None, said aloud, where nothing can be traced.
+fn run_without_locks(place: &Place, arguments: &[&str]) -> Option<Ran> {
+    let inject = [
+        "-f",
+        "-o",
+        "/dev/null",
+        "-e",
+        "inject=fcntl:error=EOPNOTSUPP",
+    ];
+    let strace = |program: &[&str]| {
+        let all = [&inject[..], program].concat();
+        place.command_of(Path::new("strace"), &all).output()
+    };
+    if !strace(&["/bin/true"]).is_ok_and(|done| done.status.success()) {
+        stook_testkit::skip!("strace is not there, or may not trace");
+        return None;
+    }
+    let program = [&[env!("CARGO_BIN_EXE_stook")], arguments].concat();
+    Some(Ran::of(strace(&program).unwrap()))
+}
+
+#[test]
+fn an_archive_is_read_where_nothing_can_be_locked() {
+    let place = Place::with(&sample());
+    place.stderr(&["create", "src", "archive"]);
+    for (arguments, output) in [
+        (&["list", "archive"][..], "a\nb\n"),
+        (&["cat", "archive", "b"], "second"),
+        (&["check", "archive"], ""),
+    ] {
+        let Some(ran) = run_without_locks(&place, arguments) else {
+            return;
+        };
+        assert_eq!(ran.status, Some(0), "{arguments:?}: {}", ran.stderr);
+        assert_eq!(String::from_utf8(ran.stdout).unwrap(), output);
+    }
+}
