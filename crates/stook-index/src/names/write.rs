@@ -437,9 +437,9 @@ mod tests {
         assert_eq!(of_lengths(&[5, 5]), 0);
         assert_eq!(of_lengths(&[100, 8, 4, 4]), 1);
         assert_eq!(of_lengths(&[1000, 1000, 1000]), 0);
-        let far = segment(Segment::LONGEST, Segment::LONGEST + 2, 3);
+        let far = segment(Segment::LONGEST - 1, Segment::LONGEST + 1, 3);
         assert_eq!(first_to_merge(&[segment(1, 3, 3), far]), 0);
-        let too_far = segment(Segment::LONGEST, Segment::LONGEST + 3, 3);
+        let too_far = segment(Segment::LONGEST, Segment::LONGEST + 2, 3);
         assert_eq!(first_to_merge(&[segment(1, 3, 3), too_far]), 1);
     }
 
