@@ -9,6 +9,7 @@ use stook_sys::display_bytes;
 use stook_tree::TreeError;
 
 use crate::exit::{CliError, Ending};
+use crate::hints;
 use crate::mutex::lock;
 use crate::output::{self, Data, JsonPath};
 use crate::progress::Reporter;
@@ -47,6 +48,7 @@ impl<'a> Listener<'a> {
 
     /// Takes a failure. As JSON all are told, on stderr the first ones.
     pub(crate) fn failure(&self, error: TreeError) {
+        let hint = hints::of_tree(error.operation, &error.source);
         let failure = Failure {
             operation: error.operation,
             path: error.path,
@@ -54,6 +56,7 @@ impl<'a> Listener<'a> {
         };
         if self.failed.fetch_add(1, Ordering::Relaxed) < MOST_NAMED {
             output::error(&failure.to_string(), None);
+            self.reporter.advise(hint);
         }
         self.reporter.failed_as_json(&failure);
     }

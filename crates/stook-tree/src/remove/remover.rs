@@ -12,11 +12,11 @@ use super::options::{RemoveObserver, RemoveOptions};
 use super::policy::RemovalPolicy;
 use super::state::{RemoveNode, State, path_in_tree, written_path};
 use super::tree::Tree;
-use crate::TreeError;
 use crate::archive::{INDEX, is_archive};
 use crate::names::{Name, Names};
 use crate::path::join;
 use crate::traverse::{At, Entered, FoundOf, MOST_NAMES, Node, Part, TasksOf, Traverse, Waiting};
+use crate::{Reason, TreeError};
 
 /// From this many on, names in disorder are removed in the order of their inodes: a disk that keeps those in blocks
 /// changes each block once. Fewer are in few blocks anyway. Names that come in order, either way, are best left so: a
@@ -230,7 +230,7 @@ impl<O: RemoveObserver> Remover<'_, O> {
         }
         let source = match is_archive(at.directory) {
             Ok(false) => return false,
-            Ok(true) => io::Error::other("it is an archive; --with-archives removes it, too"),
+            Ok(true) => Reason::IsArchive.into(),
             Err(error) => error,
         };
         let is_reported = match self.policy {

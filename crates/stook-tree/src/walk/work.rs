@@ -9,12 +9,12 @@ use stook_timers::scope;
 
 use super::listing::{Entry, Listing};
 use super::options::{Detail, Visitor, WalkOptions};
-use crate::TreeError;
 use crate::names::{Name, Names};
 use crate::path::join;
 use crate::traverse::{
     At, CHUNK, Entered, FoundOf, Node, NodeOf, Part, TasksOf, Traverse, Waiting,
 };
+use crate::{Reason, TreeError};
 
 pub(super) struct Walk<'a, V> {
     pub(super) options: &'a WalkOptions,
@@ -274,7 +274,7 @@ impl<V: Visitor> Walk<'_, V> {
         }
         let follows = self.options.links == Links::Follow;
         if follows && is_above(identity, parent) {
-            let source = io::Error::other("the link leads to a directory above itself");
+            let source = Reason::LinkLoop.into();
             self.fail(path, "follow", source);
             return None;
         }
