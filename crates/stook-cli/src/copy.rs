@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::json;
 use stook_archive::Observer;
 use stook_sys::{Links, display_path};
-use stook_tree::{Copied, CopyObserver, CopyOptions, TreeError, Verified, copy, verify};
+use stook_tree::{Copied, CopyObserver, CopyOptions, Verified, copy, verify};
 
 use crate::args::{Common, CopyArgs};
 use crate::exit::{CliError, Ending};
@@ -104,10 +104,6 @@ fn summary(copied: &Copied, verified: Option<&Verified>, failed: u64, is_dry_run
 }
 
 impl CopyObserver for Listener<'_> {
-    fn advanced(&self, entries: u64, bytes: u64) {
-        self.reporter.advanced(entries, bytes);
-    }
-
     fn would_copy(&self, path: &[u8]) {
         self.print("would-copy", path);
     }
@@ -118,13 +114,5 @@ impl CopyObserver for Listener<'_> {
 
     fn noted(&self, text: &str) {
         self.reporter.noted(text);
-    }
-
-    fn failed(&self, error: TreeError) {
-        self.failure(error);
-    }
-
-    fn is_stopped(&self) -> bool {
-        self.reporter.is_interrupted()
     }
 }

@@ -4,8 +4,7 @@ use serde_json::json;
 use stook_archive::Observer;
 use stook_sys::{display_bytes, display_path};
 use stook_tree::{
-    Filter, Guard, Pattern, RemovalPolicy, RemoveObserver, RemoveOptions, Removed, TreeError,
-    remove,
+    Filter, Guard, Pattern, RemovalPolicy, RemoveObserver, RemoveOptions, Removed, remove,
 };
 
 use crate::args::{Common, RemoveArgs};
@@ -115,24 +114,12 @@ pub(crate) fn summary(removed: &Removed, failed: u64, is_dry_run: bool) -> Strin
 }
 
 impl RemoveObserver for Listener<'_> {
-    fn removed(&self, entries: u64) {
-        self.reporter.advanced(entries, 0);
-    }
-
     fn would_remove(&self, path: &[u8]) {
         self.print("would-remove", path);
-    }
-
-    fn failed(&self, error: TreeError) {
-        self.failure(error);
     }
 
     fn missing(&self, path: &[u8]) {
         self.reporter
             .noted(&format!("`{}` is not there", display_bytes(path)));
-    }
-
-    fn is_stopped(&self) -> bool {
-        self.is_stopped()
     }
 }

@@ -6,6 +6,8 @@ use std::io;
 
 use stook_sys::{cause, display_bytes};
 
+use crate::Reason;
+
 /// Something in a tree that an operation failed on; the rest went on.
 #[derive(Debug)]
 pub struct TreeError {
@@ -15,6 +17,22 @@ pub struct TreeError {
     pub operation: &'static str,
     /// Why it failed: what the system said, or a [`Reason`](crate::Reason).
     pub source: io::Error,
+}
+
+impl Clone for TreeError {
+    /// Keeps the number of the system's error, or the reason.
+    fn clone(&self) -> Self {
+        let source = match (self.source.raw_os_error(), Reason::of(&self.source)) {
+            (Some(number), _) => io::Error::from_raw_os_error(number),
+            (None, Some(reason)) => reason.clone().into(),
+            (None, None) => io::Error::new(self.source.kind(), self.source.to_string()),
+        };
+        Self {
+            path: self.path.clone(),
+            operation: self.operation,
+            source,
+        }
+    }
 }
 
 impl fmt::Display for TreeError {

@@ -122,7 +122,7 @@ impl<'h> PairVisitor<'h> for Comparing<'_> {
         }
         let outcome = match metadata.kind {
             FileKind::File => Outcome::Done {
-                bytes: compare(entry, copy, &metadata, &|| self.observer.is_stopped())?,
+                bytes: compare(entry, copy, &metadata, &|| self.observer.is_interrupted())?,
                 is_told: false,
             },
             FileKind::Symlink if !have_same_target(entry, copy)? => {

@@ -28,27 +28,31 @@ struct Told {
     stop_after: Option<u64>,
 }
 
-impl RemoveObserver for Told {
-    fn removed(&self, entries: u64) {
+impl stook_pool::Observer for Told {
+    type Failure = TreeError;
+
+    fn advanced(&self, entries: u64, _bytes: u64) {
         self.removed.fetch_add(entries, Ordering::Relaxed);
     }
 
-    fn would_remove(&self, path: &[u8]) {
-        self.would_remove.lock().unwrap().push(path_of(path));
-    }
-
-    fn failed(&self, error: TreeError) {
+    fn failed(&self, error: &TreeError) {
         let told = (path_of(&error.path), stook_sys::cause(&error.source));
         self.failures.lock().unwrap().push(told);
     }
 
-    fn missing(&self, _path: &[u8]) {
-        self.missing.fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn is_stopped(&self) -> bool {
+    fn is_interrupted(&self) -> bool {
         self.stop_after
             .is_some_and(|most| self.removed.load(Ordering::Relaxed) >= most)
+    }
+}
+
+impl RemoveObserver for Told {
+    fn would_remove(&self, path: &[u8]) {
+        self.would_remove.lock().unwrap().push(path_of(path));
+    }
+
+    fn missing(&self, _path: &[u8]) {
+        self.missing.fetch_add(1, Ordering::Relaxed);
     }
 }
 
