@@ -96,6 +96,17 @@ pub(super) struct Candidates<'a, O> {
     rows: Mutex<Vec<RowId>>,
 }
 
+impl<O: RemoveObserver> stook_pool::Observer for Candidates<'_, O> {
+    type Failure = TreeError;
+
+    /// The removal tells.
+    fn failed(&self, _error: &TreeError) {}
+
+    fn is_interrupted(&self) -> bool {
+        self.observer.is_interrupted()
+    }
+}
+
 impl<O: RemoveObserver> Visitor for Candidates<'_, O> {
     fn prunes(&self, path: &[u8]) -> bool {
         self.place.filter.prunes(path)
@@ -113,13 +124,6 @@ impl<O: RemoveObserver> Visitor for Candidates<'_, O> {
             rows.extend(self.place.row_of(&listing.path, &listing.metadata));
         }
         lock(&self.rows).append(&mut rows);
-    }
-
-    /// The removal tells.
-    fn failed(&self, _error: TreeError) {}
-
-    fn is_stopped(&self) -> bool {
-        self.observer.is_stopped()
     }
 }
 

@@ -118,7 +118,7 @@ pub fn remove_archived<O: RemoveArchivedObserver>(
     let mut evidence = candidates.evidence(&index)?;
     let passed = passed_volumes(&folder, &evidence.volumes(), options.jobs, &told)?;
     evidence.keep_only(&passed);
-    if observer.is_stopped() {
+    if observer.is_interrupted() {
         return Err(ArchiveError::Interrupted);
     }
     told.phase("remove", None, None);

@@ -71,7 +71,7 @@ impl<O: RemoveArchivedObserver> RemovalPolicy for ArchivePolicy<'_, O> {
     }
 
     fn decide(&self, candidate: &Candidate<'_>) -> Decision {
-        if self.observer.is_stopped() || !self.place.filter.selects(candidate.path) {
+        if self.observer.is_interrupted() || !self.place.filter.selects(candidate.path) {
             return Decision::Keep;
         }
         let _scope = scope!("compare");
@@ -116,7 +116,7 @@ impl<O: RemoveArchivedObserver> ArchivePolicy<'_, O> {
                 self.observer.stays(&written(), why);
             }
             Err(Obstacle::WasGone | Obstacle::Stopped) => {}
-            Err(Obstacle::Failed(operation, source)) => self.observer.failed(TreeError {
+            Err(Obstacle::Failed(operation, source)) => self.observer.failed(&TreeError {
                 path: written(),
                 operation,
                 source,
@@ -238,7 +238,7 @@ impl<O: RemoveArchivedObserver> ArchivePolicy<'_, O> {
             if count < len {
                 break;
             }
-            if self.observer.is_stopped() {
+            if self.observer.is_interrupted() {
                 return Err(Obstacle::Stopped);
             }
         }
