@@ -135,6 +135,22 @@ pub(crate) fn survey(
     found
 }
 
+impl stook_pool::Observer for Surveyor<'_> {
+    type Failure = TreeError;
+
+    fn failed(&self, error: &TreeError) {
+        self.observer
+            .failed(&Failure::io(error.operation, &error.path, &error.source));
+        self.options.filter.note_unread(&error.path);
+        self.lock().unread.push(error.path.clone());
+    }
+
+    fn is_interrupted(&self) -> bool {
+        let has_failed = self.options.sorter.is_some_and(Sorter::has_failed);
+        has_failed || self.observer.is_interrupted()
+    }
+}
+
 impl Visitor for Surveyor<'_> {
     fn prunes(&self, path: &[u8]) -> bool {
         self.options.filter.prunes(path)
@@ -173,20 +189,8 @@ impl Visitor for Surveyor<'_> {
         }
     }
 
-    fn failed(&self, error: TreeError) {
-        self.observer
-            .failed(&Failure::io(error.operation, &error.path, &error.source));
-        self.options.filter.note_unread(&error.path);
-        self.lock().unread.push(error.path);
-    }
-
     fn left_out(&self, path: &[u8]) {
         self.options.filter.note_unread(path);
-    }
-
-    fn is_stopped(&self) -> bool {
-        let has_failed = self.options.sorter.is_some_and(Sorter::has_failed);
-        has_failed || self.observer.is_interrupted()
     }
 }
 

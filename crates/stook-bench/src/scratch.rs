@@ -203,8 +203,11 @@ struct Failures {
     number: AtomicU64,
 }
 
-impl RemoveObserver for Failures {
-    fn failed(&self, error: TreeError) {
+impl stook_pool::Observer for Failures {
+    type Failure = TreeError;
+
+    fn failed(&self, error: &TreeError) {
+        let error = error.clone();
         use std::os::unix::ffi::OsStringExt;
         self.number.fetch_add(1, Ordering::Relaxed);
         let path = std::ffi::OsString::from_vec(error.path);
@@ -216,6 +219,8 @@ impl RemoveObserver for Failures {
         });
     }
 }
+
+impl RemoveObserver for Failures {}
 
 #[cfg(test)]
 mod tests {

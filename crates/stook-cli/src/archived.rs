@@ -80,26 +80,30 @@ struct Archived<'a> {
     left: AtomicU64,
 }
 
-impl RemoveObserver for Archived<'_> {
-    fn removed(&self, entries: u64) {
-        self.listener.removed(entries);
+impl stook_tree::Observer for Archived<'_> {
+    type Failure = TreeError;
+
+    fn advanced(&self, entries: u64, bytes: u64) {
+        self.listener.advanced(entries, bytes);
     }
 
+    fn failed(&self, error: &TreeError) {
+        self.listener.failure(error);
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.listener.is_interrupted()
+    }
+}
+
+impl RemoveObserver for Archived<'_> {
     fn would_remove(&self, path: &[u8]) {
         let line = Line::WouldRemove(report::Tree::new(path));
         self.listener.print(&line, Some("remove"), path);
     }
 
-    fn failed(&self, error: TreeError) {
-        self.listener.failure(error);
-    }
-
     fn missing(&self, path: &[u8]) {
         self.listener.missing(path);
-    }
-
-    fn is_stopped(&self) -> bool {
-        self.listener.is_stopped()
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use stook_archive::Observer;
 use stook_sys::{Links, display_path};
-use stook_tree::{Copied, CopyObserver, CopyOptions, TreeError, Verified, copy, verify};
+use stook_tree::{Copied, CopyObserver, CopyOptions, Verified, copy, verify};
 
 use crate::args::{Common, CopyArgs};
 use crate::exit::{CliError, Ending, fatal};
@@ -84,10 +84,6 @@ fn summary(
 }
 
 impl CopyObserver for Listener<'_> {
-    fn advanced(&self, entries: u64, bytes: u64) {
-        self.reporter.advanced(entries, bytes);
-    }
-
     fn would_copy(&self, path: &[u8]) {
         self.print(&Line::WouldCopy(report::Tree::new(path)), None, path);
     }
@@ -98,13 +94,5 @@ impl CopyObserver for Listener<'_> {
 
     fn noted(&self, text: &str) {
         self.reporter.noted(text);
-    }
-
-    fn failed(&self, error: TreeError) {
-        self.failure(error);
-    }
-
-    fn is_stopped(&self) -> bool {
-        self.reporter.is_interrupted()
     }
 }

@@ -126,7 +126,14 @@ impl CliError {
                 let text = format!("cannot work with {found} open files: {needed} are needed");
                 (text, Some(hints::OPEN_FILES.to_owned()), Ending::Failed)
             }
-            Self::Sys(error) => (error.to_string(), None, Ending::Failed),
+            Self::Sys(error) => {
+                let hint = hints::of_tree(error.operation, &error.source);
+                (
+                    error.to_string(),
+                    hint.map(ToOwned::to_owned),
+                    Ending::Failed,
+                )
+            }
             Self::NoMatch { patterns, unread } => {
                 let quoted = patterns
                     .iter()

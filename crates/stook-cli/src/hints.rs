@@ -2,12 +2,14 @@
 //!
 //! Libraries say what failed and why; none of their texts names an option.
 
+use std::io;
 use std::path::Path;
 
 use stook_archive::{
     ArchiveError, AsOf, Cause, IndexError, MissingName, Note, StopReason, UnlikelyDeletions,
 };
-use stook_sys::{display_bytes, display_path};
+use stook_sys::{display_bytes, display_path, is_not_permitted};
+use stook_tree::Reason;
 
 const REINDEX: &str = "`stook reindex` writes the index anew from the volumes";
 
@@ -177,6 +179,23 @@ pub(crate) fn of_note(note: &Note) -> Option<&'static str> {
         Note::WouldStop(_) => "`stook update --deletions` says what is meant",
         Note::NotRecordedOfOtherTree | Note::NotRecordedInForeignArchive => {
             "`--record` records it: then an update does not find these names deleted"
+        }
+        _ => return None,
+    })
+}
+
+/// Returns advice about why an operation failed on something in a tree, or on a tree.
+pub(crate) fn of_tree(operation: &str, error: &io::Error) -> Option<&'static str> {
+    Some(match Reason::of(error) {
+        Some(Reason::IsArchive | Reason::IsPartOfArchive) => "`--with-archives` removes it, too",
+        Some(Reason::IsRoot) => "`--no-preserve-root` removes it all the same",
+        Some(Reason::IsMountPoint) => "`--keep-root` empties it",
+        Some(Reason::Exists) => "`--update` copies what differs",
+        None if operation == "remove" && is_not_permitted(error) => {
+            "`lsattr` tells whether it is immutable; in a sticky directory only its owner may"
+        }
+        None if operation == "remove" && error.kind() == io::ErrorKind::ResourceBusy => {
+            "it is in use, or something is mounted there"
         }
         _ => return None,
     })

@@ -9,6 +9,7 @@ use stook_sys::display_bytes;
 use stook_tree::TreeError;
 
 use crate::exit::{CliError, Ending, fatal};
+use crate::hints;
 use crate::mutex::lock;
 use crate::number::count;
 use crate::output::{self, Data};
@@ -47,21 +48,18 @@ impl<'a> Listener<'a> {
     }
 
     /// Reports a failure: all of them as JSON, the first ones on stderr.
-    pub(crate) fn failure(&self, error: TreeError) {
+    pub(crate) fn failure(&self, error: &TreeError) {
+        let hint = hints::of_tree(error.operation, &error.source);
         let failure = Failure {
             operation: error.operation,
-            path: error.path,
-            cause: error.source.into(),
+            path: error.path.clone(),
+            cause: error.clone().source.into(),
         };
         if self.failed.fetch_add(1, Ordering::Relaxed) < MOST_NAMED {
             output::error(&failure.to_string(), None);
+            self.reporter.advise(hint);
         }
         self.reporter.failed_as_json(&failure);
-    }
-
-    /// Returns true if the user has asked to end, or nobody can read what is printed.
-    pub(crate) fn is_stopped(&self) -> bool {
-        self.reporter.is_interrupted() || self.is_unwritable.load(Ordering::Relaxed)
     }
 
     /// Prints a path: with `--json` the line, else the path behind a word that says what is with it.
@@ -118,5 +116,22 @@ impl<'a> Listener<'a> {
         } else {
             Ending::Done
         }
+    }
+}
+
+impl stook_tree::Observer for Listener<'_> {
+    type Failure = TreeError;
+
+    fn advanced(&self, entries: u64, bytes: u64) {
+        self.reporter.advanced(entries, bytes);
+    }
+
+    fn failed(&self, error: &TreeError) {
+        self.failure(error);
+    }
+
+    /// Returns true if the user has asked to end, or nobody can read what is printed.
+    fn is_interrupted(&self) -> bool {
+        self.reporter.is_interrupted() || self.is_unwritable.load(Ordering::Relaxed)
     }
 }

@@ -270,7 +270,7 @@ impl Reporter {
     }
 
     /// Prints advice, each piece once.
-    fn advise(&self, hint: Option<&'static str>) {
+    pub(crate) fn advise(&self, hint: Option<&'static str>) {
         let Some(hint) = hint.filter(|_| self.verbosity != Verbosity::Quiet) else {
             return;
         };

@@ -3,8 +3,7 @@
 use stook_archive::{Observer, Recording};
 use stook_sys::{display_bytes, display_path};
 use stook_tree::{
-    Filter, Guard, Pattern, RemovalPolicy, RemoveObserver, RemoveOptions, Removed, TreeError,
-    remove,
+    Filter, Guard, Pattern, RemovalPolicy, RemoveObserver, RemoveOptions, Removed, remove,
 };
 
 use crate::args::{Common, RemoveArgs};
@@ -95,24 +94,12 @@ fn typed_filter(args: &RemoveArgs) -> Result<Filter, CliError> {
 }
 
 impl RemoveObserver for Listener<'_> {
-    fn removed(&self, entries: u64) {
-        self.reporter.advanced(entries, 0);
-    }
-
     fn would_remove(&self, path: &[u8]) {
         self.print(&Line::WouldRemove(report::Tree::new(path)), None, path);
-    }
-
-    fn failed(&self, error: TreeError) {
-        self.failure(error);
     }
 
     fn missing(&self, path: &[u8]) {
         self.reporter
             .noted(&format!("`{}` is not there", display_bytes(path)));
-    }
-
-    fn is_stopped(&self) -> bool {
-        self.is_stopped()
     }
 }

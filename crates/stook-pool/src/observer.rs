@@ -9,7 +9,7 @@ pub trait Observer: Sync {
     fn advanced(&self, _entries: u64, _bytes: u64) {}
 
     /// The operation failed on an entry; the rest goes on.
-    fn failed(&self, failure: &Self::Failure);
+    fn failed(&self, _failure: &Self::Failure) {}
 
     /// Returns true once the operation should end early, and from then on.
     fn is_interrupted(&self) -> bool {

@@ -79,6 +79,11 @@ pub fn is_no_directory(error: &io::Error) -> bool {
         .contains(&error.raw_os_error())
 }
 
+/// Returns the error of something that is not there, for those who found so by other means.
+pub fn not_found() -> io::Error {
+    Errno::NOENT.into()
+}
+
 /// Returns the error of removing a mount point, for those who only say what would happen.
 pub fn busy() -> io::Error {
     Errno::BUSY.into()

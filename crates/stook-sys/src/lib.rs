@@ -65,7 +65,7 @@ pub use child::{Child, Ended, Signal, start_and_ignore_signals, wait_readable};
 pub use directory::{Directory, FoundName, Links, NODE_MODE, NameBuffer};
 pub use error::{
     Context, SysError, busy, cause, display_bytes, display_path, is_link_refused, is_mount_point,
-    is_no_directory, is_not_permitted, is_unsupported,
+    is_no_directory, is_not_permitted, is_unsupported, not_found,
 };
 pub use file::{
     Segment, absolute, append_at, append_some_at, create_directory, create_new_file, exists,

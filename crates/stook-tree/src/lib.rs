@@ -7,11 +7,13 @@
 
 mod archive;
 mod copy;
+mod error;
 mod filter;
 mod metadata;
 mod names;
 mod path;
 mod pattern;
+mod reason;
 mod remove;
 mod search;
 mod selection;
@@ -21,27 +23,20 @@ mod walk;
 
 pub use archive::{is_archive, is_in_archive};
 pub use copy::{Copied, CopyObserver, CopyOptions, Verified, copy, verify};
+pub use error::TreeError;
 pub use filter::Filter;
 pub use metadata::{
     ACCESS_ACL, CAPABILITY, DEFAULT_ACL, MetadataTarget, NamedTarget, OpenTarget, Owner, Rights,
 };
 pub use path::{join, split};
 pub use pattern::Pattern;
+pub use reason::Reason;
 pub use remove::{
     Candidate, Decision, Guard, RemovalPolicy, RemoveObserver, RemoveOptions, Removed, Tree, remove,
 };
 pub use search::{SearchOptions, SearchRoot, Searched, SearchedTree, search};
 pub use selection::Selection;
+/// The base of all observers here.
+pub use stook_pool::Observer;
 pub use summary::{Counts, Group, Ranking, SizeClass, SizeFigures, Summary, Tally};
 pub use walk::{Detail, Entry, Listing, Visitor, WalkOptions, walk};
-
-/// Something in a tree that an operation failed on; the rest went on.
-#[derive(Debug)]
-pub struct TreeError {
-    /// Its path, below the tree that is walked, or as the user would write it.
-    pub path: Vec<u8>,
-    /// What was tried, as a verb.
-    pub operation: &'static str,
-    /// Why it failed.
-    pub source: std::io::Error,
-}

@@ -6,6 +6,8 @@ use std::io;
 use stook_sys::{Directory, FileKind, NameBuffer};
 use stook_timers::scope;
 
+use crate::Reason;
+
 /// Where a name is in the bytes of [`Names`].
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NamePlace {
@@ -91,9 +93,7 @@ impl Names {
             });
         });
         if is_too_large {
-            return result.and(Err(io::Error::other(
-                "more than 4 GiB of names in one directory",
-            )));
+            return result.and(Err(Reason::TooManyNames.into()));
         }
         result
     }

@@ -176,6 +176,21 @@ impl Visit<'_> {
     }
 }
 
+impl stook_pool::Observer for Visit<'_> {
+    type Failure = TreeError;
+
+    fn failed(&self, error: &TreeError) {
+        self.filter.note(&error.path);
+        if self.may_match_below(&error.path) {
+            self.unread.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.filter.have_all_matched() || (self.is_stopped)()
+    }
+}
+
 impl Visitor for Visit<'_> {
     fn prunes(&self, path: &[u8]) -> bool {
         self.filter.note(path);
@@ -188,15 +203,4 @@ impl Visitor for Visit<'_> {
     }
 
     fn directory(&self, _listing: Listing) {}
-
-    fn failed(&self, error: TreeError) {
-        self.filter.note(&error.path);
-        if self.may_match_below(&error.path) {
-            self.unread.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    fn is_stopped(&self) -> bool {
-        self.filter.have_all_matched() || (self.is_stopped)()
-    }
 }

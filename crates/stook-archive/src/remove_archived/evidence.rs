@@ -115,6 +115,17 @@ pub(super) struct Candidates<'a, O> {
     directories: Mutex<Vec<RowId>>,
 }
 
+impl<O: RemoveObserver> stook_pool::Observer for Candidates<'_, O> {
+    type Failure = TreeError;
+
+    /// The removal tells.
+    fn failed(&self, _error: &TreeError) {}
+
+    fn is_interrupted(&self) -> bool {
+        self.observer.is_interrupted()
+    }
+}
+
 impl<O: RemoveObserver> Visitor for Candidates<'_, O> {
     fn prunes(&self, path: &[u8]) -> bool {
         self.place.filter.prunes(path)
@@ -135,13 +146,6 @@ impl<O: RemoveObserver> Visitor for Candidates<'_, O> {
             lock(&self.directories).extend(own);
         }
         lock(&self.rows).append(&mut rows);
-    }
-
-    /// The removal tells.
-    fn failed(&self, _error: TreeError) {}
-
-    fn is_stopped(&self) -> bool {
-        self.observer.is_stopped()
     }
 }
 

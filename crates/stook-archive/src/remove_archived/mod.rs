@@ -140,7 +140,7 @@ pub fn remove_archived<O: RemoveArchivedObserver>(
     )?;
     evidence.keep_only(&passed);
     archive.index().require_unchanged()?;
-    if observer.is_stopped() {
+    if observer.is_interrupted() {
         return Err(ArchiveError::Interrupted);
     }
     if let Some(recorder) = &mut recorder {
@@ -160,7 +160,7 @@ pub fn remove_archived<O: RemoveArchivedObserver>(
     };
     let removed = remove(std::slice::from_ref(tree), options, Some(&policy), observer);
     // After an interruption the next update does it.
-    if let Some(recorder) = recorder.filter(|_| !observer.is_stopped()) {
+    if let Some(recorder) = recorder.filter(|_| !observer.is_interrupted()) {
         recorder.withdraw(tree, &place, &walk_options, &told);
     }
     Ok(RemoveArchivedReport {

@@ -69,7 +69,7 @@ impl<O: RemoveArchivedObserver> RemovalPolicy for ArchivePolicy<'_, O> {
     }
 
     fn decide(&self, candidate: &Candidate<'_>) -> Decision {
-        if self.observer.is_stopped() || !self.place.filter.selects(candidate.path) {
+        if self.observer.is_interrupted() || !self.place.filter.selects(candidate.path) {
             return Decision::Keep;
         }
         let _scope = scope!("compare");
@@ -114,7 +114,7 @@ impl<O: RemoveArchivedObserver> ArchivePolicy<'_, O> {
                 self.observer.stays(&written(), why);
             }
             Err(Obstacle::WasGone | Obstacle::Stopped) => {}
-            Err(Obstacle::Failed(operation, source)) => self.observer.failed(TreeError {
+            Err(Obstacle::Failed(operation, source)) => self.observer.failed(&TreeError {
                 path: written(),
                 operation,
                 source,
@@ -226,7 +226,7 @@ impl<O: RemoveArchivedObserver> ArchivePolicy<'_, O> {
 
     fn md5_of(&self, file: &File, size: u64) -> Result<[u8; 16], Obstacle> {
         let md5 = file_md5(file, size, &self.volumes.buffers, || {
-            self.observer.is_stopped()
+            self.observer.is_interrupted()
         });
         md5.map_err(failed_to("read"))?.ok_or(Obstacle::Stopped)
     }

@@ -159,6 +159,13 @@ impl Remaining<'_> {
     }
 }
 
+impl stook_pool::Observer for Remaining<'_> {
+    type Failure = TreeError;
+
+    /// What cannot be looked at keeps its releases until an update can.
+    fn failed(&self, _error: &TreeError) {}
+}
+
 impl Visitor for Remaining<'_> {
     fn directory(&self, listing: Listing) {
         let paths = listing
@@ -169,7 +176,4 @@ impl Visitor for Remaining<'_> {
         rows.extend(self.row_of(&listing.path));
         lock(&self.rows).append(&mut rows);
     }
-
-    /// What cannot be looked at keeps its releases until an update can.
-    fn failed(&self, _error: TreeError) {}
 }

@@ -122,8 +122,10 @@ struct Giving {
     first: Mutex<Option<String>>,
 }
 
-impl RemoveObserver for Giving {
-    fn failed(&self, error: TreeError) {
+impl stook_pool::Observer for Giving {
+    type Failure = TreeError;
+
+    fn failed(&self, error: &TreeError) {
         self.failed.fetch_add(1, Ordering::Relaxed);
         let text = format!(
             "cannot {} `{}`: {}",
@@ -136,3 +138,5 @@ impl RemoveObserver for Giving {
         }
     }
 }
+
+impl RemoveObserver for Giving {}

@@ -52,6 +52,18 @@ struct Counter {
     failed: Mutex<Option<TreeError>>,
 }
 
+impl stook_pool::Observer for Counter {
+    type Failure = TreeError;
+
+    fn failed(&self, error: &TreeError) {
+        let mut failed = self
+            .failed
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        failed.get_or_insert_with(|| error.clone());
+    }
+}
+
 impl Visitor for Counter {
     fn directory(&self, listing: Listing) {
         let all = listing.entries.iter().map(Entry::metadata);
@@ -61,14 +73,6 @@ impl Visitor for Counter {
         });
         self.files.fetch_add(number, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
-    }
-
-    fn failed(&self, error: TreeError) {
-        let mut failed = self
-            .failed
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
-        failed.get_or_insert(error);
     }
 }
 

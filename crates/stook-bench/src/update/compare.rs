@@ -115,8 +115,10 @@ struct Failures<'a> {
     paths: Mutex<BTreeSet<Vec<u8>>>,
 }
 
-impl CopyObserver for Failures<'_> {
-    fn failed(&self, error: TreeError) {
+impl stook_pool::Observer for Failures<'_> {
+    type Failure = TreeError;
+
+    fn failed(&self, error: &TreeError) {
         let below = self.roots.iter().find_map(|root| {
             let rest = error.path.strip_prefix(root.as_os_str().as_bytes())?;
             Some(rest.strip_prefix(b"/").unwrap_or(rest))
@@ -126,10 +128,12 @@ impl CopyObserver for Failures<'_> {
         paths.insert(path);
     }
 
-    fn is_stopped(&self) -> bool {
+    fn is_interrupted(&self) -> bool {
         self.observer.is_stopped()
     }
 }
+
+impl CopyObserver for Failures<'_> {}
 
 /// What a tool says is in its archive.
 #[derive(Debug, PartialEq, Eq)]

@@ -362,13 +362,18 @@ struct FirstFailure<'a> {
     error: Mutex<Option<SysError>>,
 }
 
-impl CopyObserver for FirstFailure<'_> {
-    fn failed(&self, error: TreeError) {
+impl stook_pool::Observer for FirstFailure<'_> {
+    type Failure = TreeError;
+
+    fn failed(&self, error: &TreeError) {
+        let error = error.clone();
         let mut first = self.error.lock().unwrap_or_else(PoisonError::into_inner);
         first.get_or_insert(below(Path::new(""), error));
     }
 
-    fn is_stopped(&self) -> bool {
+    fn is_interrupted(&self) -> bool {
         self.observer.is_stopped()
     }
 }
+
+impl CopyObserver for FirstFailure<'_> {}

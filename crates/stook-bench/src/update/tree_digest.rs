@@ -171,14 +171,19 @@ struct Each<'a, F> {
     failed: Mutex<Option<SysError>>,
 }
 
+impl<F: Fn(&Listing) + Sync> stook_pool::Observer for Each<'_, F> {
+    type Failure = TreeError;
+
+    fn failed(&self, error: &TreeError) {
+        let error = error.clone();
+        let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        failed.get_or_insert(below(self.tree, error));
+    }
+}
+
 impl<F: Fn(&Listing) + Sync> Visitor for Each<'_, F> {
     fn directory(&self, listing: Listing) {
         (self.take)(&listing);
-    }
-
-    fn failed(&self, error: TreeError) {
-        let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
-        failed.get_or_insert(below(self.tree, error));
     }
 }
 

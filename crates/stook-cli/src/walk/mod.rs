@@ -118,6 +118,24 @@ impl Walker<'_> {
     }
 }
 
+impl<S: Sink> stook_tree::Observer for Visit<'_, S> {
+    type Failure = TreeError;
+
+    fn failed(&self, error: &TreeError) {
+        self.walker.failed.fetch_add(1, Ordering::Relaxed);
+        self.walker.selection.filter.note_unread(&error.path);
+        self.walker.reporter.failed(&Failure {
+            operation: error.operation,
+            path: self.walker.full_path(&error.path),
+            cause: error.clone().source.into(),
+        });
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.sink.is_closed() || self.walker.reporter.is_interrupted()
+    }
+}
+
 impl<S: Sink> Visitor for Visit<'_, S> {
     fn prunes(&self, path: &[u8]) -> bool {
         self.walker.selection.filter.prunes(path)
@@ -131,20 +149,6 @@ impl<S: Sink> Visitor for Visit<'_, S> {
         self.sink.take(&listing, self.walker);
         let entries = listing.entries.len() as u64 + 1;
         self.walker.reporter.advanced(entries, 0);
-    }
-
-    fn failed(&self, error: TreeError) {
-        self.walker.failed.fetch_add(1, Ordering::Relaxed);
-        self.walker.selection.filter.note_unread(&error.path);
-        self.walker.reporter.failed(&Failure {
-            operation: error.operation,
-            path: self.walker.full_path(&error.path),
-            cause: error.source.into(),
-        });
-    }
-
-    fn is_stopped(&self) -> bool {
-        self.sink.is_closed() || self.walker.reporter.is_interrupted()
     }
 }
 

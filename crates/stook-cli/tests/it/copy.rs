@@ -27,7 +27,10 @@ fn a_copy_says_what_it_did() {
     ");
     let ran = place.run(&["copy", "src", "b"]);
     assert_eq!((ran.status, ran.text()), (Some(1), ""));
-    assert_snapshot!(ran.stderr, @"error: cannot copy to `b`: it is there already; --update copies what differs");
+    assert_snapshot!(ran.stderr, @r"
+    error: cannot copy to `b`: it is there already
+    hint: `--update` copies what differs
+    ");
     std::fs::remove_file(place.path("src/d/s")).unwrap();
     place.write("src/f", "changed");
     assert_snapshot!(place.stderr(&["copy", "src", "b/", "--update", "--verify"]), @"copied 1 entry, 7 B; 4 unchanged; 11 B verified");

@@ -126,7 +126,7 @@ fn an_archive_is_refused_and_nothing_is_removed() {
         for more in ["--force-chmod", "--dry-run", "--keep-root"] {
             let ran = place.run(&["remove", "src/d", tree, more]);
             assert_eq!(ran.status, Some(1), "{tree} {more}");
-            let text = format!("{why}; --with-archives removes it");
+            let text = format!("{why}\nhint: `--with-archives` removes it");
             assert!(ran.stderr.contains(&text), "{}", ran.stderr);
         }
     }
@@ -147,10 +147,13 @@ fn an_archive_in_a_tree_stays_and_is_named() {
     let ran = place.run(&["remove", "src"]);
     assert_eq!(ran.status, Some(3), "{}", ran.stderr);
     for archive in ["src/deep/arc", "src/zarc"] {
-        let text =
-            format!("cannot remove `{archive}`: it is an archive; --with-archives removes it, too");
+        let text = format!("cannot remove `{archive}`: it is an archive\n");
         assert!(ran.stderr.contains(&text), "{}", ran.stderr);
     }
+    let hints = ran
+        .stderr
+        .matches("hint: `--with-archives` removes it, too\n");
+    assert_eq!(hints.count(), 1, "{}", ran.stderr);
     assert_eq!(place.names("src"), ["deep", "zarc"]);
     assert_eq!(place.names("src/deep"), ["arc"]);
     place.stderr(&["check", "src/deep/arc"]);

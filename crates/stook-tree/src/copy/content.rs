@@ -20,6 +20,7 @@ use stook_sys::{
 };
 
 use super::fault::{At, Fault, Side};
+use crate::Reason;
 use crate::metadata::RefusedAttributes;
 
 /// Files up to this length are read and written at once.
@@ -147,7 +148,7 @@ impl Content<'_> {
         if now.size == self.metadata.size && now.mtime == self.metadata.mtime {
             return Ok(());
         }
-        Err(Fault::because("copy", "it changed while it was copied"))
+        Err(Fault::because("copy", Reason::Changed))
     }
 
     /// Copies what is not a hole; returns where the data end, or the size if all were there.

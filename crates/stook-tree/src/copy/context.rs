@@ -91,7 +91,7 @@ impl<'a> CopyContext<'a> {
 
     /// Returns true if nothing more is to be begun.
     pub(super) fn is_stopped(&self) -> bool {
-        self.is_full.load(Ordering::Relaxed) || self.observer.is_stopped()
+        self.is_full.load(Ordering::Relaxed) || self.observer.is_interrupted()
     }
 
     /// Returns the path of `name` in this directory; with an empty name, that of the directory.
@@ -113,7 +113,7 @@ impl<'a> CopyContext<'a> {
             self.is_full.store(true, Ordering::Relaxed);
         }
         self.note_unread(node, name);
-        self.observer.failed(TreeError {
+        self.observer.failed(&TreeError {
             path: self.path(side, node, name),
             operation,
             source,

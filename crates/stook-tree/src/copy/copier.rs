@@ -16,9 +16,10 @@ use super::content::Methods;
 use super::context::CopyContext;
 use super::fault::{At, Fault, READ_ATTRIBUTES, Side};
 use super::links::Links;
-use super::roots::{IS_ARCHIVE, would_change_archive};
+use super::roots::would_change_archive;
 use super::state::{DirectoryState, Existing, FileSystem, Pair, PairNode, reach};
 use super::visitor::{Entrance, Entry, Later, Outcome, PairVisitor};
+use crate::Reason;
 use crate::metadata::{
     ACCESS_ACL, Current, DEFAULT_ACL, OWNER_BITS, OpenTarget, SET_ATTRIBUTES, User, find,
     remove_inherited, without_shadows,
@@ -354,7 +355,7 @@ impl<'h> PairVisitor<'h> for Copier<'_, 'h> {
 /// Refuses to write into an archive that is there, unless one is copied to it.
 fn refuse_archive(source: &Directory, copy: &Directory) -> Result<(), Fault> {
     if would_change_archive(source, copy).at(Side::Copy, "look at")? {
-        return Err(io::Error::other(IS_ARCHIVE)).at(Side::Copy, "copy to");
+        return Err(Reason::WouldChangeArchive.into()).at(Side::Copy, "copy to");
     }
     Ok(())
 }

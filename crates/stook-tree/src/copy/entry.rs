@@ -11,6 +11,7 @@ use super::fault::{At, Fault, Side};
 use super::file::OpenFile;
 use super::links::{First, Met};
 use super::visitor::{Entry, Later, Outcome};
+use crate::Reason;
 use crate::metadata::{ACCESS_ACL, Current, NamedTarget, Original, SET_ATTRIBUTES};
 
 /// The name under which something is made.
@@ -291,8 +292,7 @@ fn clear(
         Some(there) if there.kind == FileKind::Directory => match copy.remove_directory(name) {
             Ok(()) => Ok(None),
             Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {
-                let why = io::Error::other("a directory is in its place, and is not empty");
-                Err(why).at(Side::Copy, "replace")
+                Err(Reason::DirectoryInPlace.into()).at(Side::Copy, "replace")
             }
             Err(error) => Err(error).at(Side::Copy, "replace"),
         },

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use crate::Reason;
 use crate::metadata::MetadataError;
 
 /// One of the two trees.
@@ -45,8 +46,8 @@ impl Fault {
     }
 
     /// Returns a fault of an entry of the tree.
-    pub(super) fn because(operation: &'static str, why: &'static str) -> Self {
-        Self::new(Side::Source, operation, io::Error::other(why))
+    pub(super) fn because(operation: &'static str, why: Reason) -> Self {
+        Self::new(Side::Source, operation, why.into())
     }
 }
 

@@ -15,6 +15,7 @@ use super::entry::Target;
 use super::fault::{At, Fault, READ_ATTRIBUTES, Side};
 use super::state::DirectoryState;
 use super::visitor::{Entry, Outcome};
+use crate::Reason;
 use crate::metadata::{
     ACCESS_ACL, Current, OpenTarget, Original, Rights, remove_inherited, without_shadows,
 };
@@ -39,7 +40,7 @@ impl OpenFile {
         let attributes = without_shadows(attributes);
         let metadata = stook_sys::metadata(&file).at(Side::Source, "look at")?;
         if metadata.kind != FileKind::File {
-            return Err(Fault::because("copy", "it changed while it was copied"));
+            return Err(Fault::because("copy", Reason::Changed));
         }
         Ok(Self {
             file,

@@ -1,6 +1,6 @@
 //! How to copy, and who is told of it.
 
-use stook_pool::Jobs;
+use stook_pool::{Jobs, Observer};
 
 use crate::{Filter, TreeError};
 
@@ -39,21 +39,13 @@ pub struct Copied {
 }
 
 /// Receives what a copy tells, on several threads at once.
-pub trait CopyObserver: Sync {
-    /// So many entries, and bytes, are done.
-    fn advanced(&self, _entries: u64, _bytes: u64) {}
+pub trait CopyObserver: Observer<Failure = TreeError> {
     /// In a dry run: this would be copied.
     fn would_copy(&self, _path: &[u8]) {}
     /// This is not copied on purpose, and why.
     fn skipped(&self, _path: &[u8], _why: &str) {}
     /// Something is not as in the tree, and that is no failure.
     fn noted(&self, _text: &str) {}
-    /// This failed, and why; the rest goes on.
-    fn failed(&self, error: TreeError);
-    /// Returns true if the copy should end early.
-    fn is_stopped(&self) -> bool {
-        false
-    }
 }
 
 /// Files that a worker has open at a time: a directory, a file, both copies, and the directory of a hard link.

@@ -12,6 +12,7 @@ use super::options::OPEN_FILES;
 use super::roots::Single;
 use super::state::{DirectoryState, Pair, PairNode, reach};
 use super::visitor::{Entrance, Entry, Later, Outcome, PairVisitor};
+use crate::Reason;
 use crate::names::{Name, Names};
 use crate::traverse::{
     At, Entered, FoundOf, HandleBudget, Part, Task, TasksOf, Traverse, TraverseOptions, traverse,
@@ -201,7 +202,7 @@ impl<'t> PairWalk<'_, 't> {
         let (source, is_listed) = self.open(parent, name).at(Side::Source, "open")?;
         let metadata = source.own_metadata().at(Side::Source, "look at")?;
         if self.leave_out == Some(metadata.identity()) {
-            return Err(Fault::because("copy", "it is the copy itself"));
+            return Err(Fault::because("copy", Reason::IsTheCopy));
         }
         let above = reach(parent, Side::Copy)?;
         let entrance = Entrance {

@@ -9,6 +9,7 @@ use stook_sys::{Context, Directory, FileId, FileKind, Links, Metadata, SysError}
 use super::context::RootPaths;
 use super::options::CopyOptions;
 use super::state::Pair;
+use crate::Reason;
 use crate::archive::{has_index, is_archive, is_in_archive};
 use crate::remove::{Tree, names_directory};
 
@@ -42,14 +43,6 @@ enum Wanted {
     There,
 }
 
-const IS_THERE: &str = "it is there already; --update copies what differs";
-const LEADS_NOWHERE: &str = "it is a symbolic link that leads nowhere";
-const IS_THE_TREE: &str = "it is the tree itself";
-const IS_BELOW: &str = "it is in the tree that is copied";
-const IS_ABOVE: &str = "it holds the tree that is copied";
-pub(super) const IS_ARCHIVE: &str = "it is an archive, and what is copied is none";
-const IS_IN_ARCHIVE: &str = "it is in an archive";
-
 impl Roots {
     /// Opens both, and makes the copy's root, for its maker alone.
     ///
@@ -66,7 +59,7 @@ impl Roots {
             (true, _) => Wanted::AsItIs,
         };
         if options.is_dry_run && !options.is_update && is_there(dest)? {
-            return refuse(dest, IS_THERE);
+            return refuse(dest, Reason::Exists);
         }
         Self::open(tree, dest, wanted)
     }
@@ -88,7 +81,7 @@ impl Roots {
 
     fn open(tree: &Path, dest: &Path, wanted: Wanted) -> Result<Self, SysError> {
         let metadata = stook_sys::exists(tree)?;
-        let metadata = metadata.ok_or_else(|| io::Error::other("no such file or directory"));
+        let metadata = metadata.ok_or_else(stook_sys::not_found);
         let metadata = metadata.context("copy", tree)?;
         let end = end_of_link(dest)?;
         if metadata.kind == FileKind::Directory {
@@ -104,10 +97,10 @@ impl Roots {
             Ok(copy) => {
                 refuse_nesting(&source, tree, &copy, dest)?;
                 if wanted == Wanted::New {
-                    return refuse(dest, IS_THERE);
+                    return refuse(dest, Reason::Exists);
                 }
                 if wanted != Wanted::There {
-                    refuse_archive(&source, &copy, dest, IS_ARCHIVE)?;
+                    refuse_archive(&source, &copy, dest, Reason::WouldChangeArchive)?;
                 }
                 (Some(copy), false)
             }
@@ -115,7 +108,7 @@ impl Roots {
                 (make_root(&source, dest, wanted)?, true)
             }
             Err(error) if stook_sys::is_no_directory(&error.source) => {
-                return refuse(dest, "it is there, and is no directory");
+                return refuse(dest, Reason::NotADirectory);
             }
             Err(error) => return Err(error),
         };
@@ -123,7 +116,7 @@ impl Roots {
             && wanted != Wanted::There
             && !copy.lock()
         {
-            return refuse(dest, "another process copies there");
+            return refuse(dest, Reason::Busy);
         }
         Ok(Self {
             pair: Pair { source, copy },
@@ -147,15 +140,15 @@ impl Roots {
         let to = Tree::at(dest).context("copy to", dest)?;
         let (source, copy) = (Directory::open(&from.holder)?, Directory::open(&to.holder)?);
         if wanted != Wanted::There {
-            refuse_archive(&source, &copy, dest, IS_IN_ARCHIVE)?;
+            refuse_archive(&source, &copy, dest, Reason::IsInArchive)?;
         }
         match copy.metadata(&to.name, Links::Refuse) {
-            Ok(there) if there.is_same_file(metadata) => return refuse(dest, IS_THE_TREE),
+            Ok(there) if there.is_same_file(metadata) => return refuse(dest, Reason::IsTheTree),
             // Below a tree a file takes the place of an empty directory; here it is hardly what the user means.
             Ok(there) if there.kind == FileKind::Directory => {
-                return refuse(dest, "it is a directory");
+                return refuse(dest, Reason::IsDirectory);
             }
-            Ok(_) if wanted == Wanted::New => return refuse(dest, IS_THERE),
+            Ok(_) if wanted == Wanted::New => return refuse(dest, Reason::Exists),
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound && wanted != Wanted::There => {}
             Err(error) => return Err(error).context("look at", dest),
@@ -183,8 +176,8 @@ impl Roots {
     }
 }
 
-fn refuse<T>(path: &Path, why: &'static str) -> Result<T, SysError> {
-    Err(io::Error::other(why)).context("copy to", path)
+fn refuse<T>(path: &Path, why: Reason) -> Result<T, SysError> {
+    Err(io::Error::from(why)).context("copy to", path)
 }
 
 /// Returns what a link leads to, and `None` for any other path: a copy is made where a link leads, whatever is copied.
@@ -202,7 +195,7 @@ fn end_of_link(dest: &Path) -> Result<Option<PathBuf>, SysError> {
         return Ok(None);
     }
     match stook_sys::absolute(dest) {
-        Err(error) if error.is_not_found() => refuse(dest, LEADS_NOWHERE),
+        Err(error) if error.is_not_found() => refuse(dest, Reason::BrokenLink),
         other => other.map(Some),
     }
 }
@@ -222,14 +215,14 @@ fn make_root(
     refuse_below(source, &holder, dest)?;
     let is_refused = is_archive(&holder).and_then(|is| Ok(is || is_in_archive(&holder)?));
     if is_refused.context("look at what is above", dest)? {
-        return refuse(dest, IS_IN_ARCHIVE);
+        return refuse(dest, Reason::IsInArchive);
     }
     if wanted == Wanted::AsItIs {
         return Ok(None);
     }
     match holder.create_directory(&to.name, 0o700) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            return refuse(dest, "something else is there");
+            return refuse(dest, Reason::Taken);
         }
         other => other.context("create", dest)?,
     }
@@ -242,13 +235,13 @@ fn refuse_archive(
     source: &Directory,
     copy: &Directory,
     dest: &Path,
-    why: &'static str,
+    why: Reason,
 ) -> Result<(), SysError> {
     if would_change_archive(source, copy).context("look at", dest)? {
         return refuse(dest, why);
     }
     if is_in_archive(copy).context("look at what is above", dest)? {
-        return refuse(dest, IS_IN_ARCHIVE);
+        return refuse(dest, Reason::IsInArchive);
     }
     Ok(())
 }
@@ -265,7 +258,7 @@ fn refuse_below(source: &Directory, holder: &Directory, dest: &Path) -> Result<(
         .identities_upwards()
         .context("look at what is above", dest)?;
     if upwards.contains(&own) {
-        return refuse(dest, IS_BELOW);
+        return refuse(dest, Reason::IsInTheTree);
     }
     Ok(())
 }
@@ -281,10 +274,10 @@ fn refuse_nesting(
         .context("look at what is above", tree)?;
     let own = copy.own_metadata().context("look at", dest)?.identity();
     if upwards.first() == Some(&own) {
-        return refuse(dest, IS_THE_TREE);
+        return refuse(dest, Reason::IsTheTree);
     }
     if upwards.contains(&own) {
-        return refuse(dest, IS_ABOVE);
+        return refuse(dest, Reason::HoldsTheTree);
     }
     refuse_below(source, copy, dest)
 }

@@ -8,6 +8,7 @@ use stook_sys::{Directory, FileKind, Links as Follow, Metadata, Xattr, get_xattr
 use super::copier::Copier;
 use super::fault::{At, Fault, READ_ATTRIBUTES, Side};
 use super::visitor::{Entry, Outcome};
+use crate::Reason;
 use crate::metadata::{Current, NamedTarget, Original, RefusedAttributes, User, without_shadows};
 
 impl User {
@@ -76,7 +77,7 @@ impl User {
         copy: &Directory,
         metadata: &Metadata,
         there: &Metadata,
-    ) -> Result<Option<&'static str>, Fault> {
+    ) -> Result<Option<Reason>, Fault> {
         self.with_both(
             entry,
             copy,

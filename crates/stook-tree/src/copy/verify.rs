@@ -1,7 +1,6 @@
 //! Comparing a tree with its copy, byte by byte.
 
 use std::fs::File;
-use std::io;
 use std::path::Path;
 
 use stook_pool::advance;
@@ -20,6 +19,7 @@ use super::pair_walk::PairWalk;
 use super::roots::Roots;
 use super::state::{DirectoryState, Existing, PairNode, reach};
 use super::visitor::{Entrance, Entry, Later, Outcome, PairVisitor};
+use crate::Reason;
 use crate::metadata::{Original, User, without_shadows};
 use crate::traverse::HandleBudget;
 
@@ -98,7 +98,7 @@ impl<'h> PairVisitor<'h> for Comparing<'_> {
     ) -> Result<(Option<Directory>, DirectoryState), Fault> {
         let copy = match entrance.copy {
             Some(above) => above.open_beneath(entrance.name).at(Side::Copy, VERIFY)?,
-            None => return Err(different("it is not there")),
+            None => return Err(different(Reason::Missing)),
         };
         Ok((Some(copy), DirectoryState::of_source(metadata)))
     }
@@ -114,19 +114,19 @@ impl<'h> PairVisitor<'h> for Comparing<'_> {
         if entry.waits(&metadata, later) {
             return Ok(Outcome::Later);
         }
-        let copy = entry.copy.ok_or_else(|| different("it is not there"))?;
+        let copy = entry.copy.ok_or_else(|| different(Reason::Missing))?;
         let there = look(copy, entry.new_name).at(Side::Copy, "look at")?;
-        let there = there.ok_or_else(|| different("it is not there"))?;
+        let there = there.ok_or_else(|| different(Reason::Missing))?;
         if there.kind != metadata.kind || there.device != metadata.device {
-            return Err(different("it is something else"));
+            return Err(different(Reason::KindDiffers));
         }
         let outcome = match metadata.kind {
             FileKind::File => Outcome::Done {
-                bytes: compare(entry, copy, &metadata, &|| self.observer.is_stopped())?,
+                bytes: compare(entry, copy, &metadata, &|| self.observer.is_interrupted())?,
                 is_told: false,
             },
             FileKind::Symlink if !have_same_target(entry, copy)? => {
-                return Err(different("it leads to another place"));
+                return Err(different(Reason::TargetDiffers));
             }
             _ => Outcome::Unchanged,
         };
@@ -174,8 +174,8 @@ impl Comparing<'_> {
     }
 }
 
-fn different(why: impl Into<String>) -> Fault {
-    Fault::new(Side::Copy, VERIFY, io::Error::other(why.into()))
+fn different(why: Reason) -> Fault {
+    Fault::new(Side::Copy, VERIFY, why.into())
 }
 
 /// Compares the content of two files; returns their length.
@@ -226,12 +226,12 @@ fn read_both(
 }
 
 fn difference(position: u64, same: usize, wanted: usize, found: usize) -> Fault {
-    let place = position + same as u64;
+    let byte = position + same as u64;
     different(if same == found && found < wanted {
-        format!("it ends at byte {place}")
+        Reason::EndsEarly(byte)
     } else if same == wanted && wanted < found {
-        format!("it goes on after byte {place}, where the original ends")
+        Reason::GoesOn(byte)
     } else {
-        format!("it differs at byte {place}")
+        Reason::ContentDiffers(byte)
     })
 }

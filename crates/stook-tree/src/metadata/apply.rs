@@ -19,6 +19,7 @@ use super::error::{During, MetadataError, SET_ATTRIBUTES};
 use super::rights::{ACCESS_ACL, DEFAULT_ACL, Owner, Rights, find};
 use super::target::MetadataTarget;
 use super::user::{Current, RefusedAttributes, User, excuse, space_of};
+use crate::Reason;
 
 /// What a copy is to be like.
 #[derive(Clone, Copy)]
@@ -200,16 +201,16 @@ impl Changes<'_> {
     }
 
     /// Returns what differs besides content and time.
-    pub(crate) fn why(&self) -> Option<&'static str> {
+    pub(crate) fn why(&self) -> Option<Reason> {
         let is_link = self.original.is_link();
         if self.owner.is_some() {
-            Some("its owner differs")
+            Some(Reason::OwnerDiffers)
         } else if !is_link && self.is_list_changed() {
-            Some("its access control list differs")
+            Some(Reason::AccessListDiffers)
         } else if !is_link && self.current.mode != Some(self.rights.mode) {
-            Some("its mode differs")
+            Some(Reason::ModeDiffers)
         } else if self.has_attributes() || self.is_capability_changed() {
-            Some("its attributes differ")
+            Some(Reason::AttributesDiffer)
         } else {
             None
         }

@@ -12,6 +12,7 @@ use stook_sys::{Metadata, Timestamp, Xattr, is_unsupported, lock, remove_xattr};
 
 use super::error::{During, MetadataError, SET_ATTRIBUTES};
 use super::rights::{ACCESS_ACL, DEFAULT_ACL, Owner};
+use crate::Reason;
 
 /// What files made in a directory are like: their group may come from the directory, their mode from the umask.
 #[derive(Debug, Default)]
@@ -205,14 +206,12 @@ pub(crate) fn excuse(name: &[u8], error: io::Error, refused: &RefusedAttributes)
     if was_told {
         return Ok(());
     }
-    let what = if is_list(name) {
-        "access control lists".to_owned()
+    Err(if is_list(name) {
+        Reason::NoAccessLists
     } else {
-        format!("attributes `{}.*`", stook_sys::display_bytes(space))
-    };
-    Err(io::Error::other(format!(
-        "the file system takes no {what}; others are not named"
-    )))
+        Reason::NoAttributes(space.to_vec())
+    }
+    .into())
 }
 
 #[cfg(test)]

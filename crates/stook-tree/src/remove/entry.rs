@@ -2,7 +2,7 @@
 
 use std::io;
 
-use stook_sys::{Directory, FileKind, Links, busy, is_not_permitted};
+use stook_sys::{Directory, FileKind, Links, busy};
 
 use super::options::RemoveObserver;
 use super::policy::{Candidate, Decision, RemovalPolicy};
@@ -38,8 +38,7 @@ impl<O: RemoveObserver> Remover<'_, O> {
         }
         match self.decision(at, name) {
             Decision::Remove | Decision::RemoveAs(_) if self.options.is_dry_run => {
-                self.require_removable(at.directory, name)
-                    .map_err(explained)?;
+                self.require_removable(at.directory, name)?;
                 self.observer.would_remove(&written_path(at.node, name));
                 Ok(Outcome::Removed)
             }
@@ -59,7 +58,7 @@ impl<O: RemoveObserver> Remover<'_, O> {
             Err(error) => match error.kind() {
                 io::ErrorKind::NotFound => Ok(Outcome::AlreadyGone),
                 io::ErrorKind::IsADirectory => Ok(Outcome::IsDirectory),
-                _ => Err(explained(error)),
+                _ => Err(error),
             },
         }
     }
@@ -117,16 +116,4 @@ impl<O: RemoveObserver> Remover<'_, O> {
             })
         })
     }
-}
-
-/// Adds the usual reason where the system's word for it helps nobody.
-pub(super) fn explained(error: io::Error) -> io::Error {
-    let hint = if is_not_permitted(&error) {
-        "`lsattr` tells whether it is immutable; in a sticky directory only its owner may"
-    } else if error.kind() == io::ErrorKind::ResourceBusy {
-        "it is in use, or something is mounted there"
-    } else {
-        return error;
-    };
-    io::Error::other(format!("{} ({hint})", stook_sys::cause(&error)))
 }

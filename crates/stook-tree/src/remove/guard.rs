@@ -6,6 +6,7 @@ use std::path::Path;
 use stook_sys::{Context, Directory, FileId, FileKind, Links, SysError};
 
 use super::tree::{Tree, names_directory};
+use crate::Reason;
 use crate::archive::{INDEX, is_archive, is_volume_name};
 use crate::path::join;
 
@@ -67,17 +68,17 @@ impl Guard {
             let error = io::Error::from(io::ErrorKind::NotADirectory);
             return Err(error).context("remove", path);
         }
-        let refused = |why| Err(io::Error::other(why)).context("remove", path);
+        let refused = |why: Reason| Err(io::Error::from(why)).context("remove", path);
         if self.root == Some(metadata.identity()) {
-            return refused("it is the root; --no-preserve-root removes it all the same");
+            return refused(Reason::IsRoot);
         }
         if self.root.is_some() && self.working.contains(&metadata.identity()) {
-            return refused("it is the working directory, or above it");
+            return refused(Reason::HoldsWorkingDirectory);
         }
         let is_mount =
             self.refuses_mounts && holder.is_mount_root(&tree.name).context("look at", path)?;
         if is_mount {
-            return refused("something is mounted there; --keep-root empties it");
+            return refused(Reason::IsMountPoint);
         }
         if self.refuses_archives {
             refuse_archive(&holder, &tree.name, metadata.kind).context("remove", path)?;
@@ -90,10 +91,7 @@ impl Guard {
 fn refuse_archive(holder: &Directory, name: &[u8], kind: FileKind) -> io::Result<()> {
     if kind != FileKind::Directory {
         let is_part = (name == INDEX || is_volume_name(name)) && is_archive(holder)?;
-        return refuse_if(
-            is_part,
-            "it is part of an archive; --with-archives removes it",
-        );
+        return refuse_if(is_part, Reason::IsPartOfArchive);
     }
     let is_refused = match holder.metadata(&join(name, INDEX), Links::Refuse) {
         // A directory that may not be searched cannot be emptied either, and that is reported instead.
@@ -104,13 +102,9 @@ fn refuse_archive(holder: &Directory, name: &[u8], kind: FileKind) -> io::Result
             .and_then(|tree| is_archive(&tree))
             .unwrap_or(true),
     };
-    refuse_if(is_refused, "it is an archive; --with-archives removes it")
+    refuse_if(is_refused, Reason::IsArchive)
 }
 
-fn refuse_if(is_refused: bool, why: &'static str) -> io::Result<()> {
-    if is_refused {
-        Err(io::Error::other(why))
-    } else {
-        Ok(())
-    }
+fn refuse_if(is_refused: bool, why: Reason) -> io::Result<()> {
+    if is_refused { Err(why.into()) } else { Ok(()) }
 }

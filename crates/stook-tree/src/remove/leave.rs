@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use stook_timers::scope;
 
-use super::entry::explained;
 use super::options::RemoveObserver;
 use super::remover::Remover;
 use super::state::{RemoveNode, path_in_tree, reach, written_path};
+use crate::Reason;
 use crate::names::Names;
 use crate::traverse::{MOST_NAMES, Task, TaskOf, Waiting};
 
@@ -39,7 +39,7 @@ impl<O: RemoveObserver> Remover<'_, O> {
             let removable =
                 reach(parent).and_then(|directory| self.require_removable(&directory, &name));
             if let Err(error) = removable {
-                self.fail(parent, &name, "remove", explained(error));
+                self.fail(parent, &name, "remove", error);
                 return None;
             }
             self.observer.would_remove(&written_path(parent, &name));
@@ -70,7 +70,7 @@ impl<O: RemoveObserver> Remover<'_, O> {
     /// Says who may be to blame for a directory that is never empty.
     fn why_not_empty(&self, parent: &RemoveNode<'_>, name: &[u8], error: io::Error) -> io::Error {
         if error.kind() != io::ErrorKind::DirectoryNotEmpty {
-            return explained(error);
+            return error;
         }
         let left = self.open_below(parent, name).and_then(|directory| {
             Names::with(|names| {
@@ -79,11 +79,11 @@ impl<O: RemoveObserver> Remover<'_, O> {
                 Ok(left.any(|name| name.starts_with(b".nfs")))
             })
         });
-        io::Error::other(if left.unwrap_or(false) {
-            "it is not empty: a `.nfs` file in it belongs to a process that has the file open"
+        if left.unwrap_or(false) {
+            Reason::HeldOpen.into()
         } else {
-            "it is not empty: another process may be writing there"
-        })
+            Reason::NotEmpty.into()
+        }
     }
 }
 

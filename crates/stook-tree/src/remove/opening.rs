@@ -8,6 +8,7 @@ use stook_timers::scope;
 use super::options::RemoveObserver;
 use super::remover::{Location, Outcome, Remover};
 use super::state::{RemoveNode, State, reach, written_path};
+use crate::Reason;
 use crate::traverse::Waiting;
 
 impl<O: RemoveObserver> Remover<'_, O> {
@@ -36,9 +37,7 @@ impl<O: RemoveObserver> Remover<'_, O> {
                 Ok(None)
             }
             Err(error) if is_no_directory(&error) => self.remove_other(parent, name),
-            Err(error) if is_mount_point(&error) => {
-                Err(io::Error::other("something else is mounted there"))
-            }
+            Err(error) if is_mount_point(&error) => Err(Reason::IsMountedBelow.into()),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 self.remove_closed(parent, name, error)
             }
@@ -60,9 +59,7 @@ impl<O: RemoveObserver> Remover<'_, O> {
     /// What the listing called a directory is none, or not any more; or it is a tree that is none.
     fn remove_other(&self, parent: &RemoveNode<'_>, name: &[u8]) -> io::Result<Option<Directory>> {
         if parent.is_root() && self.options.keep_root {
-            return Err(io::Error::other(
-                "it is no directory, and a root is to be kept",
-            ));
+            return Err(Reason::KeptRootNotADirectory.into());
         }
         let location = Location {
             directory: &*reach(parent)?,
@@ -74,7 +71,7 @@ impl<O: RemoveObserver> Remover<'_, O> {
             Outcome::AlreadyGone => {}
             Outcome::Kept => parent.data.keep(),
             // Twice another thing within a moment: whoever does that may go on doing it.
-            Outcome::IsDirectory => return Err(io::Error::other("another process changes it")),
+            Outcome::IsDirectory => return Err(Reason::ChangesAllTheTime.into()),
         }
         Ok(None)
     }

@@ -1,6 +1,6 @@
 //! How to remove, and who is told of it.
 
-use stook_pool::Jobs;
+use stook_pool::{Jobs, Observer};
 
 use crate::TreeError;
 
@@ -48,17 +48,9 @@ pub struct Removed {
 }
 
 /// Receives what a removal tells, on several threads at once.
-pub trait RemoveObserver: Sync {
-    /// Some entries are gone.
-    fn removed(&self, _entries: u64) {}
+pub trait RemoveObserver: Observer<Failure = TreeError> {
     /// In a dry run: this would be removed.
     fn would_remove(&self, _path: &[u8]) {}
-    /// This stays, and why; the rest goes on.
-    fn failed(&self, error: TreeError);
     /// A tree that is not there.
     fn missing(&self, _path: &[u8]) {}
-    /// Returns true if the removal should end early.
-    fn is_stopped(&self) -> bool {
-        false
-    }
 }

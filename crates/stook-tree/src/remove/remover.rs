@@ -12,11 +12,11 @@ use super::options::{RemoveObserver, RemoveOptions};
 use super::policy::RemovalPolicy;
 use super::state::{RemoveNode, State, path_in_tree, written_path};
 use super::tree::Tree;
-use crate::TreeError;
 use crate::archive::{INDEX, is_archive};
 use crate::names::{Name, Names};
 use crate::path::join;
 use crate::traverse::{At, Entered, FoundOf, MOST_NAMES, Node, Part, TasksOf, Traverse, Waiting};
+use crate::{Reason, TreeError};
 
 /// From this many on, names in disorder are removed in the order of their inodes: a disk that keeps those in blocks
 /// changes each block once. Fewer are in few blocks anyway. Names that come in order, either way, are best left so: a
@@ -63,7 +63,7 @@ impl<'t, O: RemoveObserver> Traverse<'t> for Remover<'_, O> {
     const STEP: usize = 256;
 
     fn is_interrupted(&self) -> bool {
-        self.observer.is_stopped()
+        self.observer.is_interrupted()
     }
 
     fn begin_root(&self, number: usize) -> Option<Waiting<'t, Directory, State>> {
@@ -74,7 +74,7 @@ impl<'t, O: RemoveObserver> Traverse<'t> for Remover<'_, O> {
                 return Some(Waiting::new(&Arc::new(holding), &tree.name));
             }
             Err(error) if error.is_not_found() => self.observer.missing(&tree.path()),
-            Err(error) => self.observer.failed(TreeError {
+            Err(error) => self.observer.failed(&TreeError {
                 path: tree.path(),
                 operation: "remove",
                 source: error.source,
@@ -230,7 +230,7 @@ impl<O: RemoveObserver> Remover<'_, O> {
         }
         let source = match is_archive(at.directory) {
             Ok(false) => return false,
-            Ok(true) => io::Error::other("it is an archive; --with-archives removes it, too"),
+            Ok(true) => Reason::IsArchive.into(),
             Err(error) => error,
         };
         let is_reported = match self.policy {
@@ -246,7 +246,7 @@ impl<O: RemoveObserver> Remover<'_, O> {
     pub(super) fn count(&self, entries: u64, directories: u64) {
         self.entries.fetch_add(entries, Ordering::Relaxed);
         self.directories.fetch_add(directories, Ordering::Relaxed);
-        self.observer.removed(entries);
+        self.observer.advanced(entries, 0);
     }
 
     pub(super) fn fail(
@@ -257,7 +257,7 @@ impl<O: RemoveObserver> Remover<'_, O> {
         source: io::Error,
     ) {
         node.data.keep();
-        self.observer.failed(TreeError {
+        self.observer.failed(&TreeError {
             path: written_path(node, name),
             operation,
             source,

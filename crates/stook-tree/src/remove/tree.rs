@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use stook_sys::Directory;
 
+use crate::Reason;
+
 /// A tree that may be removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tree {
@@ -20,20 +22,20 @@ pub struct Tree {
 
 impl Tree {
     pub(crate) fn at(path: &Path) -> io::Result<Self> {
-        let refused = |why| Err(io::Error::other(why));
+        let refused = |why: Reason| Err(why.into());
         let bytes = path.as_os_str().as_bytes();
         let end = bytes.iter().rposition(|&byte| byte != b'/');
         let Some(end) = end else {
             // An empty path, or the root, whose name in itself is `.`.
             return match bytes {
-                [] => refused("it has no name"),
+                [] => refused(Reason::NoName),
                 _ => Ok(Self::from_parts(b"/", b".")),
             };
         };
         let start = bytes[..end].iter().rposition(|&byte| byte == b'/');
         let (prefix, name) = bytes[..=end].split_at(start.map_or(0, |slash| slash + 1));
         if name == b"." || name == b".." {
-            return refused("its name is `.` or `..`");
+            return refused(Reason::DotName);
         }
         Ok(Self::from_parts(prefix, name))
     }

@@ -1,6 +1,6 @@
 //! How to walk, and who is told what is found.
 
-use stook_pool::Jobs;
+use stook_pool::{Jobs, Observer};
 use stook_sys::{FileId, FileKind, Links};
 
 use super::listing::Listing;
@@ -48,7 +48,7 @@ pub enum Detail {
 }
 
 /// Receives what a walk finds, on several threads at once.
-pub trait Visitor: Sync {
+pub trait Visitor: Observer<Failure = TreeError> {
     /// Returns true if the directory need not be looked into.
     fn prunes(&self, _path: &[u8]) -> bool {
         false
@@ -62,10 +62,4 @@ pub trait Visitor: Sync {
     fn left_out(&self, _path: &[u8]) {}
     /// Takes one listed directory.
     fn directory(&self, listing: Listing);
-    /// Takes a failure; the walk goes on.
-    fn failed(&self, error: TreeError);
-    /// Returns true if the walk should end early.
-    fn is_stopped(&self) -> bool {
-        false
-    }
 }

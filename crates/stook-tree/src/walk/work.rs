@@ -9,12 +9,12 @@ use stook_timers::scope;
 
 use super::listing::{Entry, Listing};
 use super::options::{Detail, Visitor, WalkOptions};
-use crate::TreeError;
 use crate::names::{Name, Names};
 use crate::path::join;
 use crate::traverse::{
     At, CHUNK, Entered, FoundOf, Node, NodeOf, Part, TasksOf, Traverse, Waiting,
 };
+use crate::{Reason, TreeError};
 
 pub(super) struct Walk<'a, V> {
     pub(super) options: &'a WalkOptions,
@@ -63,7 +63,7 @@ impl<'t, V: Visitor> Traverse<'t> for Walk<'_, V> {
     const STEP: usize = 256;
 
     fn is_interrupted(&self) -> bool {
-        self.visitor.is_stopped()
+        self.visitor.is_interrupted()
     }
 
     fn enter(&self, waiting: &Waiting<'t, Directory, State>) -> Option<Entered<Directory, State>> {
@@ -171,7 +171,7 @@ impl<'t, V: Visitor> Traverse<'t> for Walk<'_, V> {
     }
 
     fn end_names(&self, _node: &NodeOf<'t, Self>, collected: Draft, bytes: Cow<'_, [u8]>) {
-        if self.visitor.is_stopped() {
+        if self.visitor.is_interrupted() {
             // It may lack entries.
             return;
         }
@@ -214,7 +214,7 @@ impl Entries {
 impl<V: Visitor> Walk<'_, V> {
     /// Opens the root once more, so that its names are read from the beginning; None if nothing more is to be done.
     pub(super) fn root<'t>(&self, root: &Directory) -> Option<Arc<WalkNode<'t>>> {
-        if self.visitor.is_stopped() {
+        if self.visitor.is_interrupted() {
             return None;
         }
         let own_metadata = || root.own_metadata();
@@ -274,7 +274,7 @@ impl<V: Visitor> Walk<'_, V> {
         }
         let follows = self.options.links == Links::Follow;
         if follows && is_above(identity, parent) {
-            let source = io::Error::other("the link leads to a directory above itself");
+            let source = Reason::LinkLoop.into();
             self.fail(path, "follow", source);
             return None;
         }
@@ -380,7 +380,7 @@ impl<V: Visitor> Walk<'_, V> {
     }
 
     fn fail(&self, path: Vec<u8>, operation: &'static str, source: io::Error) {
-        self.visitor.failed(TreeError {
+        self.visitor.failed(&TreeError {
             path,
             operation,
             source,

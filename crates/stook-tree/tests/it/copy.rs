@@ -209,7 +209,7 @@ fn a_single_file_is_copied() {
         );
         let told = Told::default();
         let error = copy(&place.path(name), &to, &options(1), &told).unwrap_err();
-        assert!(error.to_string().contains("--update"), "{error}");
+        assert!(error.to_string().contains("it is there already"), "{error}");
         let again = copied(&place.path(name), &to, &update());
         assert_eq!((again.entries, again.unchanged), (0, 1));
     }
@@ -251,7 +251,7 @@ fn a_destination_named_by_a_link_is_where_the_link_leads() {
     for (from, to) in [("a", "to-tree"), ("a/f", "to-file")] {
         for options in [options(1), dry(options(1))] {
             let error = result(from, to, &options).unwrap_err();
-            assert!(error.to_string().contains("--update"), "{error}");
+            assert!(error.to_string().contains("it is there already"), "{error}");
         }
         let would = result(from, to, &dry(update())).unwrap();
         assert_eq!((would.entries, would.bytes), (1, 5), "{from}");
@@ -279,7 +279,7 @@ fn what_is_there_is_refused_in_words() {
         let result = copy(&place.path(from), &place.path(to), options, &told);
         result.unwrap_err().to_string()
     };
-    assert!(why("a", "empty", &options(1)).contains("--update"));
+    assert!(why("a", "empty", &options(1)).contains("it is there already"));
     assert!(why("a", "file", &options(1)).contains("is no directory"));
     assert!(why("a", "file", &update()).contains("is no directory"));
     for options in [options(1), update()] {
@@ -292,14 +292,14 @@ fn what_is_there_is_refused_in_words() {
         assert!(why("a/f", "empty", &options).contains("it is a directory"));
         assert!(why("a/f", "empty/", &options).contains("it is a directory"));
     }
-    assert!(why("a/f", "file", &options(1)).contains("--update"));
+    assert!(why("a/f", "file", &options(1)).contains("it is there already"));
     assert!(why("none", "b", &options(1)).contains("no such file or directory"));
     assert!(why("a", "none/b", &options(1)).contains("no such file or directory"));
     let dry = CopyOptions {
         is_dry_run: true,
         ..options(1)
     };
-    assert!(why("a", "empty", &dry).contains("--update"));
+    assert!(why("a", "empty", &dry).contains("it is there already"));
     assert_eq!(fs::read_dir(place.path("empty")).unwrap().count(), 0);
     assert_eq!(place.read("file"), b"x");
     assert_eq!(told.failures(), []);

@@ -26,7 +26,9 @@ pub(crate) struct Told<'a> {
     meanwhile: Option<&'a (dyn Fn(u64, u64) + Sync)>,
 }
 
-impl CopyObserver for Told<'_> {
+impl stook_pool::Observer for Told<'_> {
+    type Failure = TreeError;
+
     fn advanced(&self, entries: u64, bytes: u64) {
         let entries = self.entries.fetch_add(entries, Ordering::Relaxed) + entries;
         let bytes = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
@@ -35,6 +37,21 @@ impl CopyObserver for Told<'_> {
         }
     }
 
+    fn failed(&self, error: &TreeError) {
+        let cause = stook_sys::cause(&error.source);
+        let told = (path_of(&error.path), error.operation, cause);
+        self.failures.lock().unwrap().push(told);
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.stop_after.is_some_and(|(entries, bytes)| {
+            self.entries.load(Ordering::Relaxed) >= entries
+                || self.bytes.load(Ordering::Relaxed) >= bytes
+        })
+    }
+}
+
+impl CopyObserver for Told<'_> {
     fn would_copy(&self, path: &[u8]) {
         self.would_copy.lock().unwrap().push(path_of(path));
     }
@@ -46,19 +63,6 @@ impl CopyObserver for Told<'_> {
 
     fn noted(&self, text: &str) {
         self.notes.lock().unwrap().push(text.to_owned());
-    }
-
-    fn failed(&self, error: TreeError) {
-        let cause = stook_sys::cause(&error.source);
-        let told = (path_of(&error.path), error.operation, cause);
-        self.failures.lock().unwrap().push(told);
-    }
-
-    fn is_stopped(&self) -> bool {
-        self.stop_after.is_some_and(|(entries, bytes)| {
-            self.entries.load(Ordering::Relaxed) >= entries
-                || self.bytes.load(Ordering::Relaxed) >= bytes
-        })
     }
 }
 

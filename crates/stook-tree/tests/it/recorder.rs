@@ -94,6 +94,19 @@ impl<'a> Recorder<'a> {
     }
 }
 
+impl stook_pool::Observer for Recorder<'_> {
+    type Failure = TreeError;
+
+    fn failed(&self, error: &TreeError) {
+        let failure = (error.path.clone(), error.operation, error.source.kind());
+        self.found.lock().unwrap().failures.push(failure);
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.found.lock().unwrap().listings.len() >= self.stop_after
+    }
+}
+
 impl Visitor for Recorder<'_> {
     fn prunes(&self, path: &[u8]) -> bool {
         self.filter.prunes(path)
@@ -127,15 +140,6 @@ impl Visitor for Recorder<'_> {
         found
             .listings
             .insert(listing.path, (names, listing.is_empty));
-    }
-
-    fn failed(&self, error: TreeError) {
-        let failure = (error.path, error.operation, error.source.kind());
-        self.found.lock().unwrap().failures.push(failure);
-    }
-
-    fn is_stopped(&self) -> bool {
-        self.found.lock().unwrap().listings.len() >= self.stop_after
     }
 }
 

@@ -335,6 +335,14 @@ fn a_walk_that_is_told_to_stop_does() {
 #[test]
 fn entries_can_be_dropped_from_a_listing_and_keep_their_names() {
     struct Keeper(std::sync::Mutex<Vec<Vec<u8>>>);
+    impl stook_pool::Observer for Keeper {
+        type Failure = stook_tree::TreeError;
+
+        fn failed(&self, error: &stook_tree::TreeError) {
+            panic!("{error:?}");
+        }
+    }
+
     impl stook_tree::Visitor for Keeper {
         fn directory(&self, mut listing: stook_tree::Listing) {
             listing.retain(|name, entry| name.starts_with(b"f") && entry.metadata().size > 10);
@@ -343,9 +351,6 @@ fn entries_can_be_dropped_from_a_listing_and_keep_their_names() {
                 .iter()
                 .map(|entry| listing.name(entry).to_vec());
             self.0.lock().unwrap().extend(names);
-        }
-        fn failed(&self, error: stook_tree::TreeError) {
-            panic!("{error:?}");
         }
     }
     let tree = TempTree::new(&tree! {
