@@ -127,7 +127,7 @@ fn the_removal_of_a_copy_is_not_recorded() {
     ");
     assert_eq!(released(&place), "");
     fs::remove_file(place.path("src/a")).unwrap();
-    assert_snapshot!(place.stderr(&["update", "src", "arc"]), @"archived 0 entries, 0 B, in 0 volumes; 4 unchanged; 1 deleted");
+    assert_snapshot!(place.stderr(&["update", "src", "arc"]), @"archived 0 entries, 0 B, in 0 volumes; 5 unchanged; 1 deleted");
 }
 
 #[test]
