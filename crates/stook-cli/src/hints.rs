@@ -177,7 +177,10 @@ pub(crate) fn of_note(note: &Note) -> Option<&'static str> {
             "`--same-permissions` restores them, given by the superuser"
         }
         Note::WouldStop(_) => "`stook update --deletions` says what is meant",
-        Note::NotRecordedOfOtherTree | Note::NotRecordedInForeignArchive => {
+        Note::NotRecordedOfOtherTree => {
+            "if it is that tree, in another place now, `--record` keeps an update from finding these names deleted"
+        }
+        Note::NotRecordedInForeignArchive => {
             "`--record` records it: then an update does not find these names deleted"
         }
         _ => return None,

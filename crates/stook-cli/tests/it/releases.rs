@@ -48,7 +48,8 @@ fn a_purged_tree_is_still_all_in_the_archive() {
         &["--deletions", "refuse"],
     ] {
         let arguments = [&["update", "src", "arc"], options].concat();
-        assert_snapshot!(place.stderr(&arguments), @"nothing to archive, 0 entries unchanged");
+        let done = place.stderr(&arguments);
+        assert_eq!(done, "nothing to archive, 0 entries unchanged\n");
     }
     assert_snapshot!(place.stderr(&["diff", "src", "arc"]), @"0 new, 0 changed, 0 deleted, 0 unchanged");
     assert_eq!(place.stdout(&["list", "arc"]), listed);
@@ -76,7 +77,7 @@ fn a_name_that_comes_back_to_the_tree_loses_its_release() {
     let listed = place.stdout(&["list", "arc"]);
     assert_eq!(
         listed.lines().collect::<Vec<_>>(),
-        ["b", "d", "d/deep", "empty", "link"]
+        ["b", "link", "d", "d/deep", "empty"]
     );
     place.stderr(&["check", "arc"]);
 }
@@ -121,11 +122,12 @@ fn the_removal_of_a_copy_is_not_recorded() {
     let place = archived();
     assert_snapshot!(purge(&place, "before", &[]).stderr, @r"
     note: what is removed is not recorded: this is not the tree that the archive was created from
+    hint: if it is that tree, in another place now, `--record` keeps an update from finding these names deleted
     removed 6 entries, 2 of them directories; 0 stay
     ");
     assert_eq!(released(&place), "");
     fs::remove_file(place.path("src/a")).unwrap();
-    assert_snapshot!(place.stderr(&["update", "src", "arc"]), @"archived 0 entries, 0 B, in 0 volumes; 4 unchanged; 1 deleted");
+    assert_snapshot!(place.stderr(&["update", "src", "arc"]), @"archived 0 entries, 0 B, in 0 volumes; 5 unchanged; 1 deleted");
 }
 
 #[test]

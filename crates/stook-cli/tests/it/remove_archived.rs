@@ -301,6 +301,7 @@ fn a_part_of_the_archived_tree_is_compared_with_that_part() {
     assert_snapshot!(moved.stderr, @"error: cannot remove `moved/a`: it is no directory, and only a tree can be compared with an archive");
     assert_snapshot!(remove(&place, &["moved"]).stderr, @r"
     note: what is removed is not recorded: this is not the tree that the archive was created from
+    hint: if it is that tree, in another place now, `--record` keeps an update from finding these names deleted
     removed 5 entries, 2 of them directories; 0 stay
     ");
 }
