@@ -16,6 +16,7 @@ use crate::ArchiveError;
 use crate::folder::Folder;
 use crate::memory::worker_pool;
 use crate::observer::{Observer, Tally};
+use crate::plan::refuse_planned;
 use crate::read::{LocalFolder, SkipBadPages, VolumeBytes, VolumeStore};
 
 /// Rows whose headers are read side by side.
@@ -118,7 +119,7 @@ pub struct AttributesReport {
 /// before format 2, and for blocks that are damaged. Nothing else in the index changes, ids of rows neither.
 ///
 /// # Errors
-/// `Index` if the index cannot be read or written, `Locked` if another process writes, `Interrupted`. What was done up to then
+/// `Index` if the index cannot be read or written, `Locked` if another process writes, `Planned`, `Interrupted`. What was done up to then
 /// stays.
 ///
 /// # Cost
@@ -134,6 +135,7 @@ pub fn fill_attributes(
     drop(folder.open_index()?);
     let _lock = folder.lock()?;
     let mut index = folder.open_index_to_write()?;
+    refuse_planned(archive, &index)?;
     let volumes = index.rows_by_volume()?;
     Filling {
         folder: &folder,

@@ -146,7 +146,7 @@ impl Guard<'_> {
         stagings: impl IntoIterator<Item = &'s Staging>,
         observer: &dyn Observer,
     ) -> Result<Option<UnlikelyDeletions>, ArchiveError> {
-        let created_from = self.created_from();
+        let created_from = created_from(self.index, self.source);
         let stop = self.stop(deletions, stagings)?;
         if let (None, Some(path)) = (stop, &created_from) {
             observer.noted(&format!(
@@ -186,19 +186,26 @@ impl Guard<'_> {
         let reason = deletions.stop_reason(counts, is_begun);
         Ok(reason.map(|reason| (reason, counts)))
     }
+}
 
-    /// Returns the directory that the archive was created from, unless the source is that directory.
-    fn created_from(&self) -> Option<PathBuf> {
-        // An archive without usable settings does not say.
-        let recorded = self.index.config().ok()?.path;
-        let recorded = Path::new(std::ffi::OsStr::from_bytes(&recorded));
-        if !recorded.is_absolute() {
-            return None;
-        }
-        let own = self.source.own_metadata().ok()?.identity();
-        let is_source = matches!(exists(recorded), Ok(Some(there)) if there.identity() == own);
-        (!is_source).then(|| recorded.to_owned())
+/// Returns the directory that the archive was created from, unless the source is that directory.
+fn created_from(index: &Index, source: &Directory) -> Option<PathBuf> {
+    // An archive without usable settings does not say.
+    let recorded = index.config().ok()?.path;
+    let recorded = Path::new(std::ffi::OsStr::from_bytes(&recorded));
+    if !recorded.is_absolute() {
+        return None;
     }
+    let own = source.own_metadata().ok()?.identity();
+    let is_source = matches!(exists(recorded), Ok(Some(there)) if there.identity() == own);
+    (!is_source).then(|| recorded.to_owned())
+}
+
+/// Returns true if the directory that the archive was created from is still there, and the source is another one: what is in
+/// such a copy says nothing of what was removed from the tree. If that directory is gone, the source is taken for the tree
+/// at its new place.
+pub(crate) fn is_copy(index: &Index, source: &Directory) -> bool {
+    created_from(index, source).is_some_and(|recorded| matches!(exists(&recorded), Ok(Some(_))))
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ use crate::attributes::fill_new_volumes;
 use crate::commit_queue::Target;
 use crate::create::{WriteOptions, WriteReport};
 use crate::folder::Folder;
-use crate::guard::{Deletions, Guard, UnlikelyDeletions};
+use crate::guard::{Deletions, Guard, UnlikelyDeletions, is_copy};
 use crate::layout::Layout;
 use crate::memory::{budget_bytes, worker_pool};
 use crate::mutex::lock;
@@ -120,7 +120,7 @@ impl<'a> Session<'a> {
             && unfinished.is_none()
             && known.is_some();
         if is_idle && self.count_deleted(&index, known.as_ref(), &not_visited)? == 0 {
-            withdraw_releases(&mut index, known.as_ref())?;
+            withdraw_releases(&mut index, known.as_ref(), &self.source)?;
             report.failed = self.observer.failures();
             return Ok(report);
         }
@@ -359,7 +359,7 @@ impl<'a> Session<'a> {
     ) -> Result<u64, ArchiveError> {
         let _scope = scope!("finish");
         let (now, failed) = (Mtime::from(utc_now()), self.observer.failures());
-        withdraw_releases(index, known)?;
+        withdraw_releases(index, known, &self.source)?;
         let known = known.filter(|known| known.unseen() > 0);
         Ok(match known {
             Some(known) if self.options.deletions != Deletions::Keep => {
@@ -496,11 +496,16 @@ fn resumable(
     })
 }
 
-/// Names that were released from the tree lose that if they are in the tree again, or have a newer version.
+/// Names that were released from the tree lose that if they are in the tree again, or have a newer version; unless the
+/// source is a copy of the tree.
 pub(crate) fn withdraw_releases(
     index: &mut Index,
     known: Option<&Known>,
+    source: &Directory,
 ) -> Result<(), ArchiveError> {
+    if is_copy(index, source) {
+        return Ok(());
+    }
     let lost = known.map(Known::lost_releases).unwrap_or_default();
     Ok(index.withdraw_releases(&lost)?)
 }

@@ -150,7 +150,7 @@ impl Drop for ScratchDirectory {
 
 /// Removes a tree, whatever modes its directories have; with an identity, only the directory that has it.
 fn remove_tree(path: &Path, own: Option<FileId>) -> Result<(), BenchError> {
-    let tree = Guard::new(true, true)?.admit(path)?;
+    let tree = Guard::new(true, true)?.with_archives(true).admit(path)?;
     let options = RemoveOptions {
         force_chmod: true,
         with_archives: true,

@@ -158,7 +158,7 @@ impl Planner<'_> {
         } = recovered;
         let mut index = index.map(into_inner);
         if let Some(index) = &mut index {
-            withdraw_releases(index, known.as_ref())?;
+            withdraw_releases(index, known.as_ref(), &session.source)?;
         }
         let mut report = PlanReport {
             entries: found.entries,

@@ -22,6 +22,7 @@ use crate::ArchiveError;
 use crate::folder::Folder;
 use crate::mutex::lock;
 use crate::observer::{Note, Observer};
+use crate::plan::refuse_planned;
 
 /// Whether the archive records what is removed from a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -68,7 +69,9 @@ impl Recorder {
         }
         let open = || {
             let lock = folder.lock()?;
-            Ok((lock, folder.open_index_to_write()?))
+            let index = folder.open_index_to_write()?;
+            refuse_planned(folder.path(), &index)?;
+            Ok((lock, index))
         };
         match open() {
             Ok((lock, index)) => Ok(Some(Self {

@@ -6,12 +6,12 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use stook_testkit::{Compare, Fact, Random, Tree, file};
 
-use crate::place::{Place, dumps, names, wait_until};
+use crate::place::{Place, Ran, dumps, names, wait_until};
 
 /// Files that come and go in the folder of an archive that is being written.
 const SIGHTS: [&str; 14] = [
@@ -80,6 +80,7 @@ pub(crate) fn undisturbed(place: &Place, commands: &[&[&str]]) -> PathBuf {
 /// Asserts that two archives hold the same: names, volumes byte for byte, every row of every table but for times.
 pub(crate) fn assert_equal_archives(expected: &Path, found: &Path) {
     assert_eq!(names(expected), names(found));
+    assert_sound(found);
     for name in names(expected).iter().filter(|name| name.ends_with(".tar")) {
         let same =
             std::fs::read(expected.join(name)).unwrap() == std::fs::read(found.join(name)).unwrap();
@@ -93,6 +94,16 @@ pub(crate) fn assert_equal_archives(expected: &Path, found: &Path) {
         assert_eq!(expected, found);
     }
     assert_eq!(expected.len(), found.len(), "rows");
+}
+
+/// Asserts that an archive has no damage: what [`dumps`] leaves out is compared by the check.
+fn assert_sound(archive: &Path) {
+    let checked = Command::new(env!("CARGO_BIN_EXE_stook"))
+        .arg("check")
+        .arg(archive)
+        .output();
+    let checked = Ran::of(checked.unwrap());
+    assert_eq!(checked.status, Some(0), "{}", checked.stderr);
 }
 
 /// When the process is killed.

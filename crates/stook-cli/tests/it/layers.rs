@@ -24,7 +24,7 @@ const OWNERS: [(&str, &[&str]); 19] = [
     ("libsqlite3-sys", &[]),
     ("rustix", &["stook-sys", "stook-testkit", "stook-timers"]),
     ("libc", &["stook-sys"]),
-    ("crc32fast", &["stook-volume"]),
+    ("crc32fast", &["stook-index", "stook-volume"]),
     ("quanta", &["stook-timers"]),
     ("md-5", &["stook-md5", "stook-testkit"]),
     ("anyhow", &[]),

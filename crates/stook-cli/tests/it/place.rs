@@ -87,6 +87,7 @@ impl Place {
             .args(arguments)
             .current_dir(self.root())
             .env_clear()
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
@@ -210,20 +211,25 @@ pub(crate) fn python(script: &str, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// All rows of all tables of some databases, as text; times of runs, which differ from run to run, left out.
+/// All rows of all tables of some databases, as text; left out are times of runs, which differ from run to run, and what
+/// only repeats the volumes or other rows, in groups that begin anew where a run was interrupted.
 ///
 /// A database that cannot be opened gives an empty text.
 pub(crate) fn dumps(databases: &[&Path]) -> Vec<String> {
     let script = r#"
 import json, os, sqlite3, sys
+derived = ("stook_attributes", "stook_witnesses", "stook_name_segments", "stook_name_parts")
 def dump(path):
     if not os.path.exists(path):
         return ""
     c = sqlite3.connect(path)
     lines = []
-    for (table,) in c.execute("select name from sqlite_master where type = 'table' order by name").fetchall():
+    for table, definition in c.execute("select name, sql from sqlite_master where type = 'table' order by name").fetchall():
+        if table in derived:
+            continue
         hidden = ("started", "finished") if table == "stook_runs" else ()
-        cursor = c.execute(f"select * from {table} order by rowid")
+        has_ids = "without rowid" not in definition.lower()
+        cursor = c.execute(f"select * from {table} order by " + ("rowid" if has_ids else "1, 2"))
         columns = [column[0] for column in cursor.description]
         for row in cursor:
             shown = [repr(v) if c not in hidden else str(v is not None) for c, v in zip(columns, row)]

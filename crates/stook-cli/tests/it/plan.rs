@@ -5,7 +5,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use insta::assert_snapshot;
-use stook_testkit::{Random, Tree, file, hardlink};
+use stook_testkit::{Compare, Random, Tree, file, hardlink};
 
 use crate::crash::{assert_equal_archives, undisturbed};
 use crate::place::{Place, Ran, wait_until};
@@ -101,6 +101,26 @@ fn others_are_told_that_the_archive_is_reserved() {
 }
 
 #[test]
+fn a_reserved_archive_records_no_releases_and_no_attributes() {
+    let place = Place::with(&tree());
+    place.stderr(&["create", "src", "arc"]);
+    place.write("src/late", "new");
+    place.stderr(&PLAN);
+    let before = place.snapshot("src");
+    for arguments in [
+        &["remove", "src", "--archived-in", "arc"][..],
+        &["reindex", "arc", "--attributes"],
+    ] {
+        let ran = place.run(arguments);
+        assert_eq!(ran.status, Some(1), "{arguments:?}");
+        let reserved = "it is reserved for a plan that is not committed";
+        assert!(ran.stderr.contains(reserved), "{}", ran.stderr);
+    }
+    let difference = before.difference(&place.snapshot("src"), &Compare::everything());
+    assert_eq!(difference, [""; 0]);
+}
+
+#[test]
 fn another_writer_after_the_plan_is_found_out() {
     let place = Place::with(&tree());
     place.stderr(&PLAN);
@@ -122,12 +142,12 @@ fn another_writer_after_the_plan_is_found_out() {
 fn json_names_the_parts() {
     let place = Place::with(&Tree::basic());
     let planned = place.json(&["plan", "src", "arc", "--json"]);
-    assert_eq!(planned[0]["part"]["path"], "arc/stook.plan/part-000000");
+    assert_eq!(planned[0]["path"], "arc/stook.plan/part-000000");
     assert_eq!(planned[1]["parts"], 1);
     let built = place.json(&["build", "arc/stook.plan/part-000000", "src", "--json"]);
-    assert_eq!(built[0]["members"], planned[0]["members"]);
+    assert_eq!(built[0]["members"], planned[1]["members"]);
     let committed = place.json(&["commit", "arc", "--json"]);
-    assert_eq!(committed[0]["members"], planned[0]["members"]);
+    assert_eq!(committed[0]["members"], planned[1]["members"]);
     assert_eq!(committed[0]["volumes"], 1);
 }
 

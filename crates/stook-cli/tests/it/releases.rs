@@ -237,3 +237,29 @@ fn a_removal_that_is_killed_behind_its_record_does_no_harm() {
     let ran = place.stderr(&["update", "src", "arc"]);
     assert!(ran.ends_with("; 1 deleted\n"), "{ran}");
 }
+
+#[test]
+fn an_update_of_a_copy_leaves_the_releases_of_the_tree() {
+    let place = archived();
+    purge(&place, "src", &[]);
+    let purged = released(&place);
+    assert!(!purged.is_empty());
+    place.stderr(&["update", "before", "arc"]);
+    assert_eq!(released(&place), purged);
+    place.stderr(&["update", "src", "arc", "--deletions", "record"]);
+    place.stderr(&["extract", "arc", "--into", "out"]);
+    place.assert_same_tree("before", "out");
+}
+
+#[test]
+fn a_check_misses_the_table_of_releases_and_those_of_names() {
+    for table in ["stook_released", "stook_name_segments", "stook_name_parts"] {
+        let place = archived();
+        place.sql("arc/index.db", &format!("DROP TABLE {table}"));
+        let ran = place.run(&["check", "arc"]);
+        assert_eq!(ran.status, Some(4), "{table}: {}", ran.stderr);
+        let file = place.stdout(&["list", "arc"]);
+        let file = file.lines().next().unwrap();
+        assert_eq!(place.run(&["list", "arc", file]).status, Some(0), "{table}");
+    }
+}

@@ -134,8 +134,11 @@ const MADE_TOGETHER: [&str; 5] = [
 ];
 
 /// Those that an index of format 2 has besides.
-const OF_FORMAT_2: [&str; 4] = [
+const OF_FORMAT_2: [&str; 7] = [
     "stook_checks",
+    "stook_name_segments",
+    "stook_name_parts",
+    "stook_released",
     attributes::TABLE,
     frames::TABLE,
     "stook_witnesses",

@@ -107,7 +107,7 @@ impl NameSegments {
 
 /// Returns all segments, `None` for each that is damaged; or `None` if their table cannot be read.
 fn all_segments(index: &Index) -> Result<Option<Vec<Option<Segment>>>, IndexError> {
-    if !index.has_table("stook_name_segments")? {
+    if !index.has_table("stook_name_segments")? || !index.has_table("stook_name_parts")? {
         return Ok(Some(Vec::new()));
     }
     let read = || {
