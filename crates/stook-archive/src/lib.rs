@@ -30,6 +30,7 @@ mod guard;
 mod hasher;
 mod layout;
 mod list;
+mod member_attributes;
 mod memory;
 mod mutex;
 mod not_visited;
@@ -58,7 +59,7 @@ pub use diff::{Change, DiffOptions, DiffReport, Difference, diff};
 pub use error::ArchiveError;
 pub use extract::{ExtractOptions, ExtractReport, extract};
 pub use guard::{Deletions, NameCounts, StopReason, UnlikelyDeletions};
-pub use list::{ListOptions, ListReport, When, list};
+pub use list::{ListOptions, ListReport, When, list, list_with_attributes};
 pub use observer::{Damage, Failure, Note, Observer, Silent};
 pub use plan::{
     BuildOptions, BuildReport, CommitOptions, CommitReport, DEFAULT_VOLUME_BYTES, FailedMembers,
@@ -73,8 +74,8 @@ pub use remove_archived::{
     Recording, RemoveArchivedObserver, RemoveArchivedReport, Staying, remove_archived,
 };
 pub use stook_index::{
-    Absence, AsOf, IndexDamage, IndexError, Interrupt, Mtime, Row, RowId, RowRef, Run, RunCounts,
-    RunId, Selection, VolumeId, Writer,
+    Absence, AsOf, Attributes, IndexDamage, IndexError, Interrupt, MemberKind, Mtime, Row, RowId,
+    RowRef, Run, RunCounts, RunId, Selection, VolumeId, Writer,
 };
 pub use stook_pool::Jobs;
 pub use stook_volume::{Dialect, ReadAt};

@@ -5,7 +5,9 @@ use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
 
-use stook_archive::{Archive, RowRef, RunCounts, WriteReport, Writer};
+use stook_archive::{
+    Archive, Attributes, RowRef, RunCounts, WriteReport, Writer, list_with_attributes,
+};
 use stook_sys::display_bytes;
 
 use crate::args::{
@@ -225,14 +227,19 @@ fn list(args: &ListArgs, common: &Common) -> Result<Ending, CliError> {
     let options = options::list_options(args, &archive)?;
     let mut data = Data::new();
     let mut outcome = Ok(());
-    let listed = stook_archive::list(&mut archive, &options, &reporter, |row| {
-        outcome = print_row(&row, args, common.json, &mut data);
+    let mut print = |row: RowRef<'_>, attributes: Option<&Attributes<'_>>| {
+        outcome = print_row(&row, attributes, args, common.json, &mut data);
         if outcome.is_ok() {
             ControlFlow::Continue(())
         } else {
             ControlFlow::Break(())
         }
-    })?;
+    };
+    let listed = if args.long || common.json {
+        list_with_attributes(&mut archive, &options, &reporter, print)?
+    } else {
+        stook_archive::list(&mut archive, &options, &reporter, |row| print(row, None))?
+    };
     outcome?;
     if common.json {
         data.json(&Line::Summary(Summary::Listed(Listed::new(&listed))))?;
@@ -261,15 +268,21 @@ fn list_runs(archive: &Archive, common: &Common, reporter: &Reporter) -> Result<
     })
 }
 
-fn print_row(row: &RowRef<'_>, args: &ListArgs, is_json: bool, data: &mut Data) -> io::Result<()> {
+fn print_row(
+    row: &RowRef<'_>,
+    attributes: Option<&Attributes<'_>>,
+    args: &ListArgs,
+    is_json: bool,
+    data: &mut Data,
+) -> io::Result<()> {
     if is_json {
-        return data.json(&Line::Member(ListedMember::new(row)));
+        return data.json(&Line::Member(ListedMember::new(row, attributes)));
     }
     if args.null {
         return io::Write::write_all(data.bytes(), &[row.name, b"\0"].concat());
     }
     if args.long {
-        return data.line(&long_row(row));
+        return data.line(&long_row(row, attributes));
     }
     data.line(&display_bytes(row.name))
 }

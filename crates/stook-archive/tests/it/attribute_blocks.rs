@@ -57,13 +57,13 @@ fn unknown(archive: &Path) -> Vec<String> {
     unknown
 }
 
-fn is_stooks(archive: &Path, volume: VolumeId) -> bool {
+pub(crate) fn is_stooks(archive: &Path, volume: VolumeId) -> bool {
     let volume = File::open(archive.join(volume.to_string())).unwrap();
     let first = stook_volume::decode(&volume, 0).unwrap().unwrap();
     first.checksum == stook_volume::HeaderCheck::Verified
 }
 
-fn assert_same(found: &Attributes<'_>, member: &Member, is_exact: bool) {
+pub(crate) fn assert_same(found: &Attributes<'_>, member: &Member, is_exact: bool) {
     let header = &member.header;
     let kind = match found.kind {
         MemberKind::File => Kind::File,

@@ -16,13 +16,13 @@ fn case_folder(case: &str) -> PathBuf {
 }
 
 /// A copy of one case: the fixtures themselves are never opened.
-struct Case {
+pub(crate) struct Case {
     case: &'static str,
     directory: TempDir,
 }
 
 impl Case {
-    fn new(case: &'static str) -> Self {
+    pub(crate) fn new(case: &'static str) -> Self {
         let directory = TempDir::new().unwrap();
         let (from, to) = (case_folder(case).join("archive"), directory.join("archive"));
         std::fs::create_dir(&to).unwrap();
@@ -33,7 +33,7 @@ impl Case {
         Self { case, directory }
     }
 
-    fn archive(&self) -> PathBuf {
+    pub(crate) fn archive(&self) -> PathBuf {
         self.directory.join("archive")
     }
 

@@ -23,6 +23,7 @@ mod guard;
 mod holes;
 mod hostile;
 mod index_damage;
+mod listing;
 mod other_programs;
 mod plan;
 mod read_only_media;

@@ -360,7 +360,10 @@ pub(crate) struct ListArgs {
     /// List only members that match, and those in directories that match
     #[arg(value_name = "PATTERN")]
     pub(crate) patterns: Vec<OsString>,
-    /// Also show size, time (UTC), MD5, volume and offset
+    /// Also show type and mode, owner and group, size, time (UTC), MD5, volume and offset, and where links point
+    ///
+    /// The index knows all of it of members that stook wrote. Of others the volumes are read; `?` stands for what neither
+    /// tells. A device has its numbers in place of a size.
     #[arg(short, long)]
     pub(crate) long: bool,
     /// Also list older versions and deleted files

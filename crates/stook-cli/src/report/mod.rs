@@ -4,6 +4,7 @@
 //! changes the meaning of a field, or removes one, raises [`SCHEMA`]; new fields and new kinds of lines do not count.
 
 mod event;
+mod member;
 mod plan;
 mod row;
 mod summary;
@@ -13,10 +14,10 @@ use serde_json::Value;
 use stook_sys::Timestamp;
 
 pub(crate) use event::{Damaged, Failed, Fatal, Noted, Skipped, Unmatched};
+pub(crate) use member::{ListedMember, long_row};
 pub(crate) use plan::{Built, Committed, Part, Planned};
 pub(crate) use row::{
-    Differing, Entry, ListedMember, ListedRun, NewVolume, Syscall, Tree, Word, difference_text,
-    long_row, run_text,
+    Differing, Entry, ListedRun, NewVolume, Syscall, Tree, Word, difference_text, run_text,
 };
 pub(crate) use summary::{
     Checked, Compared, Copied, Extracted, Filled, Indexed, Listed, ListedRuns, Page, Removed,

@@ -1,12 +1,11 @@
-//! Lines about one thing each: entries, members, differences, runs, volumes, system calls.
+//! Lines about one thing each: entries, differences, runs, volumes, system calls.
 
 use serde::Serialize;
-use stook_archive::{Change, Difference, PlannedVolume, RowRef, RunCounts, Writer};
+use stook_archive::{Change, Difference, PlannedVolume, RunCounts, Writer};
 use stook_sys::{CallCount, FileKind, Metadata, display_bytes};
 
 use super::{JsonPath, time};
 use crate::number::grouped;
-use crate::output::hex;
 
 /// A path and nothing else.
 #[derive(Serialize)]
@@ -77,46 +76,6 @@ fn kind_word(kind: FileKind) -> &'static str {
         FileKind::CharDevice => "char-device",
         FileKind::BlockDevice => "block-device",
     }
-}
-
-/// A member of an archive.
-#[derive(Serialize)]
-pub(crate) struct ListedMember {
-    #[serde(flatten)]
-    path: JsonPath,
-    id: i64,
-    size: u64,
-    mtime: String,
-    md5: Option<String>,
-    volume: String,
-    offset: u64,
-}
-
-impl ListedMember {
-    pub(crate) fn new(row: &RowRef<'_>) -> Self {
-        Self {
-            path: JsonPath::new(row.name),
-            id: row.id.0,
-            size: row.size,
-            mtime: time(row.mtime),
-            md5: row.md5.map(|md5| hex(&md5)),
-            volume: row.volume.to_string(),
-            offset: row.offset,
-        }
-    }
-}
-
-/// Returns a member with its columns, as `list --long` prints it.
-pub(crate) fn long_row(row: &RowRef<'_>) -> String {
-    let md5 = row.md5.map_or_else(|| "-".to_owned(), |md5| hex(&md5));
-    format!(
-        "{:>12} {:<26} {md5:<32} {} {:>12} {}",
-        row.size,
-        row.mtime.to_string(),
-        row.volume,
-        row.offset,
-        display_bytes(row.name)
-    )
 }
 
 /// An entry that a tree and an archive do not have alike.

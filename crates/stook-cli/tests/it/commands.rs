@@ -120,13 +120,13 @@ fn an_older_state_comes_back() {
 fn list_shows_rows_and_runs() {
     let place = Place::with(&sample_tree());
     place.stderr(&["create", "src", "arc"]);
-    assert_snapshot!(place.stdout(&["list", "arc", "-l"]), @r"
-       6 2020-09-13 12:26:40.123457 b1946ac92492d2347c6235b4d2611184 000000.tar            0 a
-      11 2020-09-13 12:26:40.123457 21e0ea7813e14cbe01f04059f287230a 000000.tar         2048 b
-       0 2020-09-13 12:26:40.123457 -                                000000.tar         4096 link
-       0 2020-09-13 12:26:40.123457 -                                000000.tar         5632 d
-    3000 2020-09-13 12:26:40.123457 c9b1bae2bf93c8b9b87b914640dc969c 000000.tar         7168 d/deep
-       0 2020-09-13 12:26:40.123457 -                                000000.tar        11776 empty
+    assert_snapshot!(long_list(&place), @r"
+    -rw-r--r-- me/us                        6 2020-09-13 12:26:40.123457 b1946ac92492d2347c6235b4d2611184 000000.tar            0 a
+    -rw-r--r-- me/us                       11 2020-09-13 12:26:40.123457 21e0ea7813e14cbe01f04059f287230a 000000.tar         2048 b
+    lrwxrwxrwx me/us                        0 2020-09-13 12:26:40.123457 -                                000000.tar         4096 link -> d/deep
+    drwxr-xr-x me/us                        0 2020-09-13 12:26:40.123457 -                                000000.tar         5632 d
+    -rw-r--r-- me/us                     3000 2020-09-13 12:26:40.123457 c9b1bae2bf93c8b9b87b914640dc969c 000000.tar         7168 d/deep
+    drwxr-xr-x me/us                        0 2020-09-13 12:26:40.123457 -                                000000.tar        11776 empty
     ");
     assert_snapshot!(place.stdout(&["list", "arc", "d/*", "?"]), @r"
     a
@@ -139,6 +139,69 @@ fn list_shows_rows_and_runs() {
     let words: Vec<&str> = runs.split_whitespace().collect();
     assert_eq!(words[..2], ["1", "create"]);
     assert_eq!(words[6..], ["6", "added", "0", "deleted", "0", "failed"]);
+}
+
+/// What `list -l` shows, with other names for who runs the test.
+fn long_list(place: &Place) -> String {
+    let row = &place.rows(&["list", "arc", "--json"])[0];
+    let owner = format!(
+        "{}/{}",
+        row["user"].as_str().unwrap(),
+        row["group"].as_str().unwrap()
+    );
+    let text = place.stdout(&["list", "arc", "-l"]);
+    text.replace(&format!("{owner:<17}"), &format!("{:<17}", "me/us"))
+}
+
+#[test]
+fn list_tells_links_apart_and_what_nobody_tells() {
+    let place = Place::with(&tree! {
+        "first" => file(b"shared"),
+        "pipe" => fifo(),
+        "second" => hardlink("first"),
+        "sym" => symlink("no\nwhere"),
+        "sym2" => symlink(b"\xff"),
+    });
+    place.stderr(&["create", "src", "arc"]);
+    let ends = |text: &str| -> Vec<(String, String)> {
+        let line = |line: &str| {
+            let name = line.split(".tar").nth(1).unwrap().trim_start();
+            let name = name.split_once(' ').unwrap().1;
+            (line[..10].to_owned(), name.to_owned())
+        };
+        text.lines().map(line).collect()
+    };
+    let pairs = |pairs: &[(&str, &str)]| -> Vec<(String, String)> {
+        let owned = |&(mode, name): &(&str, &str)| (mode.to_owned(), name.to_owned());
+        pairs.iter().map(owned).collect()
+    };
+    let expected = pairs(&[
+        ("-rw-r--r--", "first"),
+        ("prw-r--r--", "pipe"),
+        ("-rw-r--r--", "second link to first"),
+        ("lrwxrwxrwx", r"sym -> no\nwhere"),
+        ("lrwxrwxrwx", r"sym2 -> \xff"),
+    ]);
+    assert_eq!(ends(&place.stdout(&["list", "arc", "-l"])), expected);
+    let rows = place.rows(&["list", "arc", "--json"]);
+    assert_eq!(rows[1]["kind"], "fifo");
+    assert_eq!(
+        (&rows[2]["kind"], &rows[2]["target"]),
+        (&"file".into(), &"first".into())
+    );
+    assert_eq!(rows[3]["target"], "no\nwhere");
+    assert_eq!(rows[4]["target_hex"], "ff");
+    // Not in the index, and then in no volume either.
+    place.sql("arc/index.db", "delete from stook_attributes");
+    assert_eq!(ends(&place.stdout(&["list", "arc", "-l"])), expected);
+    std::fs::remove_file(place.path("arc/000000.tar")).unwrap();
+    let unknown = ends(&place.stdout(&["list", "arc", "-l"]));
+    assert_eq!(unknown[2], ("??????????".to_owned(), "second".to_owned()));
+    let row = &place.rows(&["list", "arc", "--json"])[2];
+    for field in ["kind", "mode", "uid", "gid", "user", "group", "target"] {
+        assert!(row[field].is_null(), "{field}");
+    }
+    assert_eq!(row["size"], 6);
 }
 
 #[test]

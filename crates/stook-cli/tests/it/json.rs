@@ -67,9 +67,13 @@ fn rows_differences_and_runs_say_what_the_text_says() {
             );
             let mtime = text(&row["mtime"]).replace('T', " ").replace('Z', "");
             let volume = text(&row["volume"]);
+            let owner = format!("{}/{}", text(&row["user"]), text(&row["group"]));
+            let target = row["target"].as_str().map(|target| format!(" -> {target}"));
             format!(
-                "{size:>12} {mtime:<26} {md5:<32} {volume} {offset:>12} {}\n",
-                text(&row["path"])
+                "{} {owner:<17} {size:>12} {mtime:<26} {md5:<32} {volume} {offset:>12} {}{}\n",
+                type_and_mode(row),
+                text(&row["path"]),
+                target.unwrap_or_default()
             )
         })
         .collect();
@@ -90,6 +94,20 @@ fn rows_differences_and_runs_say_what_the_text_says() {
         (&json!(2), &json!(0))
     );
     assert!(text(&runs[0]["started"]) <= text(&runs[0]["finished"]));
+}
+
+/// As `ls -l` has them.
+fn type_and_mode(row: &Value) -> String {
+    let mode = u32::from_str_radix(row["mode"].as_str().unwrap(), 8).unwrap();
+    let letters = "rwxrwxrwx".chars().zip((0..9).rev());
+    let letters = letters.map(|(letter, bit)| if mode >> bit & 1 == 1 { letter } else { '-' });
+    let kind = match row["kind"].as_str().unwrap() {
+        "file" => '-',
+        "directory" => 'd',
+        "symlink" => 'l',
+        other => panic!("{other}"),
+    };
+    std::iter::once(kind).chain(letters).collect()
 }
 
 fn text(value: &Value) -> String {

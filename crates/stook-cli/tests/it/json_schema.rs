@@ -24,17 +24,30 @@ fn archived() -> Place {
     place
 }
 
-/// Runs a command; inodes and the place differ each time.
+/// Runs a command; the place, inodes and who runs it differ each time.
 fn golden(place: &Place, arguments: &[&str]) -> String {
     let ran = place.run(&[arguments, &["--json"]].concat());
     let root = format!("{}/", place.root().display());
     let text = ran.text().replace(&root, "");
-    let Some(at) = text.find("\"inode\":") else {
+    let fields = [
+        ("inode", "0"),
+        ("uid", "0"),
+        ("gid", "0"),
+        ("user", "\"me\""),
+        ("group", "\"us\""),
+    ];
+    let masked = |text, (field, value)| with_value(text, field, value);
+    fields.into_iter().fold(text, masked)
+}
+
+/// Gives the first field of this name another value.
+fn with_value(text: String, field: &str, value: &str) -> String {
+    let field = format!("\"{field}\":");
+    let Some((before, rest)) = text.split_once(&field) else {
         return text;
     };
-    let digits = &text[at + 8..];
-    let end = digits.find(',').unwrap();
-    text.replace(&text[at..at + 8 + end], "\"inode\":0")
+    let (_, behind) = rest.split_once(',').unwrap();
+    format!("{before}{field}{value},{behind}")
 }
 
 #[test]
@@ -78,7 +91,7 @@ fn check() {
 fn list() {
     assert_snapshot!(golden(&archived(), &["list", "arc", "a"]), @r#"
     {"type":"header","schema":1,"stook":"0.1.0","command":"list"}
-    {"type":"member","path":"a","id":1,"size":5,"mtime":"2020-09-13T12:26:40Z","md5":"5d41402abc4b2a76b9719d911017c592","volume":"000000.tar","offset":0}
+    {"type":"member","path":"a","id":1,"size":5,"mtime":"2020-09-13T12:26:40Z","md5":"5d41402abc4b2a76b9719d911017c592","volume":"000000.tar","offset":0,"kind":"file","mode":"644","uid":0,"gid":0,"user":"me","group":"us","target":null}
     {"type":"summary","members":1,"failed":0}
     "#);
 }
