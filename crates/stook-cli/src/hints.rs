@@ -89,7 +89,7 @@ fn of_plan(error: &ArchiveError) -> Option<String> {
             "`stook commit {} --abandon` gives the plan up; then plan again",
             display_path(path)
         ),
-        ArchiveError::NotBuilt { .. } => "`stook build PART SOURCE` builds it".into(),
+        ArchiveError::NotBuilt { .. } => "`stook build PART SOURCE` builds it; `--built-in` names the folder if it was built in another one".into(),
         ArchiveError::OtherLinks { .. } => {
             "`--follow-symlinks` is given to both `stook plan` and `stook build`, or to none".into()
         }

@@ -89,7 +89,7 @@ fn others_are_told_that_the_archive_is_reserved() {
     assert_eq!(refused(&SMALL_PLAN), refused(&["create", "src", "arc"]));
     assert_snapshot!(refused(&COMMIT), @"
     error: cannot commit: a part is not built, the first is `arc/stook.plan/part-000000`
-    hint: `stook build PART SOURCE` builds it
+    hint: `stook build PART SOURCE` builds it; `--built-in` names the folder if it was built in another one
     ");
     place.stderr(&["commit", "arc", "--abandon"]);
     assert_snapshot!(refused(&COMMIT), @"
