@@ -28,7 +28,7 @@ impl<'a> MemberAttributes<'a> {
         }
     }
 
-    /// Returns the attributes of the member of a row; None if neither the index nor a volume has them. That is no failure:
+    /// Returns the attributes of the member of a row; `None` if neither the index nor a volume has them. Not an error:
     /// zstash moves volumes to tape.
     ///
     /// # Errors

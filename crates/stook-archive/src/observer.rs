@@ -67,7 +67,7 @@ impl std::fmt::Display for Damage {
     }
 }
 
-/// A fact that is no failure, and that a program may have advice about.
+/// A fact that is not an error, and that a program may have advice about.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Note {
@@ -111,7 +111,7 @@ pub trait Observer: Sync {
     fn damaged(&self, _damage: &Damage) {}
     /// Something in the index is damaged.
     fn index_damaged(&self, _damage: &IndexDamage) {}
-    /// A fact that the user should know, and that is no failure.
+    /// A fact that the user should know; not an error.
     fn noted(&self, _text: &str) {}
     /// Such a fact with a kind, for a program that has advice about it.
     fn note(&self, note: &Note) {

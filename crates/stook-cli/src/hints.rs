@@ -169,7 +169,7 @@ pub(crate) fn of_failure(cause: &Cause) -> Option<&'static str> {
     })
 }
 
-/// Returns advice about a fact that is no failure.
+/// Returns advice about a fact that is not an error.
 pub(crate) fn of_note(note: &Note) -> Option<&'static str> {
     Some(match note {
         Note::NotIndexed(_) => "`stook reindex` adds it",

@@ -397,7 +397,7 @@ impl Committer<'_> {
         if let Some(mut checkpoint) = staging.checkpoint()? {
             checkpoint.run = RunId(self.plan.id().run);
             checkpoint.volume = id;
-            // Nothing more comes into it, whoever goes on with it.
+            // No process adds to it from here on.
             checkpoint.planned_end = checkpoint.planned;
             staging.record(&checkpoint, [], &[])?;
         }

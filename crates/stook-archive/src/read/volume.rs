@@ -51,7 +51,7 @@ pub trait VolumeBytes: ReadAt + fmt::Debug + Send + Sync {
 pub struct VolumeVersion(String);
 
 impl VolumeVersion {
-    /// Returns the version that is told by this text, in the words of the store.
+    /// Returns the version that this text of the store stands for.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }

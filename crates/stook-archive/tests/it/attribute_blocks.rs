@@ -1,4 +1,4 @@
-//! What the index keeps of headers: it is what the volumes say, whoever wrote the rows and whatever happened in between.
+//! What the index keeps of headers: it equals what the volumes say, for rows of any program.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

@@ -1,4 +1,4 @@
-//! Plan, build, commit: the same archive as `create` and `update` make, whoever builds the parts, and nothing lost when one
+//! Plan, build, commit: the same archive as `create` and `update` make, wherever the parts are built, and nothing lost when one
 //! of the three is killed, repeated or fooled.
 
 use std::fs;

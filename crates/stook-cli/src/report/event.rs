@@ -97,7 +97,7 @@ pub(crate) struct Unmatched {
     pub(crate) pattern: String,
 }
 
-/// A fact that is no failure.
+/// A fact that is not an error.
 #[derive(Serialize)]
 pub(crate) struct Noted<'a> {
     pub(crate) text: &'a str,

@@ -58,7 +58,7 @@ pub(crate) enum Line<'a> {
     Skipped(Skipped<'a>),
     /// A pattern that matches nothing.
     Unmatched(Unmatched),
-    /// A fact that is no failure.
+    /// A fact that is not an error.
     Note(Noted<'a>),
     /// A file that failed.
     Failure(Failed),

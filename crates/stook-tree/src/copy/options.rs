@@ -44,7 +44,7 @@ pub trait CopyObserver: Observer<Failure = TreeError> {
     fn would_copy(&self, _path: &[u8]) {}
     /// This is not copied on purpose, and why.
     fn skipped(&self, _path: &[u8], _why: &str) {}
-    /// Something is not as in the tree, and that is no failure.
+    /// Something differs from the tree; not an error.
     fn noted(&self, _text: &str) {}
 }
 
