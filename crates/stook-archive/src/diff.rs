@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use stook_index::{Known, Mtime};
+use stook_index::{Mtime, NameTable};
 use stook_pool::Jobs;
 use stook_sys::{Links, Metadata, exists};
 use stook_tree::Filter;
@@ -126,8 +126,8 @@ pub fn diff(
     let observer = Tally::new(observer);
     let source_path = source;
     let source = open_source(source_path)?;
-    let known = Known::load(archive.parts(&observer)?.index, None, options.jobs)?;
-    for damage in known.damages() {
+    let name_table = NameTable::load(archive.parts(&observer)?.index, None, options.jobs)?;
+    for damage in name_table.damages() {
         observer.failed(&Failure::row(damage));
     }
     observer.phase("compare", None, None);
@@ -142,7 +142,7 @@ pub fn diff(
     };
     let collector = Collector::default();
     let held = Held {
-        known: &known,
+        name_table: &name_table,
         index: archive.shared_index(),
     };
     let found = survey(
@@ -163,7 +163,7 @@ pub fn diff(
     let index = archive.index();
     let guard = Guard {
         index,
-        known: &known,
+        name_table: &name_table,
         not_visited: &not_visited,
         source: &source,
         tree: source_path,
@@ -171,8 +171,8 @@ pub fn diff(
     if let Some(unlikely) = guard.unlikely_deletions(Deletions::Guarded, None, &observer)? {
         observer.note(&Note::WouldStop(unlikely));
     }
-    if known.unseen() > 0 {
-        index.unseen_names(&known, |name| {
+    if name_table.not_visited() > 0 {
+        index.not_visited_names(&name_table, |name| {
             if not_visited.is_deleted(name) {
                 let path = name.to_vec();
                 differences.push(Difference {

@@ -8,7 +8,7 @@ use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use stook_index::{Index, Known, Staging};
+use stook_index::{Index, NameTable, Staging};
 use stook_sys::{Directory, display_path, exists};
 
 use crate::ArchiveError;
@@ -127,7 +127,7 @@ impl Deletions {
 /// A source that was surveyed, and the archive that it was compared with.
 pub(crate) struct Guard<'a> {
     pub(crate) index: &'a Index,
-    pub(crate) known: &'a Known,
+    pub(crate) name_table: &'a NameTable,
     pub(crate) not_visited: &'a NotVisited<'a>,
     pub(crate) source: &'a Directory,
     /// As the user named it.
@@ -168,17 +168,18 @@ impl Guard<'_> {
         deletions: Deletions,
         stagings: impl IntoIterator<Item = &'s Staging>,
     ) -> Result<Option<(StopReason, NameCounts)>, ArchiveError> {
-        let not_found = self.known.unseen() as u64;
+        let not_found = self.name_table.not_visited() as u64;
         let mut counts = NameCounts {
             found: self.not_visited.found,
-            known: (self.known.len() - self.known.released_unseen()) as u64 - not_found,
+            known: (self.name_table.len() - self.name_table.released_not_visited()) as u64
+                - not_found,
             gone: not_found,
         };
         if deletions.stop_reason(counts, false).is_none() {
             return Ok(None);
         }
-        counts.gone = count_deleted(self.index, Some(self.known), self.not_visited)?;
-        self.known.unseen_staged_names(stagings, |name| {
+        counts.gone = count_deleted(self.index, Some(self.name_table), self.not_visited)?;
+        self.name_table.not_visited_staged_names(stagings, |name| {
             counts.gone += u64::from(self.not_visited.is_deleted(name));
         })?;
         let first_run = self.index.unfinished_run()?;

@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 
-use stook_index::{Index, Known};
+use stook_index::{Index, NameTable};
 use stook_tree::Filter;
 
 use crate::ArchiveError;
@@ -51,12 +51,12 @@ impl<'a> NotVisited<'a> {
 /// Returns how many names an update would record as deleted.
 pub(crate) fn count_deleted(
     index: &Index,
-    known: Option<&Known>,
+    name_table: Option<&NameTable>,
     not_visited: &NotVisited<'_>,
 ) -> Result<u64, ArchiveError> {
     let mut count = 0;
-    if let Some(known) = known.filter(|known| known.unseen() > 0) {
-        index.unseen_names(known, |name| {
+    if let Some(name_table) = name_table.filter(|name_table| name_table.not_visited() > 0) {
+        index.not_visited_names(name_table, |name| {
             count += u64::from(not_visited.is_deleted(name));
         })?;
     }

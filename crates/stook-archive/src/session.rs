@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use stook_index::{Checkpoint, Index, IndexError, Known, Mtime, Run, RunId, Staging, VolumeId};
+use stook_index::{Checkpoint, Index, IndexError, Mtime, NameTable, Run, RunId, Staging, VolumeId};
 use stook_pool::Jobs;
 use stook_sys::{Context, Directory, FileId, Owners, exists, utc_now};
 use stook_timers::scope;
@@ -53,7 +53,7 @@ pub(crate) struct Recovered {
     /// The run to go on with.
     pub(crate) unfinished: Option<Run>,
     partial_volumes: Vec<(Checkpoint, Staging)>,
-    pub(crate) known: Option<Known>,
+    pub(crate) name_table: Option<NameTable>,
 }
 
 impl<'a> Session<'a> {
@@ -104,7 +104,7 @@ impl<'a> Session<'a> {
             index,
             unfinished,
             partial_volumes,
-            known,
+            name_table,
         } = recovered;
         let partial_volumes = partial_volumes
             .into_iter()
@@ -118,9 +118,9 @@ impl<'a> Session<'a> {
         let is_idle = plan.members == 0
             && partial_volumes.is_empty()
             && unfinished.is_none()
-            && known.is_some();
-        if is_idle && self.count_deleted(&index, known.as_ref(), &not_visited)? == 0 {
-            withdraw_releases(&mut index, known.as_ref(), &self.source)?;
+            && name_table.is_some();
+        if is_idle && self.count_deleted(&index, name_table.as_ref(), &not_visited)? == 0 {
+            withdraw_releases(&mut index, name_table.as_ref(), &self.source)?;
             report.failed = self.observer.failures();
             return Ok(report);
         }
@@ -133,7 +133,7 @@ impl<'a> Session<'a> {
         report.bytes = written.bytes;
         report.volumes = written.volumes;
         report.failed = self.observer.failures();
-        report.deleted = self.finish(&mut index, run, known.as_ref(), &not_visited)?;
+        report.deleted = self.finish(&mut index, run, name_table.as_ref(), &not_visited)?;
         // The run is safe by now, whatever the volumes of others are like.
         fill_new_volumes(&self.folder, &mut index, self.options.jobs, &self.observer)?;
         Ok(report)
@@ -147,13 +147,13 @@ impl<'a> Session<'a> {
                 index: None,
                 unfinished: None,
                 partial_volumes: Vec::new(),
-                known: None,
+                name_table: None,
             });
         };
         let unfinished = index.unfinished_run()?;
         let run = unfinished.as_ref().map(|run| run.id);
         let partial_volumes = recover(&self.folder, &index, run)?;
-        let known = {
+        let name_table = {
             let _scope = scope!("load index");
             let stagings = partial_volumes.iter().map(|(_, staging)| staging);
             load_to_write(&index, stagings, self.options.jobs)?
@@ -162,7 +162,7 @@ impl<'a> Session<'a> {
             index: Some(Mutex::new(index)),
             unfinished,
             partial_volumes,
-            known: Some(known),
+            name_table: Some(name_table),
         })
     }
 
@@ -176,7 +176,7 @@ impl<'a> Session<'a> {
             index: Some(index),
             unfinished: Some(run),
             partial_volumes,
-            known,
+            name_table,
         } = recovered
         else {
             return Ok(recovered);
@@ -186,7 +186,7 @@ impl<'a> Session<'a> {
                 index: Some(index),
                 unfinished: Some(run),
                 partial_volumes,
-                known,
+                name_table,
             });
         }
         let nothing = Survey::default();
@@ -205,13 +205,17 @@ impl<'a> Session<'a> {
         recovered: &Recovered,
         sorter: Option<&Sorter>,
     ) -> Result<Survey, ArchiveError> {
-        self.survey_against(recovered.index.as_ref(), recovered.known.as_ref(), sorter)
+        self.survey_against(
+            recovered.index.as_ref(),
+            recovered.name_table.as_ref(),
+            sorter,
+        )
     }
 
     fn survey_against(
         &self,
         index: Option<&Mutex<Index>>,
-        known: Option<&Known>,
+        name_table: Option<&NameTable>,
         sorter: Option<&Sorter>,
     ) -> Result<Survey, ArchiveError> {
         self.observer.phase("survey", None, None);
@@ -224,7 +228,9 @@ impl<'a> Session<'a> {
             leave_out: self.archive_identity()?,
             sorter,
         };
-        let held = index.zip(known).map(|(index, known)| Held { known, index });
+        let held = index
+            .zip(name_table)
+            .map(|(index, name_table)| Held { name_table, index });
         let found = survey(&self.source, &options, held.as_ref(), None, &self.observer);
         self.require_going_on()?;
         Ok(found)
@@ -237,8 +243,8 @@ impl<'a> Session<'a> {
         not_visited: &NotVisited<'_>,
     ) -> Result<(), ArchiveError> {
         let stagings = recovered.partial_volumes.iter().map(|(_, staging)| staging);
-        let (index, known) = (recovered.index.as_ref(), recovered.known.as_ref());
-        match self.unlikely_deletions(index, known, stagings, not_visited)? {
+        let (index, name_table) = (recovered.index.as_ref(), recovered.name_table.as_ref());
+        match self.unlikely_deletions(index, name_table, stagings, not_visited)? {
             None => Ok(()),
             Some(unlikely) => Err(ArchiveError::UnlikelyDeletions {
                 archive: self.folder.path().to_owned(),
@@ -250,16 +256,16 @@ impl<'a> Session<'a> {
     fn unlikely_deletions<'s>(
         &self,
         index: Option<&Mutex<Index>>,
-        known: Option<&Known>,
+        name_table: Option<&NameTable>,
         stagings: impl IntoIterator<Item = &'s Staging>,
         not_visited: &NotVisited<'_>,
     ) -> Result<Option<UnlikelyDeletions>, ArchiveError> {
-        let Some((index, known)) = index.zip(known) else {
+        let Some((index, name_table)) = index.zip(name_table) else {
             return Ok(None);
         };
         let guard = Guard {
             index: &lock(index),
-            known,
+            name_table,
             not_visited,
             source: &self.source,
             tree: &self.source_path,
@@ -270,13 +276,13 @@ impl<'a> Session<'a> {
     pub(crate) fn count_deleted(
         &self,
         index: &Index,
-        known: Option<&Known>,
+        name_table: Option<&NameTable>,
         not_visited: &NotVisited<'_>,
     ) -> Result<u64, ArchiveError> {
         if self.options.deletions == Deletions::Keep {
             return Ok(0);
         }
-        count_deleted(index, known, not_visited)
+        count_deleted(index, name_table, not_visited)
     }
 
     /// Returns the rule by which volumes end, for an archive whose settings name this length.
@@ -354,17 +360,17 @@ impl<'a> Session<'a> {
         &self,
         index: &mut Index,
         run: RunId,
-        known: Option<&Known>,
+        name_table: Option<&NameTable>,
         not_visited: &NotVisited<'_>,
     ) -> Result<u64, ArchiveError> {
         let _scope = scope!("finish");
         let (now, failed) = (Mtime::from(utc_now()), self.observer.failures());
-        withdraw_releases(index, known, &self.source)?;
-        let known = known.filter(|known| known.unseen() > 0);
-        Ok(match known {
-            Some(known) if self.options.deletions != Deletions::Keep => {
+        withdraw_releases(index, name_table, &self.source)?;
+        let name_table = name_table.filter(|name_table| name_table.not_visited() > 0);
+        Ok(match name_table {
+            Some(name_table) if self.options.deletions != Deletions::Keep => {
                 let is_deleted = |name: &[u8]| not_visited.is_deleted(name);
-                index.finish_run_with_unseen(run, now, failed, known, is_deleted)?
+                index.finish_run_with_not_visited(run, now, failed, name_table, is_deleted)?
             }
             _ => {
                 index.finish_run(run, now, failed, [])?;
@@ -375,15 +381,15 @@ impl<'a> Session<'a> {
 
     /// Tells what a run would write.
     pub(crate) fn dry_run(&self, index: Option<Index>) -> Result<WriteReport, ArchiveError> {
-        let known = index
+        let name_table = index
             .as_ref()
-            .map(|index| Known::load(index, None, self.options.jobs))
+            .map(|index| NameTable::load(index, None, self.options.jobs))
             .transpose()?;
         let index = index.map(Mutex::new);
-        let found = self.survey_against(index.as_ref(), known.as_ref(), None)?;
+        let found = self.survey_against(index.as_ref(), name_table.as_ref(), None)?;
         let not_visited = NotVisited::new(&found, &self.options.filter);
         let unlikely =
-            self.unlikely_deletions(index.as_ref(), known.as_ref(), None, &not_visited)?;
+            self.unlikely_deletions(index.as_ref(), name_table.as_ref(), None, &not_visited)?;
         if let Some(unlikely) = unlikely {
             self.observer
                 .noted(&format!("the run would stop: {unlikely}"));
@@ -396,7 +402,7 @@ impl<'a> Session<'a> {
         let plan = Plan::new(found);
         let (first, limit, deleted) = match index.map(into_inner) {
             Some(index) => {
-                let deleted = self.count_deleted(&index, known.as_ref(), &not_visited)?;
+                let deleted = self.count_deleted(&index, name_table.as_ref(), &not_visited)?;
                 let blank = match index.unfinished_run()? {
                     Some(_) => Blank::Own,
                     None => Blank::Foreign,
@@ -457,11 +463,11 @@ fn load_to_write<'s>(
     index: &Index,
     stagings: impl IntoIterator<Item = &'s Staging>,
     jobs: Jobs,
-) -> Result<Known, ArchiveError> {
-    let known = Known::load(index, stagings, jobs)?;
-    match known.damages().iter().find(|damage| damage.is_page()) {
+) -> Result<NameTable, ArchiveError> {
+    let name_table = NameTable::load(index, stagings, jobs)?;
+    match name_table.damages().iter().find(|damage| damage.is_page()) {
         Some(damage) => Err(IndexError::damaged(index.path(), damage).into()),
-        None => Ok(known),
+        None => Ok(name_table),
     }
 }
 
@@ -500,12 +506,12 @@ fn resumable(
 /// source is a copy of the tree.
 pub(crate) fn withdraw_releases(
     index: &mut Index,
-    known: Option<&Known>,
+    name_table: Option<&NameTable>,
     source: &Directory,
 ) -> Result<(), ArchiveError> {
     if is_copy(index, source) {
         return Ok(());
     }
-    let lost = known.map(Known::lost_releases).unwrap_or_default();
+    let lost = name_table.map(NameTable::lost_releases).unwrap_or_default();
     Ok(index.withdraw_releases(&lost)?)
 }

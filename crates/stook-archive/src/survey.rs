@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
-use stook_index::{Index, Known, KnownRow, Mtime};
+use stook_index::{Index, Mtime, NameTable, NewestRow};
 use stook_pool::Jobs;
 use stook_sys::{Directory, FileId, FileKind, Links, Metadata};
 use stook_timers::scope;
@@ -38,7 +38,7 @@ pub(crate) struct SurveyOptions<'a> {
 
 /// What the archive holds of the source, if there is an archive.
 pub(crate) struct Held<'a> {
-    pub(crate) known: &'a Known,
+    pub(crate) name_table: &'a NameTable,
     pub(crate) index: &'a Mutex<Index>,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct Held<'a> {
 pub(crate) enum Comparison {
     New,
     Same,
-    Changed(KnownRow),
+    Changed(NewestRow),
 }
 
 /// Receives every entry that passes the filter and is new or changed.
@@ -249,7 +249,7 @@ impl Surveyor<'_> {
             self.observer
                 .failed(&Failure::new("archive", path, Cause::PathTooLong));
             // Looked up so that it does not count as deleted.
-            let _ = self.held.map(|held| held.known.lookup(path));
+            let _ = self.held.map(|held| held.name_table.lookup(path));
         }
         is_too_long
     }
@@ -284,7 +284,7 @@ impl Surveyor<'_> {
         let Some(held) = self.held else {
             return Comparison::New;
         };
-        let Some(row) = held.known.lookup(path) else {
+        let Some(row) = held.name_table.lookup(path) else {
             return Comparison::New;
         };
         if !is_same(&row, metadata)
@@ -302,7 +302,7 @@ impl Surveyor<'_> {
         &self,
         held: &Held<'_>,
         path: &[u8],
-        row: &KnownRow,
+        row: &NewestRow,
         metadata: &Metadata,
     ) -> bool {
         let Some(id) = row.id.filter(|_| metadata.kind == FileKind::File) else {
@@ -347,7 +347,7 @@ impl Surveyor<'_> {
     }
 }
 
-pub(crate) fn is_same(row: &KnownRow, metadata: &Metadata) -> bool {
+pub(crate) fn is_same(row: &NewestRow, metadata: &Metadata) -> bool {
     let size = if metadata.kind == FileKind::File {
         metadata.size
     } else {

@@ -19,9 +19,9 @@ use rusqlite::{Statement, Transaction, params};
 use crate::damage::IndexDamage;
 use crate::error::{IndexError, READ, WRITE};
 use crate::index::Index;
-use crate::known::Known;
 use crate::mtime::Mtime;
 use crate::name::escape_name;
+use crate::name_table::NameTable;
 use crate::names::{NameWriter, Source};
 use crate::rows::{BAD_ID, BadValue, FIRST_STAGED_ID, RANGE, bytes, last_row, mtime_of};
 use crate::scan::{Step, scan_ids};
@@ -237,13 +237,13 @@ impl Index {
     /// As [`Index::finish_run`], and `BadRow` if a row makes no sense.
     ///
     /// # Cost
-    /// One pass over the rows if anything is unseen; names are not gathered.
-    pub fn finish_run_with_unseen(
+    /// One pass over the rows if anything is not_visited; names are not gathered.
+    pub fn finish_run_with_not_visited(
         &mut self,
         run: RunId,
         finished: Mtime,
         failed: u64,
-        known: &Known,
+        name_table: &NameTable,
         mut is_deleted: impl FnMut(&[u8]) -> bool,
     ) -> Result<u64, IndexError> {
         let transaction = self.begin()?;
@@ -251,7 +251,7 @@ impl Index {
         let mut recorder = DeletionRecorder::begin(self, run)?;
         let mut count = 0;
         let mut outcome = Ok(());
-        self.visit_unseen(known, &mut |name| {
+        self.visit_not_visited(name_table, &mut |name| {
             if is_deleted(name) {
                 outcome = recorder.record(name);
                 count += 1;

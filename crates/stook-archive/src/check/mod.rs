@@ -100,12 +100,12 @@ pub fn check(
     } = archive.parts(observer)?;
     let checker = Checker::new(folder, store, options.max_hole_bytes, observer);
     let mut report = CheckReport::default();
-    let (known, structure) = checker.check_index(index)?;
+    let (volumes, structure) = checker.check_index(index)?;
     if observer.is_interrupted() {
         return Err(ArchiveError::Interrupted);
     }
     if options.patterns.is_empty() {
-        check_volumes(index, known, &checker, options, &mut report)?;
+        check_volumes(index, volumes, &checker, options, &mut report)?;
     } else {
         check_members(folder, index, &checker, options)?;
     }
@@ -153,17 +153,17 @@ fn check_members(
 
 fn check_volumes(
     index: &mut Index,
-    mut known: KnownVolumes,
+    mut volumes: CheckedVolumes,
     checker: &Checker<'_>,
     options: &CheckOptions,
     report: &mut CheckReport,
 ) -> Result<(), ArchiveError> {
-    known.add_records(checker.folder, index)?;
+    volumes.add_records(checker.folder, index)?;
     checker
         .observer
-        .phase("check", Some(known.rows), Some(known.bytes));
+        .phase("check", Some(volumes.rows), Some(volumes.bytes));
     let _scope = scope!("check");
-    for volume in known.volumes.values() {
+    for volume in volumes.volumes.values() {
         if checker.observer.is_interrupted() {
             break;
         }
@@ -171,14 +171,14 @@ fn check_volumes(
         report.volumes += 1;
         report.volume_md5s += u64::from(is_whole);
     }
-    for id in &known.strangers {
+    for id in &volumes.strangers {
         checker.observer.note(&Note::NotIndexed(*id));
     }
     Ok(())
 }
 
 /// A volume that the index speaks of.
-struct KnownVolume {
+struct CheckedVolume {
     id: VolumeId,
     /// Its rows in `tars`.
     records: Vec<Volume>,
@@ -190,31 +190,31 @@ struct KnownVolume {
 
 /// The volumes that the index speaks of, and those in the folder that it does not.
 #[derive(Default)]
-struct KnownVolumes {
-    volumes: BTreeMap<VolumeId, KnownVolume>,
+struct CheckedVolumes {
+    volumes: BTreeMap<VolumeId, CheckedVolume>,
     strangers: Vec<VolumeId>,
     rows: u64,
     /// Bytes of content in all rows.
     bytes: u64,
 }
 
-impl KnownVolumes {
+impl CheckedVolumes {
     /// Reads what can be read: what cannot is left out.
     fn read(folder: &Folder, index: &Index) -> Result<Self, ArchiveError> {
-        let mut known = Self::default();
+        let mut volumes = Self::default();
         index.readable_rows(|row| {
-            known.add_row(&row);
+            volumes.add_row(&row);
             ControlFlow::Continue(())
         })?;
-        known.add_records(folder, index)?;
-        Ok(known)
+        volumes.add_records(folder, index)?;
+        Ok(volumes)
     }
 
     /// Rows come in the order of their ids.
     fn add_row(&mut self, row: &RowRef<'_>) {
         self.rows += 1;
         self.bytes = self.bytes.saturating_add(row.size);
-        let volume = known_volume(&mut self.volumes, row.volume, row.id);
+        let volume = volume_at(&mut self.volumes, row.volume, row.id);
         volume.bytes = volume.bytes.saturating_add(row.size);
         volume.rows = (*volume.rows.start()).min(row.id)..=row.id;
     }
@@ -222,7 +222,7 @@ impl KnownVolumes {
     /// What `tars` says, and what lies in the folder.
     fn add_records(&mut self, folder: &Folder, index: &Index) -> Result<(), ArchiveError> {
         for record in index.volume_records()? {
-            known_volume(&mut self.volumes, record.id, RowId(i64::MAX))
+            volume_at(&mut self.volumes, record.id, RowId(i64::MAX))
                 .records
                 .push(record);
         }
@@ -232,12 +232,12 @@ impl KnownVolumes {
     }
 }
 
-fn known_volume(
-    volumes: &mut BTreeMap<VolumeId, KnownVolume>,
+fn volume_at(
+    volumes: &mut BTreeMap<VolumeId, CheckedVolume>,
     id: VolumeId,
     first: RowId,
-) -> &mut KnownVolume {
-    volumes.entry(id).or_insert_with(|| KnownVolume {
+) -> &mut CheckedVolume {
+    volumes.entry(id).or_insert_with(|| CheckedVolume {
         id,
         records: Vec::new(),
         rows: first..=RowId(0),
@@ -277,13 +277,13 @@ impl<'a> Checker<'a> {
     }
 
     /// Checks the index, and gathers the volumes of its rows on the way.
-    fn check_index(&self, index: &Index) -> Result<(KnownVolumes, Structure), ArchiveError> {
+    fn check_index(&self, index: &Index) -> Result<(CheckedVolumes, Structure), ArchiveError> {
         self.observer.phase("check index", None, None);
         let _scope = scope!("check index");
-        let mut known = KnownVolumes::default();
+        let mut volumes = CheckedVolumes::default();
         let structure = index.check(
             &mut |row| {
-                known.add_row(&row);
+                volumes.add_row(&row);
                 if self.observer.is_interrupted() {
                     ControlFlow::Break(())
                 } else {
@@ -292,7 +292,7 @@ impl<'a> Checker<'a> {
             },
             &mut |damage| self.observer.index_damaged(&damage),
         )?;
-        Ok((known, structure))
+        Ok((volumes, structure))
     }
 
     /// Writes down what was noted of volumes, and returns it.
@@ -336,10 +336,10 @@ impl<'a> Checker<'a> {
     fn check_volume(
         &self,
         index: &mut Index,
-        known: &KnownVolume,
+        listed: &CheckedVolume,
         options: &CheckOptions,
     ) -> Result<bool, ArchiveError> {
-        let id = known.id;
+        let id = listed.id;
         let (volume, len) = match self.open(id) {
             Ok(opened) => opened,
             Err(cause) => {
@@ -347,7 +347,7 @@ impl<'a> Checker<'a> {
                 return Ok(false);
             }
         };
-        let record = self.matching_record(id, &known.records, len);
+        let record = self.matching_record(id, &listed.records, len);
         let check = VolumeCheck {
             checker: self,
             id,
@@ -363,7 +363,7 @@ impl<'a> Checker<'a> {
             Some(_) => hashing.begin(),
             None => hashing.none(),
         };
-        check.check_sections(index, known, len, options.jobs, &hasher)?;
+        check.check_sections(index, listed, len, options.jobs, &hasher)?;
         let found = wait_for(hasher.finish());
         if found.is_some() && found != expected && !self.observer.is_interrupted() {
             self.damaged(id, None, None, Cause::WrongVolumeMd5);

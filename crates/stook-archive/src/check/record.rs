@@ -8,7 +8,7 @@ use stook_index::{Index, Interrupt, Mtime, Structure, VolumeId};
 use stook_pool::Jobs;
 use stook_sys::utc_now;
 
-use super::{CheckOptions, Checker, KnownVolumes};
+use super::{CheckOptions, CheckedVolumes, Checker};
 use crate::ArchiveError;
 use crate::archive::Parts;
 use crate::folder::Folder;
@@ -48,9 +48,9 @@ pub(crate) fn passed_volumes(
     if unknown.is_empty() {
         return Ok(passed);
     }
-    let known = KnownVolumes::read(folder, index)?;
+    let volumes = CheckedVolumes::read(folder, index)?;
     let volumes = || {
-        known
+        volumes
             .volumes
             .values()
             .filter(|volume| unknown.contains(&volume.id))

@@ -11,7 +11,7 @@ use stook_timers::scope;
 use stook_volume::{BLOCK, HeaderCheck, Member, RECORD, decode};
 
 use super::member::{MemberCheck, RestCheck};
-use super::{Checker, KnownVolume};
+use super::{CheckedVolume, Checker};
 use crate::ArchiveError;
 use crate::buffers::Buffers;
 use crate::cause::Cause;
@@ -66,7 +66,7 @@ impl VolumeCheck<'_> {
     pub(super) fn check_sections(
         &self,
         index: &mut Index,
-        volume: &KnownVolume,
+        volume: &CheckedVolume,
         len: u64,
         jobs: Jobs,
         hasher: &VolumeHasher,
@@ -334,7 +334,7 @@ pub(super) fn read_members<'r>(
 /// Sends the rows of a volume in sections that together cover it from its first byte to its last.
 fn send_sections(
     index: &Index,
-    volume: &KnownVolume,
+    volume: &CheckedVolume,
     len: u64,
     sender: &SyncSender<Section>,
 ) -> Result<(), IndexError> {

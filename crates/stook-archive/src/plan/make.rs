@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
-use stook_index::{Index, Known, RunId};
+use stook_index::{Index, NameTable, RunId};
 use stook_sys::{
     Context, FileId, FileKind, Links, Owners, create_directory, create_new_file, sync_directory,
     utc_now,
@@ -153,27 +153,27 @@ impl Planner<'_> {
         let Recovered {
             index,
             unfinished,
-            known,
+            name_table,
             ..
         } = recovered;
         let mut index = index.map(into_inner);
         if let Some(index) = &mut index {
-            withdraw_releases(index, known.as_ref(), &session.source)?;
+            withdraw_releases(index, name_table.as_ref(), &session.source)?;
         }
         let mut report = PlanReport {
             entries: found.entries,
             unchanged: found.unchanged,
             ..PlanReport::default()
         };
-        if let (Some(index), Some(known)) = (&index, &known) {
-            report.deleted = self.write_deleted(index, known, &not_visited)?;
+        if let (Some(index), Some(name_table)) = (&index, &name_table) {
+            report.deleted = self.write_deleted(index, name_table, &not_visited)?;
         }
         let merge = sorter.finish(&mut found.groups)?;
         let is_idle = merge.is_none()
             && found.groups.is_empty()
             && report.deleted == 0
             && unfinished.is_none()
-            && known.is_some();
+            && name_table.is_some();
         if is_idle {
             report.failed = session.observer.failures();
             return Ok(report);
@@ -234,7 +234,7 @@ impl Planner<'_> {
     fn write_deleted(
         &self,
         index: &Index,
-        known: &Known,
+        name_table: &NameTable,
         not_visited: &NotVisited<'_>,
     ) -> Result<u64, ArchiveError> {
         let path = self.directory.deleted();
@@ -242,8 +242,8 @@ impl Planner<'_> {
         let mut blocks = BlockWriter::new(file, FileRole::Deleted).context("write", &path)?;
         let (mut count, mut block, mut written) = (0, Vec::new(), Ok(()));
         let keeps = self.session.options.deletions == crate::guard::Deletions::Keep;
-        if known.unseen() > 0 && !keeps {
-            index.unseen_names(known, |name| {
+        if name_table.not_visited() > 0 && !keeps {
+            index.not_visited_names(name_table, |name| {
                 if !not_visited.is_deleted(name) {
                     return;
                 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Mutex;
 
-use stook_index::{Index, Known, RowId, VolumeId};
+use stook_index::{Index, NameTable, RowId, VolumeId};
 use stook_sys::{FileKind, Metadata};
 use stook_tree::{Filter, Listing, RemoveObserver, TreeError, Visitor, join};
 
@@ -18,7 +18,7 @@ use crate::survey::is_same;
 pub(super) struct Place<'a> {
     /// Name in the archive of the tree itself.
     pub(super) prefix: Vec<u8>,
-    pub(super) known: Known,
+    pub(super) name_table: NameTable,
     pub(super) filter: &'a Filter,
 }
 
@@ -38,7 +38,7 @@ impl Place<'_> {
         if !matches!(metadata.kind, File | Symlink | Directory) {
             return Err(Staying::Special);
         }
-        let row = self.known.lookup(&self.name_of(path));
+        let row = self.name_table.lookup(&self.name_of(path));
         // What is only staged by an interrupted run is not archived.
         let (row, id) = row
             .and_then(|row| Some((row, row.id?)))

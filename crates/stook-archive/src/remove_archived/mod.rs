@@ -24,7 +24,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use stook_index::{Index, Known};
+use stook_index::{Index, NameTable};
 use stook_sys::{Context, Directory, display_bytes, exists};
 use stook_timers::scope;
 use stook_tree::{Filter, RemoveObserver, RemoveOptions, Removed, Tree, WalkOptions, remove, walk};
@@ -121,7 +121,7 @@ pub fn remove_archived<O: RemoveArchivedObserver>(
     };
     let place = Place {
         prefix,
-        known: Known::load(index, None, options.jobs)?,
+        name_table: NameTable::load(index, None, options.jobs)?,
         filter,
     };
     told.phase("compare", None, None);

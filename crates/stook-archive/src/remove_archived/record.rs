@@ -157,7 +157,11 @@ struct Remaining<'a> {
 
 impl Remaining<'_> {
     fn row_of(&self, path: &[u8]) -> Option<RowId> {
-        let row = self.place.known.lookup(&self.place.name_of(path))?.id?;
+        let row = self
+            .place
+            .name_table
+            .lookup(&self.place.name_of(path))?
+            .id?;
         self.recorded.binary_search(&row).is_ok().then_some(row)
     }
 }

@@ -37,13 +37,18 @@ fn flip_bytes(
 
 fn expect_all_flips_seen(dialect: Dialect) {
     let specimen = Specimen::new(&one_of_each(dialect), dialect);
-    let mut unseen = Vec::new();
+    let mut not_visited = Vec::new();
     flip_bytes(&specimen, sampled(&specimen.bytes), |at| {
         if specimen.damages().is_empty() {
-            unseen.push(at);
+            not_visited.push(at);
         }
     });
-    assert_eq!(unseen, [0_usize; 0], "of {} bytes", specimen.bytes.len());
+    assert_eq!(
+        not_visited,
+        [0_usize; 0],
+        "of {} bytes",
+        specimen.bytes.len()
+    );
 }
 
 #[test]

@@ -447,7 +447,7 @@ fn check_sees_every_flipped_bit_of_an_index_that_a_second_witness_can_show() {
     };
     assert_eq!(truth.lines().count(), FLIPS);
     let (mut seen, mut meaningless, mut excepted) = (0, 0, 0);
-    let mut unseen = Vec::new();
+    let mut not_visited = Vec::new();
     for ((at, bit), differing) in places.into_iter().zip(truth.lines()) {
         let mut bytes = pristine.clone();
         bytes[at] ^= 1 << bit;
@@ -467,11 +467,11 @@ fn check_sees_every_flipped_bit_of_an_index_that_a_second_witness_can_show() {
         } else if differing.split(' ').all(|column| UNSEEN.contains(&column)) {
             excepted += 1;
         } else {
-            unseen.push(format!("byte {at}, bit {bit}: {differing}"));
+            not_visited.push(format!("byte {at}, bit {bit}: {differing}"));
         }
     }
     println!("seen {seen}, of no meaning {meaningless}, excepted {excepted}");
-    assert_eq!(unseen, [""; 0]);
+    assert_eq!(not_visited, [""; 0]);
     assert!(
         seen > FLIPS / 2 && excepted < FLIPS / 20,
         "{seen} {excepted}"

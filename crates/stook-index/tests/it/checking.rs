@@ -4,7 +4,8 @@ use std::ops::ControlFlow;
 use std::os::unix::fs::FileExt;
 
 use stook_index::{
-    AsOf, Deleted, Index, IndexDamage, Known, Mtime, NewRow, Selection, Structure, Volume, VolumeId,
+    AsOf, Deleted, Index, IndexDamage, Mtime, NameTable, NewRow, Selection, Structure, Volume,
+    VolumeId,
 };
 use stook_pool::Jobs;
 
@@ -430,10 +431,10 @@ fn rows_behind_a_damaged_page_are_read_and_those_on_it_are_told() {
         )
         .unwrap();
     assert_eq!(by_offset, torn.readable);
-    let known = Known::load(&index, None, Jobs::Fixed(2)).unwrap();
-    assert_eq!(known.len(), torn.readable.len());
-    assert_eq!(known.damages().len(), 1);
-    assert!(known.damages()[0].is_page());
+    let name_table = NameTable::load(&index, None, Jobs::Fixed(2)).unwrap();
+    assert_eq!(name_table.len(), torn.readable.len());
+    assert_eq!(name_table.damages().len(), 1);
+    assert!(name_table.damages()[0].is_page());
 }
 
 #[test]
@@ -454,18 +455,18 @@ fn where_the_last_page_is_damaged_the_rows_before_it_are_read() {
     let (_, _, names) = check(&torn.folder);
     assert!((2800..2950).contains(&names.len()), "{}", names.len());
     let index = Index::open_read(&torn.folder.index).unwrap();
-    let known = Known::load(&index, None, Jobs::Fixed(2)).unwrap();
-    assert_eq!(known.len(), names.len());
-    let ends: Vec<i64> = known
+    let name_table = NameTable::load(&index, None, Jobs::Fixed(2)).unwrap();
+    assert_eq!(name_table.len(), names.len());
+    let ends: Vec<i64> = name_table
         .damages()
         .iter()
         .map(|damage| *damage.rows.as_ref().unwrap().end())
         .collect();
     assert_eq!(ends.last(), Some(&i64::MAX));
     assert!(
-        known.damages()[1].to_string().contains("rows from "),
+        name_table.damages()[1].to_string().contains("rows from "),
         "{}",
-        known.damages()[1]
+        name_table.damages()[1]
     );
 }
 
@@ -496,10 +497,14 @@ fn a_name_whose_newest_row_makes_no_sense_has_no_row() {
             })
             .unwrap();
         assert_eq!(told, [(Some(6..=6), Some(column), Some(b"a".to_vec()))]);
-        let known = Known::load(&index, None, Jobs::Fixed(1)).unwrap();
-        assert!(!known.lookup(b"a").unwrap().is_readable, "{column}");
-        assert!(known.lookup(b"b").unwrap().is_readable);
-        assert!(known.damages().is_empty(), "{:?}", known.damages());
+        let name_table = NameTable::load(&index, None, Jobs::Fixed(1)).unwrap();
+        assert!(!name_table.lookup(b"a").unwrap().is_readable, "{column}");
+        assert!(name_table.lookup(b"b").unwrap().is_readable);
+        assert!(
+            name_table.damages().is_empty(),
+            "{:?}",
+            name_table.damages()
+        );
     }
 }
 
@@ -513,8 +518,8 @@ fn a_bad_row_that_a_newer_one_replaces_is_of_no_account() {
         .selection_damages(&selection, |damage| panic!("{damage}"))
         .unwrap();
     assert_eq!(selection.len(), 3);
-    let known = Known::load(&index, None, Jobs::Fixed(1)).unwrap();
-    assert!(known.lookup(b"a").unwrap().is_readable);
+    let name_table = NameTable::load(&index, None, Jobs::Fixed(1)).unwrap();
+    assert!(name_table.lookup(b"a").unwrap().is_readable);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use stook_index::{Index, IndexError, Interrupt, Known, Mtime, Rebuild, Staging};
+use stook_index::{Index, IndexError, Interrupt, Mtime, NameTable, Rebuild, Staging};
 use stook_pool::Jobs;
 
 use crate::samples::{Folder, commit, config, row, volume};
@@ -137,7 +137,7 @@ fn a_pass_over_the_rows_ends_when_it_is_interrupted() {
     }));
     assert!((1..10_000).contains(&seen), "{seen}");
     for jobs in [1, 4] {
-        assert_interrupted(Known::load(&index, None, Jobs::Fixed(jobs)));
+        assert_interrupted(NameTable::load(&index, None, Jobs::Fixed(jobs)));
     }
     flag.store(false, Ordering::Relaxed);
     assert_eq!(index.row_count().unwrap(), 200_000);
@@ -155,16 +155,22 @@ fn a_transaction_that_is_interrupted_is_undone() {
         row(b"new", 1)
     });
     assert_interrupted(index.commit_volume(&volume(1), rows, None));
-    let known = {
+    let name_table = {
         flag.store(false, Ordering::Relaxed);
-        Known::load(&index, None, Jobs::Fixed(1)).unwrap()
+        NameTable::load(&index, None, Jobs::Fixed(1)).unwrap()
     };
     let run = index.runs().unwrap()[0].id;
     let is_deleted = |_: &[u8]| {
         flag.store(true, Ordering::Relaxed);
         true
     };
-    assert_interrupted(index.finish_run_with_unseen(run, Mtime(0), 0, &known, is_deleted));
+    assert_interrupted(index.finish_run_with_not_visited(
+        run,
+        Mtime(0),
+        0,
+        &name_table,
+        is_deleted,
+    ));
     drop(index);
     assert_eq!(folder.files(), ["index.db"]);
     assert!(

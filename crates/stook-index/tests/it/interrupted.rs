@@ -3,7 +3,9 @@
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use stook_index::{AsOf, Checkpoint, Deleted, IndexError, Known, Mtime, RunId, Staging, VolumeId};
+use stook_index::{
+    AsOf, Checkpoint, Deleted, IndexError, Mtime, NameTable, RunId, Staging, VolumeId,
+};
 use stook_pool::Jobs;
 
 use crate::samples::{Folder, all_rows, commit, row, state, volume};
@@ -122,20 +124,20 @@ fn staged_rows_are_known_on_top_of_stored_ones() {
             &[],
         )
         .unwrap();
-    let known = Known::load(&index, Some(&staging), Jobs::default()).unwrap();
-    assert_eq!(known.len(), 4);
-    let a = known.lookup(b"a").unwrap();
+    let name_table = NameTable::load(&index, Some(&staging), Jobs::default()).unwrap();
+    assert_eq!(name_table.len(), 4);
+    let a = name_table.lookup(b"a").unwrap();
     assert_eq!((a.id, a.size), (None, 5));
-    assert_eq!(known.lookup(b"new").unwrap().size, 6);
-    let mut unseen = Vec::new();
+    assert_eq!(name_table.lookup(b"new").unwrap().size, 6);
+    let mut not_visited = Vec::new();
     index
-        .unseen_names(&known, |name| unseen.push(name.to_vec()))
+        .not_visited_names(&name_table, |name| not_visited.push(name.to_vec()))
         .unwrap();
-    assert_eq!(unseen, [b"b"]);
+    assert_eq!(not_visited, [b"b"]);
     index.commit_volume(&volume(3), [], Some(&staging)).unwrap();
     assert_eq!(
         index
-            .finish_run_with_unseen(run, Mtime(1), 0, &known, |_| true)
+            .finish_run_with_not_visited(run, Mtime(1), 0, &name_table, |_| true)
             .unwrap(),
         2
     );
@@ -143,7 +145,7 @@ fn staged_rows_are_known_on_top_of_stored_ones() {
 }
 
 #[test]
-fn only_staged_names_unseen_are_deleted_too() {
+fn only_staged_names_not_visited_are_deleted_too() {
     let folder = Folder::new();
     let mut index = folder.create();
     let run = index.begin_run("create", Mtime(0)).unwrap();
@@ -151,14 +153,14 @@ fn only_staged_names_unseen_are_deleted_too() {
     staging
         .record(&checkpoint(4096), [row(b"kept", 1), row(b"lost", 2)], &[])
         .unwrap();
-    let known = Known::load(&index, Some(&staging), Jobs::default()).unwrap();
-    known.lookup(b"kept");
+    let name_table = NameTable::load(&index, Some(&staging), Jobs::default()).unwrap();
+    name_table.lookup(b"kept");
     index
         .commit_volume(&volume(3), [row(b"more", 3)], Some(&staging))
         .unwrap();
     assert_eq!(
         index
-            .finish_run_with_unseen(run, Mtime(1), 0, &known, |_| true)
+            .finish_run_with_not_visited(run, Mtime(1), 0, &name_table, |_| true)
             .unwrap(),
         1
     );

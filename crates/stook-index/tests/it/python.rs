@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-use stook_index::{AsOf, Deleted, Index, Known, Mtime, VolumeId};
+use stook_index::{AsOf, Deleted, Index, Mtime, NameTable, VolumeId};
 use stook_pool::Jobs;
 use stook_sys::Timestamp;
 
@@ -142,7 +142,7 @@ fn zstash_goes_on_with_an_index_of_stook() {
     );
     assert_eq!(index.next_volume().unwrap(), VolumeId(2));
     assert_eq!(
-        Known::load(&index, None, Jobs::default())
+        NameTable::load(&index, None, Jobs::default())
             .unwrap()
             .lookup(b"later")
             .unwrap()

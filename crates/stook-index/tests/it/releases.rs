@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use stook_index::{AsOf, Deleted, Index, Known, Mtime, Rebuild, RowId};
+use stook_index::{AsOf, Deleted, Index, Mtime, NameTable, Rebuild, RowId};
 use stook_pool::Jobs;
 
 use crate::samples::{Folder, commit, config, row, state, volume};
@@ -15,16 +15,18 @@ fn created(folder: &Folder, names: &[&str]) -> Index {
     index
 }
 
-fn known(index: &Index) -> Known {
-    Known::load(index, None, Jobs::Fixed(1)).unwrap()
+fn name_table(index: &Index) -> NameTable {
+    NameTable::load(index, None, Jobs::Fixed(1)).unwrap()
 }
 
-fn unseen(index: &Index, known: &Known) -> Vec<String> {
+fn not_visited(index: &Index, name_table: &NameTable) -> Vec<String> {
     let mut names = Vec::new();
     index
-        .unseen_names(known, |name| names.push(name.escape_ascii().to_string()))
+        .not_visited_names(name_table, |name| {
+            names.push(name.escape_ascii().to_string());
+        })
         .unwrap();
-    assert_eq!(names.len(), known.unseen());
+    assert_eq!(names.len(), name_table.not_visited());
     names
 }
 
@@ -48,11 +50,11 @@ fn a_released_name_is_not_found_deleted() {
     let folder = Folder::new();
     let mut index = created(&folder, &["a", "b", "c"]);
     assert_eq!(index.record_releases(&ids(&[1, 3, 9])).unwrap(), 2);
-    let known = known(&index);
-    assert_eq!(unseen(&index, &known), ["b"]);
-    assert_eq!(known.released_unseen(), 2);
+    let name_table = name_table(&index);
+    assert_eq!(not_visited(&index, &name_table), ["b"]);
+    assert_eq!(name_table.released_not_visited(), 2);
     let run = index.begin_run("update", Mtime(2)).unwrap();
-    let deleted = index.finish_run_with_unseen(run, Mtime(3), 0, &known, |_| true);
+    let deleted = index.finish_run_with_not_visited(run, Mtime(3), 0, &name_table, |_| true);
     assert_eq!(deleted.unwrap(), 1);
     assert_eq!(state(&index, AsOf::Now, Deleted::Hide), ["a=1", "c=1"]);
     assert_eq!(damages(&folder), [""; 0]);
@@ -64,13 +66,13 @@ fn a_name_that_is_seen_again_or_has_a_newer_row_loses_its_release() {
     let mut index = created(&folder, &["a", "b", "c"]);
     index.record_releases(&ids(&[1, 2, 3])).unwrap();
     commit(&mut index, 1, &["b"], 2);
-    let first = known(&index);
+    let first = name_table(&index);
     first.lookup(b"a");
-    assert_eq!(unseen(&index, &first), ["b"]);
+    assert_eq!(not_visited(&index, &first), ["b"]);
     assert_eq!(first.lost_releases(), ids(&[1, 2]));
     index.withdraw_releases(&first.lost_releases()).unwrap();
-    let second = known(&index);
-    assert_eq!(unseen(&index, &second), ["a", "b"]);
+    let second = name_table(&index);
+    assert_eq!(not_visited(&index, &second), ["a", "b"]);
     assert_eq!(second.lost_releases(), []);
 }
 
@@ -88,9 +90,9 @@ fn a_release_of_another_member_does_not_hold() {
         let mut index = created(&folder, &["a", "b"]);
         index.record_releases(&ids(&[1])).unwrap();
         folder.sql(sql);
-        let known = known(&index);
-        assert_eq!(unseen(&index, &known).len(), 2, "{sql}");
-        assert_eq!(known.lost_releases().len(), 1, "{sql}");
+        let name_table = name_table(&index);
+        assert_eq!(not_visited(&index, &name_table).len(), 2, "{sql}");
+        assert_eq!(name_table.lost_releases().len(), 1, "{sql}");
         let texts = damages(&folder);
         let told = |text: &String| text.contains("of `stook_released`: it does not repeat");
         assert!(texts.iter().any(told), "{sql}: {texts:#?}");
@@ -105,7 +107,7 @@ fn real_names_are_kept_and_checked() {
         .commit_volume(&volume(0), [row(b"x\xff", 1)], None)
         .unwrap();
     index.record_releases(&ids(&[1])).unwrap();
-    assert_eq!(known(&index).unseen(), 0);
+    assert_eq!(name_table(&index).not_visited(), 0);
     folder.sql("UPDATE stook_released SET raw = x'78fe'");
     let texts = damages(&folder);
     let told = "row 1 of `stook_released`: its raw is not what its name stands for";
@@ -135,7 +137,10 @@ fn a_rebuilt_index_keeps_releases_under_its_own_ids() {
     drop(old);
     rebuild.finish().unwrap();
     let index = Index::open_read(&folder.index).unwrap();
-    assert_eq!(unseen(&index, &known(&index)), ["a", "found", "other"]);
+    assert_eq!(
+        not_visited(&index, &name_table(&index)),
+        ["a", "found", "other"]
+    );
     assert_eq!(damages(&folder), [""; 0]);
 }
 
@@ -144,6 +149,6 @@ fn an_archive_of_another_program_has_no_releases() {
     let folder = Folder::new();
     let index = created(&folder, &["a"]);
     folder.sql("DROP TABLE stook_released");
-    assert_eq!(known(&index).unseen(), 1);
-    assert_eq!(known(&index).lost_releases(), []);
+    assert_eq!(name_table(&index).not_visited(), 1);
+    assert_eq!(name_table(&index).lost_releases(), []);
 }

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 
 use proptest::prelude::*;
 use stook_index::{
-    AsOf, Deleted, Index, IndexError, Known, Mtime, RowId, RunId, Selection, VolumeId,
+    AsOf, Deleted, Index, IndexError, Mtime, NameTable, RowId, RunId, Selection, VolumeId,
 };
 use stook_pool::Jobs;
 
@@ -133,7 +133,12 @@ fn names_that_are_not_utf8_can_be_deleted_apart_from_their_twins() {
     index.finish_run(run, time(1), 0, [&b"\xff"[..]]).unwrap();
     assert_eq!(state(&index, AsOf::Now, Deleted::Hide), ["%FF=2"]);
     assert_eq!(find(&index, b"\xff"), None);
-    assert_eq!(Known::load(&index, None, Jobs::default()).unwrap().len(), 1);
+    assert_eq!(
+        NameTable::load(&index, None, Jobs::default())
+            .unwrap()
+            .len(),
+        1
+    );
 }
 
 #[test]
@@ -209,26 +214,26 @@ fn a_hundred_thousand_rows_and_a_few_of_them() {
         found.iter().map(|row| row.id.0).collect::<Vec<_>>(),
         [5001, 99_001]
     );
-    let known = Known::load(&index, None, Jobs::default()).unwrap();
+    let name_table = NameTable::load(&index, None, Jobs::default()).unwrap();
     std::thread::scope(|scope| {
         for half in names[..99_990].chunks(50_000) {
-            let known = &known;
+            let name_table = &name_table;
             scope.spawn(move || {
                 assert!(
                     half.iter()
-                        .all(|name| known.lookup(name.as_bytes()).is_some())
+                        .all(|name| name_table.lookup(name.as_bytes()).is_some())
                 );
             });
         }
     });
-    assert_eq!((known.len(), known.unseen()), (100_000, 10));
-    let mut unseen = Vec::new();
+    assert_eq!((name_table.len(), name_table.not_visited()), (100_000, 10));
+    let mut not_visited = Vec::new();
     index
-        .unseen_names(&known, |name| {
-            unseen.push(String::from_utf8(name.to_vec()).unwrap());
+        .not_visited_names(&name_table, |name| {
+            not_visited.push(String::from_utf8(name.to_vec()).unwrap());
         })
         .unwrap();
-    assert_eq!(unseen, names[99_990..]);
+    assert_eq!(not_visited, names[99_990..]);
 }
 
 #[test]
@@ -237,25 +242,25 @@ fn known_names_are_the_newest_live_ones() {
     let mut index = folder.create();
     run(&mut index, 0, &["a", "b", "gone"], &[]);
     run(&mut index, 1, &["b"], &["gone"]);
-    let known = Known::load(&index, None, Jobs::default()).unwrap();
-    assert_eq!(known.len(), 2);
-    assert_eq!(known.lookup(b"gone"), None);
-    assert_eq!(known.lookup(b"never"), None);
-    assert_eq!(known.unseen(), 2);
-    let b = known.lookup(b"b").unwrap();
+    let name_table = NameTable::load(&index, None, Jobs::default()).unwrap();
+    assert_eq!(name_table.len(), 2);
+    assert_eq!(name_table.lookup(b"gone"), None);
+    assert_eq!(name_table.lookup(b"never"), None);
+    assert_eq!(name_table.not_visited(), 2);
+    let b = name_table.lookup(b"b").unwrap();
     assert_eq!(
         (b.id, b.size, b.mtime),
         (Some(RowId(4)), 2, row(b"", 0).mtime)
     );
-    assert_eq!(known.unseen(), 1);
+    assert_eq!(name_table.not_visited(), 1);
     let third = index.begin_run("update", time(40)).unwrap();
     let count = index
-        .finish_run_with_unseen(third, time(41), 0, &known, |name| name == b"a")
+        .finish_run_with_not_visited(third, time(41), 0, &name_table, |name| name == b"a")
         .unwrap();
     assert_eq!(count, 1);
     assert_eq!(state(&index, AsOf::Now, Deleted::Hide), ["b=2"]);
     assert!(
-        Known::load(&index, None, Jobs::default())
+        NameTable::load(&index, None, Jobs::default())
             .unwrap()
             .lookup(b"a")
             .is_none()
@@ -263,15 +268,15 @@ fn known_names_are_the_newest_live_ones() {
 }
 
 #[test]
-fn unseen_names_that_are_kept_stay() {
+fn names_not_visited_that_are_kept_stay() {
     let folder = Folder::new();
     let mut index = folder.create();
     run(&mut index, 0, &["a", "b"], &[]);
-    let known = Known::load(&index, None, Jobs::default()).unwrap();
+    let name_table = NameTable::load(&index, None, Jobs::default()).unwrap();
     let second = index.begin_run("update", time(40)).unwrap();
     assert_eq!(
         index
-            .finish_run_with_unseen(second, time(41), 0, &known, |_| false)
+            .finish_run_with_not_visited(second, time(41), 0, &name_table, |_| false)
             .unwrap(),
         0
     );
@@ -314,10 +319,10 @@ proptest! {
             }
         }
         prop_assert_eq!(as_map(&index, AsOf::Now), model.clone());
-        let known = Known::load(&index, None, Jobs::default()).unwrap();
-        prop_assert_eq!(known.len(), model.len());
+        let name_table = NameTable::load(&index, None, Jobs::default()).unwrap();
+        prop_assert_eq!(name_table.len(), model.len());
         for (name, size) in &model {
-            prop_assert_eq!(known.lookup(name).map(|row| row.size), Some(*size));
+            prop_assert_eq!(name_table.lookup(name).map(|row| row.size), Some(*size));
             prop_assert_eq!(find(&index, name).map(|row| row.size), Some(*size));
         }
     }

@@ -23,13 +23,13 @@ use crate::scan::{Step, scan_ids};
 use crate::staging::Staging;
 use crate::types::RowId;
 
-/// The newest live row of every name. A name that was released from the tree counts as seen: that it is not met there
+/// The newest live row of every name. A name that was released from the tree counts as visited: that it is not found there
 /// does not make it deleted.
 #[derive(Debug)]
-pub struct Known {
+pub struct NameTable {
     hasher: NameHasher,
     table: Table,
-    seen: Vec<AtomicU64>,
+    visited: Vec<AtomicU64>,
     /// Rows that were released from the tree: newest of their names, or not.
     released: IdSet,
     /// Rows with a release that names another member.
@@ -84,9 +84,9 @@ impl Table {
     }
 }
 
-/// What is known of a name.
+/// The newest row of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct KnownRow {
+pub struct NewestRow {
     /// Its row; `None` while it is staged for a volume that is not complete.
     pub id: Option<RowId>,
     /// Bytes of data.
@@ -99,10 +99,10 @@ pub struct KnownRow {
     pub is_readable: bool,
 }
 
-impl Known {
+impl NameTable {
     /// Reads the current state of the archive, and the rows of interrupted volumes on top, in their order.
-    /// A row with a value that makes no sense is known by its name; one without a name that can be read is
-    /// not known: [`Known::damages`] has it.
+    /// A row with a value that makes no sense is found by its name; one without a name that can be read is
+    /// not: [`NameTable::damages`] has it.
     ///
     /// # Errors
     /// `Sqlite` if a file cannot be read for another reason than damage.
@@ -125,13 +125,13 @@ impl Known {
         let deleted = DeletedNames::load(index, None, &hasher, &mut |damage| damages.push(damage))?;
         keep_newest(&mut records, &deleted);
         let (released, void_releases) = index.releases()?;
-        let seen = (0..records.len().div_ceil(64))
+        let visited = (0..records.len().div_ceil(64))
             .map(|_| AtomicU64::new(0))
             .collect();
         Ok(Self {
             hasher,
             table: Table::new(records),
-            seen,
+            visited,
             released,
             void_releases,
             last_row,
@@ -139,18 +139,18 @@ impl Known {
         })
     }
 
-    /// Returns what of the index cannot be told, for want of a name: rows that are not among the known ones.
+    /// Returns damage that hides rows: those without a readable name are not in the table.
     pub fn damages(&self) -> &[IndexDamage] {
         &self.damages
     }
 
-    /// Returns what is known of a name, and marks it as seen.
-    pub fn lookup(&self, name: &[u8]) -> Option<KnownRow> {
+    /// Returns the newest row of a name, and marks it as visited.
+    pub fn lookup(&self, name: &[u8]) -> Option<NewestRow> {
         let index = self.table.find(self.hasher.hash(name))?;
-        self.seen[index / 64].fetch_or(1 << (index % 64), Ordering::Relaxed);
+        self.visited[index / 64].fetch_or(1 << (index % 64), Ordering::Relaxed);
         let record = &self.table.records[index];
         let id = (!record.is_staged()).then_some(RowId(record.id));
-        Some(KnownRow {
+        Some(NewestRow {
             id,
             size: record.size(),
             mtime: record.mtime,
@@ -159,25 +159,25 @@ impl Known {
         })
     }
 
-    /// Returns the number of names known.
+    /// Returns the number of names.
     pub fn len(&self) -> usize {
         self.table.records.len()
     }
 
-    /// Returns true if no name is known.
+    /// Returns true if there is no name.
     pub fn is_empty(&self) -> bool {
         self.table.records.is_empty()
     }
 
     /// Returns the number of names never looked up, without those that were released from the tree.
-    pub fn unseen(&self) -> usize {
-        self.never_looked_up() - self.released_unseen()
+    pub fn not_visited(&self) -> usize {
+        self.never_visited() - self.released_not_visited()
     }
 
     /// Returns the number of names never looked up that were released from the tree.
-    pub fn released_unseen(&self) -> usize {
+    pub fn released_not_visited(&self) -> usize {
         let is_released = |&(index, record): &(usize, &Record)| {
-            self.released.contains(record.id) && !self.is_looked_up(index)
+            self.released.contains(record.id) && !self.is_visited(index)
         };
         self.releasable().filter(is_released).count()
     }
@@ -188,7 +188,7 @@ impl Known {
     /// A pass over the records if anything is released.
     pub fn lost_releases(&self) -> Vec<RowId> {
         let holds = |&(index, record): &(usize, &Record)| {
-            self.released.contains(record.id) && !self.is_looked_up(index)
+            self.released.contains(record.id) && !self.is_visited(index)
         };
         let holding = IdSet::new(
             self.releasable()
@@ -211,13 +211,13 @@ impl Known {
         records.iter().enumerate()
     }
 
-    fn never_looked_up(&self) -> usize {
-        let seen: u32 = self
-            .seen
+    fn never_visited(&self) -> usize {
+        let visited: u32 = self
+            .visited
             .iter()
             .map(|word| word.load(Ordering::Relaxed).count_ones())
             .sum();
-        self.table.records.len() - seen as usize
+        self.table.records.len() - visited as usize
     }
 
     /// Shows every staged name that was never looked up to `visit`, once. `stagings` are those that it was made with, in
@@ -228,7 +228,7 @@ impl Known {
     ///
     /// # Cost
     /// A pass over the staged rows.
-    pub fn unseen_staged_names<'s>(
+    pub fn not_visited_staged_names<'s>(
         &self,
         stagings: impl IntoIterator<Item = &'s Staging>,
         mut visit: impl FnMut(&[u8]),
@@ -240,7 +240,7 @@ impl Known {
                 let is_newest = |&index: &usize| self.table.records[index].id == id;
                 if index
                     .filter(is_newest)
-                    .is_some_and(|index| self.is_unseen(index))
+                    .is_some_and(|index| self.is_not_visited(index))
                 {
                     visit(row.name);
                 }
@@ -251,69 +251,73 @@ impl Known {
         Ok(())
     }
 
-    fn is_unseen(&self, index: usize) -> bool {
-        !self.is_looked_up(index) && !self.released.contains(self.table.records[index].id)
+    fn is_not_visited(&self, index: usize) -> bool {
+        !self.is_visited(index) && !self.released.contains(self.table.records[index].id)
     }
 
-    fn is_looked_up(&self, index: usize) -> bool {
-        self.seen[index / 64].load(Ordering::Relaxed) & 1 << (index % 64) != 0
+    fn is_visited(&self, index: usize) -> bool {
+        self.visited[index / 64].load(Ordering::Relaxed) & 1 << (index % 64) != 0
     }
 
-    fn is_unseen_staged(&self, name: &[u8]) -> bool {
+    fn is_not_visited_staged(&self, name: &[u8]) -> bool {
         self.table
             .find(self.hasher.hash(name))
-            .is_some_and(|index| self.table.records[index].is_staged() && self.is_unseen(index))
+            .is_some_and(|index| {
+                self.table.records[index].is_staged() && self.is_not_visited(index)
+            })
     }
 
-    fn unseen_records(&self) -> impl Iterator<Item = &Record> {
+    fn not_visited_records(&self) -> impl Iterator<Item = &Record> {
         self.table
             .records
             .iter()
             .enumerate()
-            .filter(|(index, _)| self.is_unseen(*index))
+            .filter(|(index, _)| self.is_not_visited(*index))
             .map(|(_, record)| record)
     }
 }
 
 impl Index {
-    /// Shows every known name that was never looked up to `visit`. Names that were staged when `known` was
+    /// Calls `visit` with every name that was never looked up. Names that were staged when `name_table` was
     /// made are found once their rows are committed.
     ///
     /// # Errors
-    /// As [`Known::load`].
+    /// As [`NameTable::load`].
     ///
     /// # Cost
-    /// A second pass over the rows if anything is unseen.
-    pub fn unseen_names(
+    /// A second pass over the rows if anything is not_visited.
+    pub fn not_visited_names(
         &self,
-        known: &Known,
+        name_table: &NameTable,
         mut visit: impl FnMut(&[u8]),
     ) -> Result<(), IndexError> {
-        self.visit_unseen(known, &mut |name| {
+        self.visit_not_visited(name_table, &mut |name| {
             visit(name);
             ControlFlow::Continue(())
         })
     }
 
-    pub(crate) fn visit_unseen(
+    pub(crate) fn visit_not_visited(
         &self,
-        known: &Known,
+        name_table: &NameTable,
         visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
     ) -> Result<(), IndexError> {
-        let stored = known.unseen_records().filter(|record| !record.is_staged());
+        let stored = name_table
+            .not_visited_records()
+            .filter(|record| !record.is_staged());
         let stored = IdSet::new(stored.map(|record| record.id).collect());
-        let any_staged = known.unseen_records().any(Record::is_staged);
-        let after_known = any_staged.then(|| known.last_row.saturating_add(1));
-        let Some(first) = stored.ends().map(|ends| ends.0).or(after_known) else {
+        let any_staged = name_table.not_visited_records().any(Record::is_staged);
+        let after_loaded = any_staged.then(|| name_table.last_row.saturating_add(1));
+        let Some(first) = stored.ends().map(|ends| ends.0).or(after_loaded) else {
             return Ok(());
         };
         self.names_from(first, &mut |id, name| {
-            let unseen = if id <= known.last_row {
+            let not_visited = if id <= name_table.last_row {
                 stored.contains(id)
             } else {
-                any_staged && known.is_unseen_staged(name)
+                any_staged && name_table.is_not_visited_staged(name)
             };
-            if unseen {
+            if not_visited {
                 visit(name)
             } else {
                 ControlFlow::Continue(())
