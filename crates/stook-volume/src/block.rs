@@ -7,7 +7,7 @@ use crate::{BLOCK_LEN, number};
 /// One block of a volume.
 pub(crate) type Block = [u8; BLOCK_LEN];
 
-/// A stretch of the header block, first byte and length.
+/// A field of the header block, first byte and length.
 pub(crate) struct Field(usize, usize);
 
 pub(crate) const NAME: Field = Field(0, 100);
@@ -109,7 +109,7 @@ pub(crate) fn blank(typeflag: u8) -> Block {
 }
 
 /// Writes the sum of the block's bytes into it.
-pub(crate) fn seal(block: &mut Block) {
+pub(crate) fn set_checksum(block: &mut Block) {
     let (sum, _) = sums(block);
     let field = CHECKSUM.bytes_mut(block);
     number::put_octal(&mut field[..7], u64::from(sum));
@@ -121,7 +121,7 @@ pub(crate) fn extended(len: u64) -> Block {
     let mut block = blank(b'x');
     NAME.put_text(&mut block, b"././@PaxHeader");
     SIZE.put_number(&mut block, len);
-    seal(&mut block);
+    set_checksum(&mut block);
     block
 }
 
@@ -179,7 +179,7 @@ pub(crate) fn is_zero(block: &Block) -> bool {
 }
 
 /// Returns true if the block states the sum of its own bytes. Old systems added them as signed.
-pub(crate) fn is_sealed(block: &Block) -> bool {
+pub(crate) fn has_valid_checksum(block: &Block) -> bool {
     let Some(stated) = number::field(CHECKSUM.of(block)) else {
         return false;
     };
@@ -260,14 +260,14 @@ mod tests {
     fn signed_and_unsigned_sums_are_taken() {
         let mut block = blank(b'0');
         block[0] = 0xe9;
-        seal(&mut block);
-        assert!(is_sealed(&block));
+        set_checksum(&mut block);
+        assert!(has_valid_checksum(&block));
         let (_, signed) = sums(&block);
         let field = CHECKSUM.bytes_mut(&mut block);
         number::put_octal(&mut field[..7], u64::try_from(signed).unwrap());
-        assert!(is_sealed(&block));
+        assert!(has_valid_checksum(&block));
         block[1] ^= 1;
-        assert!(!is_sealed(&block));
+        assert!(!has_valid_checksum(&block));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use stook_sys::Timestamp;
 use crate::block::{self, Block, Magic};
 use crate::error::VolumeError;
 use crate::header::{Header, Kind};
-use crate::pax::{self, Records, Seal};
+use crate::pax::{self, HeaderCrc, Records};
 use crate::source::{ReadAt, Window};
 use crate::sparse::{self, MapError};
 use crate::{BLOCK, BLOCK_LEN, padding};
@@ -146,7 +146,7 @@ pub(crate) fn parse(bytes: &[u8], offset: u64) -> Result<Parsed, VolumeError> {
         if block::is_zero(block) {
             return chain.end();
         }
-        if !block::is_sealed(block) {
+        if !block::has_valid_checksum(block) {
             return Err(VolumeError::Checksum { offset: here });
         }
         if !block::is_extension(block::typeflag(block)) {
@@ -238,7 +238,7 @@ impl<'a> Chain<'a> {
                 self.ignored = self.ignored.take().or(ignored);
             }
             _ => {
-                if pax::seal_of(value) == Seal::Broken {
+                if pax::header_crc(value) == HeaderCrc::Broken {
                     return Err(VolumeError::Damaged {
                         offset: self.offset,
                         problem: "its CRC record has changed",
@@ -265,7 +265,8 @@ impl<'a> Chain<'a> {
             Ok(len) => len,
             Err(needed) => return Ok(Parsed::NeedMore(needed)),
         };
-        let checksum = self.check_seal(block, &self.bytes[after_block..after_block + map_len])?;
+        let checksum =
+            self.check_header_crc(block, &self.bytes[after_block..after_block + map_len])?;
         let beyond = || VolumeError::Number {
             offset: here,
             field: "size",
@@ -454,11 +455,11 @@ impl<'a> Chain<'a> {
     }
 
     /// Compares the whole header with its CRC.
-    fn check_seal(&self, block: &Block, map: &[u8]) -> Result<HeaderCheck, VolumeError> {
+    fn check_header_crc(&self, block: &Block, map: &[u8]) -> Result<HeaderCheck, VolumeError> {
         let Some((start, records)) = self.last else {
             return Ok(HeaderCheck::Absent);
         };
-        let Seal::Stated(stated) = pax::seal_of(records) else {
+        let HeaderCrc::Stated(stated) = pax::header_crc(records) else {
             return Ok(HeaderCheck::Absent);
         };
         let damaged = |problem| {

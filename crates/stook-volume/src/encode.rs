@@ -55,7 +55,7 @@ pub fn encode(header: &Header, dialect: Dialect, out: &mut Vec<u8>) -> Result<()
         crc.update(&out[start + BLOCK_LEN..records_end]);
         crc.update(&main);
         crc.update(&map);
-        pax::put_seal(crc.finalize(), out);
+        pax::put_header_crc(crc.finalize(), out);
     }
     let records_len = (out.len() - start - BLOCK_LEN) as u64;
     out[start..start + BLOCK_LEN].copy_from_slice(&block::extended(records_len));
@@ -257,6 +257,6 @@ fn main_block(header: &Header, dialect: Dialect) -> block::Block {
         NAME.put_text(&mut main, &stored_name(header));
     }
     SIZE.put_number(&mut main, stored_len(header, dialect));
-    block::seal(&mut main);
+    block::set_checksum(&mut main);
     main
 }

@@ -66,14 +66,14 @@ fn record_len(keyword: &[u8], value: &[u8]) -> usize {
 }
 
 /// Appends the closing record.
-pub(crate) fn put_seal(crc: u32, out: &mut Vec<u8>) {
+pub(crate) fn put_header_crc(crc: u32, out: &mut Vec<u8>) {
     out.extend_from_slice(SEAL_START);
     out.extend_from_slice(format!("{crc:08x}\n").as_bytes());
 }
 
 /// What the end of an extended header tells about its closing record.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Seal {
+pub(crate) enum HeaderCrc {
     /// There is none: another program wrote the header.
     Absent,
     /// The CRC it states.
@@ -84,9 +84,9 @@ pub(crate) enum Seal {
 
 /// Looks for the closing record at the end of the records, by position: so damage to the records
 /// before it, or to its own keyword, cannot make it vanish.
-pub(crate) fn seal_of(records: &[u8]) -> Seal {
+pub(crate) fn header_crc(records: &[u8]) -> HeaderCrc {
     let Some(start) = records.len().checked_sub(SEAL_LEN) else {
-        return Seal::Absent;
+        return HeaderCrc::Absent;
     };
     let (keyword, rest) = records[start..].split_at(SEAL_START.len());
     let (value, end) = rest.split_at(SEAL_VALUE_LEN);
@@ -97,7 +97,7 @@ pub(crate) fn seal_of(records: &[u8]) -> Seal {
         .count()
         + usize::from(end == b"\n");
     if like < SEAL_LIKENESS {
-        return Seal::Absent;
+        return HeaderCrc::Absent;
     }
     let is_canonical = value
         .iter()
@@ -106,8 +106,8 @@ pub(crate) fn seal_of(records: &[u8]) -> Seal {
         .ok()
         .and_then(|text| u32::from_str_radix(text, 16).ok());
     match stated {
-        Some(crc) if is_canonical && like == SEAL_START.len() + 1 => Seal::Stated(crc),
-        _ => Seal::Broken,
+        Some(crc) if is_canonical && like == SEAL_START.len() + 1 => HeaderCrc::Stated(crc),
+        _ => HeaderCrc::Broken,
     }
 }
 
@@ -409,15 +409,15 @@ mod tests {
     #[test]
     fn a_changed_closing_record_is_still_recognised() {
         let mut records = b"10 path=a\n".to_vec();
-        assert_eq!(seal_of(&records), Seal::Absent);
-        put_seal(0x00c0_ffee, &mut records);
-        assert_eq!(seal_of(&records), Seal::Stated(0x00c0_ffee));
+        assert_eq!(header_crc(&records), HeaderCrc::Absent);
+        put_header_crc(0x00c0_ffee, &mut records);
+        assert_eq!(header_crc(&records), HeaderCrc::Stated(0x00c0_ffee));
         for at in records.len() - SEAL_LEN..records.len() {
             for bit in 0..8 {
                 let mut flipped = records.clone();
                 flipped[at] ^= 1 << bit;
-                assert_ne!(seal_of(&flipped), Seal::Absent);
-                assert_ne!(seal_of(&flipped), Seal::Stated(0x00c0_ffee));
+                assert_ne!(header_crc(&flipped), HeaderCrc::Absent);
+                assert_ne!(header_crc(&flipped), HeaderCrc::Stated(0x00c0_ffee));
             }
         }
     }

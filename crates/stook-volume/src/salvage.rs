@@ -135,7 +135,7 @@ impl<S: ReadAt + ?Sized> Salvage<'_, '_, S> {
         let mut at = offset;
         // A block at `offset` that is none leaves everything open from its second byte on.
         let mut from = offset.saturating_add(1);
-        while let Some(block) = self.sealed(at)? {
+        while let Some(block) = self.checksummed(at)? {
             from = at.saturating_add(BLOCK);
             let size = SIZE
                 .number(&block, at, "size")
@@ -289,7 +289,7 @@ impl<S: ReadAt + ?Sized> Salvage<'_, '_, S> {
                 .any(|chunk| chunk.starts_with(name)))
     }
 
-    fn sealed(&mut self, offset: u64) -> Result<Option<Block>, VolumeError> {
+    fn checksummed(&mut self, offset: u64) -> Result<Option<Block>, VolumeError> {
         let bytes = self.window.bytes(offset, BLOCK_LEN)?;
         Ok(bytes
             .first_chunk()
@@ -299,7 +299,7 @@ impl<S: ReadAt + ?Sized> Salvage<'_, '_, S> {
 }
 
 fn is_header(block: &Block) -> bool {
-    !block::is_zero(block) && block::is_sealed(block)
+    !block::is_zero(block) && block::has_valid_checksum(block)
 }
 
 /// Returns the places in the bytes, which begin at `offset`, where a valid header block stands.

@@ -24,11 +24,11 @@ pub(crate) fn block(typeflag: u8, name: &[u8], size: u64, fields: &[(usize, &[u8
         block[*offset..offset + bytes.len()].copy_from_slice(bytes);
     }
     block[156] = typeflag;
-    seal(&mut block);
+    set_checksum(&mut block);
     block
 }
 
-fn seal(block: &mut [u8]) {
+fn set_checksum(block: &mut [u8]) {
     block[148..156].fill(b' ');
     let sum: u32 = block.iter().map(|byte| u32::from(*byte)).sum();
     block[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
@@ -312,11 +312,11 @@ fn sparse_maps_that_do_not_fit_are_refused() {
 fn broken_headers_are_named() {
     let plain = block(b'0', b"a", 0, &[]);
     let zeros = vec![0; 1024];
-    let mut unsealed = plain.clone();
-    unsealed[0] ^= 1;
+    let mut damaged = plain.clone();
+    damaged[0] ^= 1;
     let huge = b"9223372036854775807";
     for (bytes, expected) in [
-        (unsealed, "Checksum"),
+        (damaged, "Checksum"),
         (vec![b'x'; 4096], "Checksum"),
         (Vec::new(), "Truncated"),
         (vec![0; 100], "Truncated"),
