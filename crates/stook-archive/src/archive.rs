@@ -21,7 +21,7 @@ use crate::ArchiveError;
 use crate::folder::Folder;
 use crate::list::{ListOptions, When, select_rows, state_at};
 use crate::mutex::lock;
-use crate::observer::{Failure, Observer, Tally};
+use crate::observer::{CountingObserver, Failure, Observer};
 use crate::read::{LocalFolder, MemberReader, VolumeStore, Volumes};
 
 /// How to open an archive.
@@ -161,7 +161,7 @@ impl Archive {
         &self,
         observer: &dyn Observer,
     ) -> Result<(Vec<RunCounts>, u64), ArchiveError> {
-        let observer = Tally::new(observer);
+        let observer = CountingObserver::new(observer);
         let index = lock(&self.index);
         let counts = index.run_counts(|damage| observer.failed(&Failure::row(&damage)))?;
         index.require_unchanged()?;

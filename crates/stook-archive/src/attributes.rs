@@ -15,7 +15,7 @@ use stook_volume::{Dialect, Header, Kind, Member, decode};
 use crate::ArchiveError;
 use crate::folder::Folder;
 use crate::memory::worker_pool;
-use crate::observer::{Observer, Tally};
+use crate::observer::{CountingObserver, Observer};
 use crate::plan::refuse_planned;
 use crate::read::{LocalFolder, SkipBadPages, VolumeBytes, VolumeStore};
 
@@ -130,7 +130,7 @@ pub fn fill_attributes(
     observer: &dyn Observer,
 ) -> Result<AttributesReport, ArchiveError> {
     let folder = Folder::until(archive, observer.interrupt());
-    let observer = Tally::new(observer);
+    let observer = CountingObserver::new(observer);
     // Opened for reading first: an index that cannot be used leaves no trace of the lock.
     drop(folder.open_index()?);
     let _lock = folder.lock()?;
@@ -150,7 +150,7 @@ pub(crate) fn fill_new_volumes(
     folder: &Folder,
     index: &mut Index,
     jobs: Jobs,
-    observer: &Tally<'_>,
+    observer: &CountingObserver<'_>,
 ) -> Result<AttributesReport, ArchiveError> {
     let _scope = scope!("fill attributes");
     let volumes = index.volumes_without_attributes()?;
@@ -165,7 +165,7 @@ pub(crate) fn fill_new_volumes(
 struct Filling<'a> {
     folder: &'a Folder,
     jobs: Jobs,
-    observer: &'a Tally<'a>,
+    observer: &'a CountingObserver<'a>,
 }
 
 /// A row without attributes.

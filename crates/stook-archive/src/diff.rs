@@ -13,7 +13,7 @@ use crate::archive::Archive;
 use crate::guard::{Deletions, Guard};
 use crate::mutex::lock;
 use crate::not_visited::NotVisited;
-use crate::observer::{Failure, Note, Observer, Tally};
+use crate::observer::{CountingObserver, Failure, Note, Observer};
 use crate::plan::content_len;
 use crate::survey::{Comparison, Held, Sink, SurveyOptions, open_source, survey};
 
@@ -123,7 +123,7 @@ pub fn diff(
     options: &DiffOptions,
     observer: &dyn Observer,
 ) -> Result<DiffReport, ArchiveError> {
-    let observer = Tally::new(observer);
+    let observer = CountingObserver::new(observer);
     let source_path = source;
     let source = open_source(source_path)?;
     let name_table = NameTable::load(archive.parts(&observer)?.index, None, options.jobs)?;

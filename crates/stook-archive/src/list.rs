@@ -15,7 +15,7 @@ use crate::deleted::require_not_missing;
 use crate::extract::{fail_unreadable, is_match, require_matches, select};
 use crate::folder::Folder;
 use crate::member_attributes::MemberAttributes;
-use crate::observer::{Observer, Tally};
+use crate::observer::{CountingObserver, Observer};
 use crate::read::Volumes;
 
 /// What to list.
@@ -53,7 +53,7 @@ pub fn list(
     visit: impl FnMut(RowRef<'_>) -> ControlFlow<()>,
 ) -> Result<ListReport, ArchiveError> {
     let _scope = scope!("list");
-    let observer = Tally::new(observer);
+    let observer = CountingObserver::new(observer);
     let Parts { folder, index, .. } = archive.parts(&observer)?;
     let selection = select_rows(folder, index, options, &observer)?;
     index.selected(&selection, visit)?;
@@ -80,7 +80,7 @@ pub fn list_with_attributes(
     mut visit: impl FnMut(RowRef<'_>, Option<&Attributes<'_>>) -> ControlFlow<()>,
 ) -> Result<ListReport, ArchiveError> {
     let _scope = scope!("list");
-    let observer = Tally::new(observer);
+    let observer = CountingObserver::new(observer);
     let Parts {
         folder,
         index,

@@ -138,13 +138,13 @@ pub struct Silent;
 impl Observer for Silent {}
 
 /// Passes everything on, and counts.
-pub(crate) struct Tally<'a> {
+pub(crate) struct CountingObserver<'a> {
     inner: &'a dyn Observer,
     failures: AtomicU64,
     damages: AtomicU64,
 }
 
-impl<'a> Tally<'a> {
+impl<'a> CountingObserver<'a> {
     pub(crate) fn new(inner: &'a dyn Observer) -> Self {
         Self {
             inner,
@@ -162,7 +162,7 @@ impl<'a> Tally<'a> {
     }
 }
 
-impl Observer for Tally<'_> {
+impl Observer for CountingObserver<'_> {
     fn phase(&self, name: &'static str, entries: Option<u64>, bytes: Option<u64>) {
         self.inner.phase(name, entries, bytes);
     }

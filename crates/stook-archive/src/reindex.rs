@@ -28,7 +28,7 @@ use crate::folder::Folder;
 use crate::hasher::{Hashing, VolumeHasher, wait_for};
 use crate::memory::{budget_bytes, worker_pool};
 use crate::mutex::lock;
-use crate::observer::{Damage, Failure, Observer, Tally};
+use crate::observer::{CountingObserver, Damage, Failure, Observer};
 use crate::plan::{DEFAULT_VOLUME_BYTES, refuse_planned};
 use crate::read::{
     BATCH_BYTES, ContentMd5, DEFAULT_MAX_HOLE_BYTES, Interrupted, LoadedRange, LocalFolder,
@@ -84,7 +84,7 @@ pub fn reindex(
 ) -> Result<ReindexReport, ArchiveError> {
     let options = options.into();
     let folder = Folder::until(archive, observer.interrupt());
-    let observer = Tally::new(observer);
+    let observer = CountingObserver::new(observer);
     // Looked at before the lock is made: what is refused changes nothing.
     require_volumes(&folder)?;
     let old = open_old(&folder, &observer)?;
@@ -153,7 +153,7 @@ pub fn reindex(
     Ok(report)
 }
 
-fn require_going_on(observer: &Tally<'_>) -> Result<(), ArchiveError> {
+fn require_going_on(observer: &CountingObserver<'_>) -> Result<(), ArchiveError> {
     if observer.is_interrupted() {
         Err(ArchiveError::Interrupted)
     } else {
@@ -173,7 +173,10 @@ fn require_volumes(folder: &Folder) -> Result<Vec<VolumeId>, ArchiveError> {
 
 /// Opens the old index if it can be read. That of a newer stook is not replaced: it may hold what
 /// this program does not know of.
-fn open_old(folder: &Folder, observer: &Tally<'_>) -> Result<Option<Index>, ArchiveError> {
+fn open_old(
+    folder: &Folder,
+    observer: &CountingObserver<'_>,
+) -> Result<Option<Index>, ArchiveError> {
     let why = match exists(&folder.index()) {
         Ok(None) => "there is no index.db".to_owned(),
         _ => match Index::open_read_until(folder.index(), &folder.interrupt) {
@@ -209,7 +212,7 @@ fn total_len(folder: &Folder, volumes: &[VolumeId]) -> u64 {
 fn note_missing_volumes(
     old: &Index,
     volumes: &[VolumeId],
-    observer: &Tally<'_>,
+    observer: &CountingObserver<'_>,
 ) -> Result<(), IndexError> {
     let mut missing: HashMap<VolumeId, u64> = HashMap::new();
     old.readable_rows(|row| {
@@ -257,7 +260,7 @@ struct VolumeReader<'a> {
     id: VolumeId,
     options: &'a ReindexOptions,
     buffers: Arc<Buffers>,
-    observer: &'a Tally<'a>,
+    observer: &'a CountingObserver<'a>,
 }
 
 impl VolumeReader<'_> {
@@ -520,7 +523,7 @@ fn content_md5(
     volume: &dyn VolumeBytes,
     buffers: &Buffers,
     member: &Member,
-    observer: &Tally<'_>,
+    observer: &CountingObserver<'_>,
 ) -> io::Result<[u8; 16]> {
     let len = member.data_len.min(BATCH_BYTES);
     let loaded = LoadedRange::read(volume, buffers, member.data_offset, len)?;

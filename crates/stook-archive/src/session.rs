@@ -29,7 +29,7 @@ use crate::layout::Layout;
 use crate::memory::{budget_bytes, worker_pool};
 use crate::mutex::lock;
 use crate::not_visited::{NotVisited, count_deleted};
-use crate::observer::{Observer, Tally};
+use crate::observer::{CountingObserver, Observer};
 use crate::pack::Packer;
 use crate::plan::{
     Batch, DEFAULT_VOLUME_BYTES, Plan, PlanDirectory, Sorter, VolumeSplitter, interleave,
@@ -43,7 +43,7 @@ pub(crate) struct Session<'a> {
     pub(crate) source_path: PathBuf,
     pub(crate) folder: Folder,
     pub(crate) options: &'a WriteOptions,
-    pub(crate) observer: Tally<'a>,
+    pub(crate) observer: CountingObserver<'a>,
 }
 
 /// What was in the archive when the run began.
@@ -68,7 +68,7 @@ impl<'a> Session<'a> {
             source_path: source.to_owned(),
             folder: Folder::until(archive, observer.interrupt()),
             options,
-            observer: Tally::new(observer),
+            observer: CountingObserver::new(observer),
         };
         let own = session.source.own_metadata().context("look at", source)?;
         if session.archive_identity()? == Some(own.identity()) {

@@ -32,7 +32,7 @@ use crate::extract::{is_match, require_matches};
 use crate::folder::Folder;
 use crate::hasher::{Hashing, wait_for};
 use crate::mutex::lock;
-use crate::observer::{Damage, Failure, Note, Observer, Tally};
+use crate::observer::{CountingObserver, Damage, Failure, Note, Observer};
 use crate::read::{
     DEFAULT_MAX_HOLE_BYTES, LoadedRange, RowBatch, VolumeBytes, VolumeStore, Volumes,
     for_each_batch, is_stooks,
@@ -248,7 +248,7 @@ fn volume_at(
 struct Checker<'a> {
     folder: &'a Folder,
     volumes: Volumes,
-    observer: Tally<'a>,
+    observer: CountingObserver<'a>,
     max_hole_bytes: u64,
     members: AtomicU64,
     bytes: AtomicU64,
@@ -267,7 +267,7 @@ impl<'a> Checker<'a> {
         Self {
             folder,
             volumes: Volumes::new(Arc::clone(store)),
-            observer: Tally::new(observer),
+            observer: CountingObserver::new(observer),
             max_hole_bytes,
             members: AtomicU64::new(0),
             bytes: AtomicU64::new(0),

@@ -33,7 +33,7 @@ use crate::deleted::require_not_missing;
 use crate::folder::Folder;
 use crate::memory::worker_pool;
 use crate::mutex::lock;
-use crate::observer::{Failure, Observer, Tally, sys_failure};
+use crate::observer::{CountingObserver, Failure, Observer, sys_failure};
 use crate::read::{
     ContentMd5, Interrupted, LoadedRange, RowBatch, Volumes, check_row, for_each_batch,
 };
@@ -97,7 +97,7 @@ pub fn extract(
     options: &ExtractOptions,
     observer: &dyn Observer,
 ) -> Result<ExtractReport, ArchiveError> {
-    let observer = Tally::new(observer);
+    let observer = CountingObserver::new(observer);
     let Parts {
         folder,
         index,
@@ -266,7 +266,7 @@ struct Extractor<'a> {
     target: Target,
     jobs: Jobs,
     volumes: Volumes,
-    observer: Tally<'a>,
+    observer: CountingObserver<'a>,
     /// Members that share their file with an earlier name; they come last.
     linked: Mutex<Vec<(Row, Header)>>,
     written: AtomicU64,

@@ -23,7 +23,7 @@ use crate::ArchiveError;
 use crate::commit_queue::{BuiltPart, BuiltVolume, Target};
 use crate::folder::Folder;
 use crate::mutex::lock;
-use crate::observer::{Observer, Tally};
+use crate::observer::{CountingObserver, Observer};
 use crate::pack::Packer;
 use crate::session::pack_all;
 use crate::survey::open_source;
@@ -104,7 +104,7 @@ pub fn build_part(
     options: &BuildOptions,
     observer: &dyn Observer,
 ) -> Result<BuildReport, ArchiveError> {
-    let observer = Tally::new(observer);
+    let observer = CountingObserver::new(observer);
     let file = BufReader::with_capacity(READ_BYTES, open_file(part)?);
     let reader = PartReader::new(file).map_err(bad_file(part))?;
     let header = reader.header;
@@ -184,7 +184,7 @@ struct Builder<'a> {
     source: &'a Directory,
     folder: Folder,
     options: &'a BuildOptions,
-    observer: &'a Tally<'a>,
+    observer: &'a CountingObserver<'a>,
 }
 
 impl Builder<'_> {

@@ -32,7 +32,7 @@ use stook_tree::{Filter, RemoveObserver, RemoveOptions, Removed, Tree, WalkOptio
 use crate::ArchiveError;
 use crate::archive::{Archive, Parts};
 use crate::check::passed_volumes;
-use crate::observer::{Observer, Tally};
+use crate::observer::{CountingObserver, Observer};
 use crate::read::Volumes;
 use evidence::{Candidates, Place};
 use policy::ArchivePolicy;
@@ -44,9 +44,9 @@ pub use record::Recording;
 pub struct RemoveArchivedReport {
     /// What is gone.
     pub removed: Removed,
-    /// Entries that stay because the archive does not provably hold them, each told to the observer.
+    /// Entries that stay because the archive does not provably hold them, each counting to the observer.
     pub staying: u64,
-    /// Damages found in the volumes, each told to the observer.
+    /// Damages found in the volumes, each counting to the observer.
     pub damages: u64,
 }
 
@@ -99,9 +99,9 @@ pub fn remove_archived<O: RemoveArchivedObserver>(
     observer: &O,
 ) -> Result<RemoveArchivedReport, ArchiveError> {
     let _scope = scope!("remove-archived");
-    let told = Tally::new(observer.observer());
+    let counting = CountingObserver::new(observer.observer());
     let path = archive.path().to_owned();
-    let Parts { index, folder, .. } = archive.parts(&told)?;
+    let Parts { index, folder, .. } = archive.parts(&counting)?;
     let Some(root) = open(tree, observer)? else {
         return Ok(RemoveArchivedReport::default());
     };
@@ -109,7 +109,7 @@ pub fn remove_archived<O: RemoveArchivedObserver>(
     let is_own_tree = found.is_some();
     let prefix = found.unwrap_or_default();
     if !prefix.is_empty() {
-        told.noted(&format!(
+        counting.noted(&format!(
             "compared with `{}` in the archive",
             display_bytes(&prefix)
         ));
@@ -117,14 +117,14 @@ pub fn remove_archived<O: RemoveArchivedObserver>(
     let mut recorder = if options.is_dry_run {
         None
     } else {
-        Recorder::begin(folder, index, recording, is_own_tree, &told)?
+        Recorder::begin(folder, index, recording, is_own_tree, &counting)?
     };
     let place = Place {
         prefix,
         name_table: NameTable::load(index, None, options.jobs)?,
         filter,
     };
-    told.phase("compare", None, None);
+    counting.phase("compare", None, None);
     let candidates = Candidates::new(&place, observer);
     let walk_options = WalkOptions {
         jobs: options.jobs,
@@ -133,10 +133,10 @@ pub fn remove_archived<O: RemoveArchivedObserver>(
     walk(&root, &walk_options, &candidates);
     let mut evidence = candidates.evidence(index)?;
     let passed = passed_volumes(
-        archive.parts(&told)?,
+        archive.parts(&counting)?,
         &evidence.volumes(),
         options.jobs,
-        &told,
+        &counting,
     )?;
     evidence.keep_only(&passed);
     archive.index().require_unchanged()?;
@@ -146,7 +146,7 @@ pub fn remove_archived<O: RemoveArchivedObserver>(
     if let Some(recorder) = &mut recorder {
         recorder.record(archive.folder(), evidence.releasable())?;
     }
-    told.phase("remove", None, None);
+    counting.phase("remove", None, None);
     let policy = ArchivePolicy {
         place: &place,
         evidence: &evidence,
@@ -161,16 +161,16 @@ pub fn remove_archived<O: RemoveArchivedObserver>(
     let removed = remove(std::slice::from_ref(tree), options, Some(&policy), observer);
     // After an interruption the next update does it.
     if let Some(recorder) = recorder.filter(|_| !observer.is_interrupted()) {
-        recorder.withdraw(tree, &place, &walk_options, &told);
+        recorder.withdraw(tree, &place, &walk_options, &counting);
     }
     Ok(RemoveArchivedReport {
         removed,
         staying: policy.staying.into_inner(),
-        damages: told.damages(),
+        damages: counting.damages(),
     })
 }
 
-/// Opens the tree; None, which is told, if it is not there.
+/// Opens the tree; None, which is counting, if it is not there.
 fn open<O: RemoveObserver>(tree: &Tree, observer: &O) -> Result<Option<Directory>, ArchiveError> {
     let path = tree.path();
     let refused = match tree.open() {
