@@ -38,5 +38,5 @@ pub use search::{SearchOptions, SearchRoot, Searched, SearchedTree, search};
 pub use selection::Selection;
 /// The base of all observers here.
 pub use stook_pool::Observer;
-pub use summary::{Counts, Group, Ranking, SizeClass, SizeFigures, Summary, Tally};
+pub use summary::{Counts, Group, Ranking, SizeClass, SizeFigures, Summary, SummaryBuilder};
 pub use walk::{Detail, Entry, Listing, Visitor, WalkOptions, walk};

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use stook_sys::{Asking, Forget};
+use stook_sys::{Forget, ResidencyQuery};
 
 use super::traced::run_traced;
 use super::{CacheOptions, State};
@@ -106,7 +106,7 @@ impl<'a> MeasuredCommand<'a> {
             job.succeed(when, observer)?;
         }
         let run_again = || job.succeed(when, observer).map(drop);
-        let inputs = Inputs::after_a_run(&paths, method, Asking::Cachestat, run_again)?;
+        let inputs = Inputs::after_a_run(&paths, method, ResidencyQuery::Cachestat, run_again)?;
         let command = Self {
             job,
             options,
@@ -267,8 +267,8 @@ impl<'a> MeasuredCommand<'a> {
 
     fn proof(&self, shares: Shares, attempts: usize) -> BTreeMap<String, Value> {
         let asking = match self.inputs.asking() {
-            Asking::Cachestat => "cachestat",
-            Asking::Mincore => "mincore",
+            ResidencyQuery::Cachestat => "cachestat",
+            ResidencyQuery::Mincore => "mincore",
         };
         let facts = [
             ("method", json!(self.method.name())),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use stook_sys::{Context, Directory, NameBuffer, display_path, free_room};
+use stook_sys::{Context, Directory, NameBuffer, display_path, free_space};
 use stook_tree::{Guard, RemoveObserver, RemoveOptions, TreeError, remove};
 
 use crate::Observer;
@@ -62,7 +62,7 @@ impl Claimed {
 
     /// Refuses what the file system has no free space for.
     pub(super) fn require_free_space(&self, need: Need) -> Result<(), BenchError> {
-        let free = free_room(&self.path)?;
+        let free = free_space(&self.path)?;
         let refused = |needed, left, what| {
             Err(BenchError::Refused {
                 what: format!(

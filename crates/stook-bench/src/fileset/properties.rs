@@ -60,10 +60,10 @@ pub(super) fn survey(
     plan: &Plan<'_>,
     observer: &dyn Observer,
 ) -> Result<(Properties, Need), BenchError> {
-    let mut tally = Tally::default();
+    let mut moments = SizeMoments::default();
     let mut bins = vec![0_u64; BINS];
     for_each_size(plan, observer, |size| {
-        tally.add(size);
+        moments.add(size);
         bins[bin(size)] += 1;
     })?;
     let (median_bin, rank) = bin_of_rank(&bins, (plan.files() - 1) / 2);
@@ -76,17 +76,17 @@ pub(super) fn survey(
     let properties = Properties {
         format: plan.format().to_owned(),
         seed: plan.seed(),
-        bytes: tally.bytes,
+        bytes: moments.bytes,
         files: plan.files(),
         directories: plan.directories(),
-        mean: tally.mean,
-        stdev: (tally.squares / tally.count).sqrt(),
-        min: tally.min,
+        mean: moments.mean,
+        stdev: (moments.squares / moments.count).sqrt(),
+        min: moments.min,
         median: size_of_rank(&near, rank),
-        max: tally.max,
+        max: moments.max,
     };
     let need = Need {
-        bytes: tally.on_disk.saturating_add(plan.directories() * BLOCK),
+        bytes: moments.on_disk.saturating_add(plan.directories() * BLOCK),
         inodes: plan.files() + plan.directories(),
     };
     Ok((properties, need))
@@ -107,7 +107,7 @@ fn for_each_size(
 }
 
 /// Sums; mean and squares after Welford, as plain sums of squares lose the digits that count.
-struct Tally {
+struct SizeMoments {
     count: f64,
     bytes: u64,
     on_disk: u64,
@@ -117,7 +117,7 @@ struct Tally {
     max: u64,
 }
 
-impl Default for Tally {
+impl Default for SizeMoments {
     fn default() -> Self {
         Self {
             count: 0.0,
@@ -131,7 +131,7 @@ impl Default for Tally {
     }
 }
 
-impl Tally {
+impl SizeMoments {
     #[expect(clippy::cast_precision_loss, reason = "moments are no exact figures")]
     fn add(&mut self, size: u64) {
         self.count += 1.0;

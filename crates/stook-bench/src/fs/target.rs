@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use stook_sys::{
-    Context, DeviceKind, FileId, FileKind, display_path, free_room, look_at, mount_of,
+    Context, DeviceKind, FileId, FileKind, display_path, free_space, look_at, mount_of,
 };
 
 use super::options::{FsOptions, Phase, Tool};
@@ -196,7 +196,7 @@ fn check_room<'p>(places: impl Iterator<Item = (&'p Path, Need)>) -> Result<(), 
             .entry(look_at(path)?.filesystem)
             .or_insert((path, Need::default()));
         *sum = sum.and(need);
-        let free = free_room(path)?;
+        let free = free_space(path)?;
         let lacking = match free.inodes {
             _ if free.bytes < sum.bytes => Some((
                 megabytes(sum.bytes.div_ceil(MEGABYTE)),

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use stook_sys::{Asking, Context, FileKind, Forget, Metadata, Storage};
+use stook_sys::{Context, FileKind, Forget, Metadata, ResidencyQuery, Storage};
 
 use super::Method;
 use super::mapped::mapped_files;
@@ -33,14 +33,14 @@ pub(crate) struct Inputs {
     droppable: Vec<PathBuf>,
     /// What the sampled files were at first, also of those that prove nothing.
     known: Vec<(PathBuf, Metadata)>,
-    asking: Asking,
+    asking: ResidencyQuery,
     left_out: LeftOut,
 }
 
 #[derive(Debug)]
 struct Input {
     path: PathBuf,
-    asking: Asking,
+    asking: ResidencyQuery,
     /// Pages that a run left in memory; 0 of a directory, and of what is not read.
     pages: u64,
     /// Whether its name can be asked for.
@@ -112,7 +112,7 @@ impl Inputs {
     pub(crate) fn after_a_run(
         paths: &[PathBuf],
         method: Method,
-        asking: Asking,
+        asking: ResidencyQuery,
         run_again: impl Fn() -> Result<(), BenchError>,
     ) -> Result<Self, BenchError> {
         let mut inputs = Self::seen(paths, asking)?;
@@ -144,7 +144,7 @@ impl Inputs {
     pub(crate) fn whole(
         paths: &[PathBuf],
         reads: Reads,
-        asking: Asking,
+        asking: ResidencyQuery,
     ) -> Result<Self, BenchError> {
         let mut inputs = Self::seen(paths, asking)?;
         for input in &mut inputs.files {
@@ -159,7 +159,7 @@ impl Inputs {
         Ok(inputs)
     }
 
-    fn seen(paths: &[PathBuf], asking: Asking) -> Result<Self, BenchError> {
+    fn seen(paths: &[PathBuf], asking: ResidencyQuery) -> Result<Self, BenchError> {
         let mut inputs = Self {
             files: Vec::new(),
             droppable: Vec::new(),
@@ -192,7 +192,7 @@ impl Inputs {
                 let mut input = Input {
                     path: path.to_owned(),
                     asking: if storage == Storage::Overlay {
-                        Asking::Mincore
+                        ResidencyQuery::Mincore
                     } else {
                         self.asking
                     },
@@ -221,9 +221,9 @@ impl Inputs {
             return Ok(None);
         };
         let mut pages = stook_sys::resident_pages(&file, input.asking);
-        if input.asking == Asking::Cachestat && pages.as_ref().is_err_and(is_unsupported) {
-            (self.asking, input.asking) = (Asking::Mincore, Asking::Mincore);
-            pages = stook_sys::resident_pages(&file, Asking::Mincore);
+        if input.asking == ResidencyQuery::Cachestat && pages.as_ref().is_err_and(is_unsupported) {
+            (self.asking, input.asking) = (ResidencyQuery::Mincore, ResidencyQuery::Mincore);
+            pages = stook_sys::resident_pages(&file, ResidencyQuery::Mincore);
         }
         Ok(pages.context("ask for the pages of", &input.path)?)
     }
@@ -376,11 +376,11 @@ impl Inputs {
     }
 
     /// Returns how pages are asked for: those of some of the files at least.
-    pub(crate) fn asking(&self) -> Asking {
+    pub(crate) fn asking(&self) -> ResidencyQuery {
         let mut files = self.files.iter();
-        let by_mincore = files.any(|input| input.asking == Asking::Mincore);
+        let by_mincore = files.any(|input| input.asking == ResidencyQuery::Mincore);
         if by_mincore {
-            Asking::Mincore
+            ResidencyQuery::Mincore
         } else {
             self.asking
         }

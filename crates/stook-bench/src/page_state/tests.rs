@@ -1,6 +1,6 @@
 use std::path::{Path, PathBuf};
 
-use stook_sys::{Asking, Forget, Storage};
+use stook_sys::{Forget, ResidencyQuery, Storage};
 use stook_testkit::TempDir;
 
 use super::*;
@@ -44,14 +44,14 @@ fn holds(mut shares: impl FnMut() -> Shares, wanted: impl Fn(Shares) -> bool) {
 }
 
 /// Whether the kernel can be asked so; older ones know nothing of `cachestat`.
-fn can_ask(asking: Asking, path: &Path) -> bool {
+fn can_ask(asking: ResidencyQuery, path: &Path) -> bool {
     let file = stook_sys::open_file(path).unwrap();
     stook_sys::resident_pages(&file, asking).is_ok()
 }
 
 /// What a run over these files leaves. Another program may drop caches meanwhile, or keep the kernel from it, so this
 /// is tried more than once.
-fn inputs(paths: &[PathBuf], method: Method, asking: Asking) -> Inputs {
+fn inputs(paths: &[PathBuf], method: Method, asking: ResidencyQuery) -> Inputs {
     for _ in 0..PATIENCE {
         read_all(paths);
         let inputs = Inputs::after_a_run(paths, method, asking, || Ok(())).unwrap();
@@ -84,7 +84,7 @@ fn single_files_are_made_cold_and_hot_and_it_is_seen_both_ways() {
     let Some((_folder, paths)) = files() else {
         return;
     };
-    for asking in [Asking::Cachestat, Asking::Mincore] {
+    for asking in [ResidencyQuery::Cachestat, ResidencyQuery::Mincore] {
         if !can_ask(asking, &paths[1]) {
             stook_testkit::skip!("no {asking:?} here");
             continue;
@@ -117,7 +117,7 @@ fn data_alone_and_everything_are_dropped_where_that_is_permitted() {
         stook_testkit::skip!("the kernel keeps names when it is told to drop them");
         return;
     }
-    let inputs = inputs(&paths, Method::DropCaches, Asking::Cachestat);
+    let inputs = inputs(&paths, Method::DropCaches, ResidencyQuery::Cachestat);
     let warm = || {
         read_all(&paths);
         inputs.forget(Method::DropCaches, Forget::Data).unwrap()
@@ -133,7 +133,7 @@ fn data_alone_and_everything_are_dropped_where_that_is_permitted() {
     holds(cold, |shares| {
         shares.pages == Some(0.0) && shares.names <= Some(0.01)
     });
-    // Asking has not brought anything back.
+    // ResidencyQuery has not brought anything back.
     holds(cold, |_| inputs.ask().unwrap().names <= Some(0.01));
 }
 
@@ -143,7 +143,7 @@ fn what_stays_in_memory_is_left_out() {
     let own = stook_sys::absolute(Path::new("/proc/self/exe")).unwrap();
     let shared = Path::new("/dev/shm");
     let method = Method::Fadvise;
-    let found = Inputs::after_a_run(&[own], method, Asking::Cachestat, || Ok(())).unwrap();
+    let found = Inputs::after_a_run(&[own], method, ResidencyQuery::Cachestat, || Ok(())).unwrap();
     assert_eq!((found.count(), found.left_out().in_use), (0, 1));
     if !matches!(stook_sys::storage(shared), Ok(Storage::Memory)) {
         stook_testkit::skip!("no file system in memory");
@@ -154,7 +154,7 @@ fn what_stays_in_memory_is_left_out() {
     let found = Inputs::after_a_run(
         std::slice::from_ref(&file),
         method,
-        Asking::Cachestat,
+        ResidencyQuery::Cachestat,
         || Ok(()),
     )
     .unwrap();
@@ -181,7 +181,7 @@ fn files_of_others_are_not_reported_of() {
         found.unwrap().left_out().not_reported
     };
     let asked = stook_testkit::without_privileges(|| {
-        [Asking::Cachestat, Asking::Mincore]
+        [ResidencyQuery::Cachestat, ResidencyQuery::Mincore]
             .map(|asking| can_ask(asking, &library).then(|| ask(asking)))
     });
     match asked {
@@ -200,8 +200,13 @@ fn a_file_that_changes_is_noticed() {
     let Some((folder, paths)) = files() else {
         return;
     };
-    let inputs =
-        Inputs::after_a_run(&paths, Method::Fadvise, Asking::Cachestat, || Ok(())).unwrap();
+    let inputs = Inputs::after_a_run(
+        &paths,
+        Method::Fadvise,
+        ResidencyQuery::Cachestat,
+        || Ok(()),
+    )
+    .unwrap();
     assert_eq!(inputs.changed(), None);
     // A new name in a directory is none of the command's business.
     std::fs::write(folder.join("new"), "x").unwrap();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use stook_sys::{Asking, Forget};
+use stook_sys::{Forget, ResidencyQuery};
 
 use super::{PairSide, PairSpec, PairState};
 use crate::Observer;
@@ -47,7 +47,7 @@ impl<'a> Prover<'a> {
             Reads::Names
         };
         // Anew for each run, as the inputs may have been made for it.
-        let inputs = Inputs::whole(&self.spec.inputs, reads, Asking::Cachestat)?;
+        let inputs = Inputs::whole(&self.spec.inputs, reads, ResidencyQuery::Cachestat)?;
         let mut wrong = String::new();
         for _ in 0..ATTEMPTS {
             let shares = self.attempt(&inputs, when, observer)?;

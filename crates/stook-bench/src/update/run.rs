@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use stook_sys::{Context, Directory, Room, SysError, display_path};
+use stook_sys::{Context, Directory, FreeSpace, SysError, display_path};
 use stook_tree::{CopyObserver, CopyOptions, TreeError, copy};
 
 use super::compare::{compare_list, compare_trees};
@@ -45,7 +45,7 @@ pub(super) struct LeftBehind {
     names: Vec<String>,
     runs: u32,
     /// They are removed when less than this is left.
-    pub(super) least: Room,
+    pub(super) least: FreeSpace,
     is_reported: bool,
 }
 
@@ -74,12 +74,12 @@ impl<'a> Rounds<'a> {
         place: &'a ScratchDirectory,
         observer: &'a dyn Observer,
     ) -> Result<Self, BenchError> {
-        let free = stook_sys::free_room(place.path())?;
+        let free = stook_sys::free_space(place.path())?;
         let three_quarters = |of: u64| of - of / 4;
         let left_behind = LeftBehind {
             names: Vec::new(),
             runs: 0,
-            least: Room {
+            least: FreeSpace {
                 bytes: three_quarters(free.bytes),
                 inodes: free.inodes.map(three_quarters),
             },
@@ -142,7 +142,7 @@ impl<'a> Rounds<'a> {
     /// Makes a directory for a run; what runs before have left behind goes if it takes too much space.
     fn next_directory(&mut self) -> Result<PathBuf, BenchError> {
         let behind = &mut self.left_behind;
-        let free = stook_sys::free_room(self.place.path())?;
+        let free = stook_sys::free_space(self.place.path())?;
         let is_full = free.bytes < behind.least.bytes || free.inodes < behind.least.inodes;
         if is_full && !behind.names.is_empty() {
             if !behind.is_reported {

@@ -148,7 +148,7 @@ pub(super) fn require_free_space(holder: &Path, sources: &[Source]) -> Result<()
     };
     let entries = sum(|source| source.summary.counts.entries);
     let bytes = 3 * sum(Source::bytes) + entries * (FILE_IN_ARCHIVE + 2 * FILE_IN_TREE);
-    let free = stook_sys::free_room(holder)?;
+    let free = stook_sys::free_space(holder)?;
     let refused = |needed: String, left: String| BenchError::Refused {
         what: format!(
             "`{}` has too little free space: up to {needed} are needed, {left} are left",

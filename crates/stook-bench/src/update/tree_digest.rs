@@ -11,7 +11,8 @@ use std::sync::{Mutex, PoisonError};
 
 use stook_sys::{Directory, FileKind, SysError};
 use stook_tree::{
-    Detail, Listing, Selection, Summary, Tally, TreeError, Visitor, WalkOptions, join, walk,
+    Detail, Listing, Selection, Summary, SummaryBuilder, TreeError, Visitor, WalkOptions, join,
+    walk,
 };
 
 use crate::error::BenchError;
@@ -93,14 +94,14 @@ fn hash(value: impl Hash) -> u64 {
 /// # Errors
 /// As [`digest`].
 pub(super) fn summary(tree: &Path) -> Result<Summary, BenchError> {
-    let tally: Mutex<Tally> = Mutex::default();
+    let builder: Mutex<SummaryBuilder> = Mutex::default();
     let all = Selection::default();
     walked(tree, Detail::Facts, |listing| {
-        let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
-        tally.add(listing, &all);
+        let mut builder = builder.lock().unwrap_or_else(PoisonError::into_inner);
+        builder.add(listing, &all);
     })?;
-    let tally = tally.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Ok(tally.summary())
+    let builder = builder.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Ok(builder.summary())
 }
 
 /// All paths below a tree, in one buffer, so that all of the memory goes back when they do.

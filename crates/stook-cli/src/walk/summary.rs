@@ -4,7 +4,7 @@
 
 use serde::Serialize;
 use stook_sys::FileKind;
-use stook_tree::{Detail, Group, Listing, Ranking, Summary, Tally};
+use stook_tree::{Detail, Group, Listing, Ranking, Summary, SummaryBuilder};
 
 use super::{InTurns, Sink, Walker, text};
 use crate::args::WalkArgs;
@@ -14,7 +14,7 @@ use crate::report::{self, JsonPath, Line, text_and_hex};
 
 #[derive(Default)]
 struct Counter {
-    counters: InTurns<Tally>,
+    counters: InTurns<SummaryBuilder>,
 }
 
 /// Walks the tree and prints its summary; nothing of one that was interrupted.

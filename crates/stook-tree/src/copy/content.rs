@@ -169,7 +169,7 @@ impl Content<'_> {
         Ok(size)
     }
 
-    /// Copies one stretch; returns where it ended.
+    /// Copies one range; returns where it ended.
     fn copy_segment(&self, to: &File, segment: Segment) -> Result<u64, Fault> {
         let Segment { mut offset, len } = segment;
         let end = offset + len;

@@ -108,7 +108,7 @@ impl<'a> CopyContext<'a> {
         else {
             return;
         };
-        // Room for attributes is small: it may be used up though there is some for files.
+        // FreeSpace for attributes is small: it may be used up though there is some for files.
         if operation != SET_ATTRIBUTES && is_no_space(&source) {
             self.is_full.store(true, Ordering::Relaxed);
         }
@@ -139,12 +139,13 @@ impl<'a> CopyContext<'a> {
             .would_copy(&self.path(Side::Source, node, name));
     }
 
-    pub(super) fn count(&self, tally: &Tally) {
-        self.entries.fetch_add(tally.entries, Ordering::Relaxed);
-        self.bytes.fetch_add(tally.bytes, Ordering::Relaxed);
-        self.unchanged.fetch_add(tally.unchanged, Ordering::Relaxed);
+    pub(super) fn count(&self, counts: &StepCounts) {
+        self.entries.fetch_add(counts.entries, Ordering::Relaxed);
+        self.bytes.fetch_add(counts.bytes, Ordering::Relaxed);
+        self.unchanged
+            .fetch_add(counts.unchanged, Ordering::Relaxed);
         self.observer
-            .advanced(tally.entries + tally.unchanged, tally.untold_bytes);
+            .advanced(counts.entries + counts.unchanged, counts.unreported_bytes);
     }
 
     pub(super) fn count_directory(&self, is_new: bool) {
@@ -179,12 +180,12 @@ fn is_no_space(error: &io::Error) -> bool {
 
 /// What came of some entries that are not directories.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
+pub(super) struct StepCounts {
     pub(super) entries: u64,
     pub(super) bytes: u64,
     pub(super) unchanged: u64,
     /// Bytes that the observer has not been told of while they were copied.
-    pub(super) untold_bytes: u64,
+    pub(super) unreported_bytes: u64,
 }
 
 #[cfg(test)]

@@ -184,7 +184,7 @@ impl<'h> Copier<'_, 'h> {
         target.finish().inspect_err(|_| target.abandon())?;
         Ok(Some(Outcome::Done {
             bytes: 0,
-            is_told: true,
+            is_reported: true,
         }))
     }
 
@@ -240,7 +240,7 @@ impl<'h> Copier<'_, 'h> {
         metadata_set?;
         Ok(Outcome::Done {
             bytes: 0,
-            is_told: true,
+            is_reported: true,
         })
     }
 

@@ -92,7 +92,7 @@ impl Copier<'_, '_> {
             };
             Ok::<_, Fault>((file, has, written))
         })?;
-        let (bytes, is_told) = written.inspect_err(|_| target.abandon())?;
+        let (bytes, is_reported) = written.inspect_err(|_| target.abandon())?;
         let metadata_set = {
             let _scope = scope!("metadata");
             let original = Original {
@@ -114,7 +114,7 @@ impl Copier<'_, '_> {
             .inspect_err(|_| target.abandon())?;
         // The content is there, and stays.
         metadata_set?;
-        Ok(Outcome::Done { bytes, is_told })
+        Ok(Outcome::Done { bytes, is_reported })
     }
 
     /// Creates a file, with its mode at once where nobody may read it who should not.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use stook_sys::{Directory, FileId, FileKind, Links, is_mount_point};
 use stook_timers::scope;
 
-use super::context::{CopyContext, Tally};
+use super::context::{CopyContext, StepCounts};
 use super::fault::{At as _, Fault, Side};
 use super::options::OPEN_FILES;
 use super::roots::Single;
@@ -29,7 +29,7 @@ impl<'t> Traverse<'t> for PairWalk<'_, 't> {
     type Open = Pair;
     type Data = DirectoryState;
     type Collected = ();
-    type Step = Tally;
+    type Step = StepCounts;
 
     const STEP: usize = 16;
 
@@ -79,15 +79,15 @@ impl<'t> Traverse<'t> for PairWalk<'_, 't> {
         run();
     }
 
-    fn begin_step(&self, _names: usize) -> Tally {
-        Tally::default()
+    fn begin_step(&self, _names: usize) -> StepCounts {
+        StepCounts::default()
     }
 
     fn entry(
         &self,
         at: &At<'_, 't, Self>,
         name: &Name,
-        tally: &mut Tally,
+        counts: &mut StepCounts,
         found: &mut FoundOf<'t, Self>,
     ) {
         let (node, source) = (at.node, &at.open.source);
@@ -111,19 +111,19 @@ impl<'t> Traverse<'t> for PairWalk<'_, 't> {
             kind,
             may_wait: true,
         };
-        self.visit(&entry, name.inode, tally, found);
+        self.visit(&entry, name.inode, counts, found);
     }
 
-    fn end_step(&self, _at: &At<'_, 't, Self>, tally: Tally) {
-        self.context.count(&tally);
+    fn end_step(&self, _at: &At<'_, 't, Self>, counts: StepCounts) {
+        self.context.count(&counts);
     }
 
     fn late_entry(&self, waiting: &Later<'t>, found: &mut FoundOf<'t, Self>) {
-        let mut tally = Tally::default();
-        if let Err(fault) = self.visit_late(waiting, &mut tally, found) {
+        let mut counts = StepCounts::default();
+        if let Err(fault) = self.visit_late(waiting, &mut counts, found) {
             self.context.fail(&waiting.node, &waiting.name, fault);
         }
-        self.context.count(&tally);
+        self.context.count(&counts);
     }
 
     fn leave(
@@ -174,12 +174,12 @@ impl<'t> PairWalk<'_, 't> {
                 kind: single.kind,
                 may_wait: false,
             };
-            let mut tally = Tally::default();
+            let mut counts = StepCounts::default();
             match self.visitor.entry(&entry, &mut Vec::new()) {
-                Ok(outcome) => self.take_account(&entry, outcome, &mut tally),
+                Ok(outcome) => self.take_account(&entry, outcome, &mut counts),
                 Err(fault) => context.fail(&node, &single.name, fault),
             }
-            context.count(&tally);
+            context.count(&counts);
         }
     }
 
@@ -240,7 +240,7 @@ impl<'t> PairWalk<'_, 't> {
     fn visit_late(
         &self,
         waiting: &Later<'t>,
-        tally: &mut Tally,
+        counts: &mut StepCounts,
         found: &mut FoundOf<'t, Self>,
     ) -> Result<(), Fault> {
         let Later { node, name, .. } = waiting;
@@ -258,7 +258,7 @@ impl<'t> PairWalk<'_, 't> {
             kind: metadata.at(Side::Source, "look at")?.kind,
             may_wait: false,
         };
-        self.visit(&entry, 0, tally, found);
+        self.visit(&entry, 0, counts, found);
         Ok(())
     }
 
@@ -266,7 +266,7 @@ impl<'t> PairWalk<'_, 't> {
         &self,
         entry: &Entry<'_, 't>,
         inode: u64,
-        tally: &mut Tally,
+        counts: &mut StepCounts,
         found: &mut FoundOf<'t, Self>,
     ) {
         if entry.kind == FileKind::Directory {
@@ -283,20 +283,20 @@ impl<'t> PairWalk<'_, 't> {
             Ok(Outcome::Directory) => found.add_directory(inode, entry.name),
             Ok(outcome) => {
                 entry.node.data.use_it();
-                self.take_account(entry, outcome, tally);
+                self.take_account(entry, outcome, counts);
             }
             Err(fault) => self.context.fail(entry.node, entry.name, fault),
         }
     }
 
-    fn take_account(&self, entry: &Entry<'_, 't>, outcome: Outcome, tally: &mut Tally) {
+    fn take_account(&self, entry: &Entry<'_, 't>, outcome: Outcome, counts: &mut StepCounts) {
         match outcome {
-            Outcome::Done { bytes, is_told } => {
-                tally.entries += 1;
-                tally.bytes += bytes;
-                tally.untold_bytes += if is_told { 0 } else { bytes };
+            Outcome::Done { bytes, is_reported } => {
+                counts.entries += 1;
+                counts.bytes += bytes;
+                counts.unreported_bytes += if is_reported { 0 } else { bytes };
             }
-            Outcome::Unchanged => tally.unchanged += 1,
+            Outcome::Unchanged => counts.unchanged += 1,
             Outcome::Skipped(why) => self.context.skip(entry.node, entry.name, why),
             Outcome::Directory | Outcome::Later => {}
         }

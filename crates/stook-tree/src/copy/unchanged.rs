@@ -155,7 +155,7 @@ impl Copier<'_, '_> {
         let is_content = metadata.kind == FileKind::File && same.is_none();
         Ok(Outcome::Done {
             bytes: if is_content { metadata.size } else { 0 },
-            is_told: false,
+            is_reported: false,
         })
     }
 }

@@ -123,7 +123,7 @@ impl<'h> PairVisitor<'h> for Comparing<'_> {
         let outcome = match metadata.kind {
             FileKind::File => Outcome::Done {
                 bytes: compare(entry, copy, &metadata, &|| self.observer.is_interrupted())?,
-                is_told: false,
+                is_reported: false,
             },
             FileKind::Symlink if !have_same_target(entry, copy)? => {
                 return Err(different(Reason::TargetDiffers));

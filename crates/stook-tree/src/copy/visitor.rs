@@ -74,7 +74,7 @@ pub(super) enum Outcome {
     Done {
         bytes: u64,
         /// True if the observer has been told of the bytes.
-        is_told: bool,
+        is_reported: bool,
     },
     Unchanged,
     /// It is a directory after all.

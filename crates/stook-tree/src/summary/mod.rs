@@ -1,7 +1,7 @@
 //! Figures about a tree, counted while it is walked.
 //!
 //! ```text
-//!   Listing ──> Tally (one for each worker that is counting) ──merge──> Tally ──> Summary
+//!   Listing ──> SummaryBuilder (one for each worker that is counting) ──merge──> SummaryBuilder ──> Summary
 //!                 ├─ sizes         a counter for each size
 //!                 ├─ extensions    files and bytes of each
 //!                 └─ directories   a row for each ──sorted──> totals of subtrees, advice
@@ -63,7 +63,7 @@ pub struct Ranking {
 
 /// What was counted by one worker.
 #[derive(Debug, Default)]
-pub struct Tally {
+pub struct SummaryBuilder {
     directories: u64,
     links: u64,
     others: u64,
@@ -122,7 +122,7 @@ impl AddAssign for Counts {
     }
 }
 
-impl Tally {
+impl SummaryBuilder {
     /// Counts a directory and the entries in it that are selected.
     ///
     /// Entries that the selection rules out are not in the listing: see [`Visitor::skips`](crate::Visitor::skips).

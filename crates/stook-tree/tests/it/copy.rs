@@ -13,7 +13,7 @@ use stook_testkit::{
 use stook_tree::{Copied, CopyOptions, Filter, Pattern, copy};
 
 use crate::copying::{
-    Mounted, Place, Told, assert_copy, copied, options, path_of, snapshot, torture, update,
+    Mounted, Place, Recorded, assert_copy, copied, options, path_of, snapshot, torture, update,
 };
 
 #[test]
@@ -21,11 +21,11 @@ fn a_copy_is_the_same_whatever_the_number_of_workers() {
     let place = Place::with(&torture());
     let entries = snapshot(&place.path("a")).len() as u64 + 1;
     for jobs in [1, 2, 7, 64] {
-        let told = Told::default();
-        let copied = place.try_copy(&options(jobs), &told);
-        assert_eq!(told.failures(), []);
+        let recorded = Recorded::default();
+        let copied = place.try_copy(&options(jobs), &recorded);
+        assert_eq!(recorded.failures(), []);
         assert_eq!(
-            told.skipped(),
+            recorded.skipped(),
             [(place.path("a/special/socket"), "it is a socket".to_owned())]
         );
         assert_eq!(copied.entries, entries, "{jobs} jobs");
@@ -50,9 +50,9 @@ fn a_copy_on_another_file_system_is_the_same() {
         stook_testkit::skip!("the second file system has no attributes");
         return;
     }
-    let told = Told::default();
-    copy(&place.path("a"), &other.join("b"), &options(2), &told).unwrap();
-    assert_eq!(told.failures(), []);
+    let recorded = Recorded::default();
+    copy(&place.path("a"), &other.join("b"), &options(2), &recorded).unwrap();
+    assert_eq!(recorded.failures(), []);
     assert_copy(&place.path("a"), &other.join("b"));
     let back = place.path("back");
     copied(&other.join("b"), &back, &options(2));
@@ -128,10 +128,10 @@ fn linked() -> Tree {
 fn hard_links_are_kept_across_directories_whoever_meets_them_first() {
     let place = Place::with(&linked());
     for jobs in [1, 2, 7, 64] {
-        let told = Told::default();
-        place.try_copy(&options(jobs), &told);
-        assert_eq!(told.failures(), []);
-        assert_eq!(told.notes(), [""; 0]);
+        let recorded = Recorded::default();
+        place.try_copy(&options(jobs), &recorded);
+        assert_eq!(recorded.failures(), []);
+        assert_eq!(recorded.notes(), [""; 0]);
         place.assert_same();
         let again = place.copy(&update());
         assert_eq!(again.entries, 0);
@@ -207,8 +207,8 @@ fn a_single_file_is_copied() {
             expected,
             "{name}"
         );
-        let told = Told::default();
-        let error = copy(&place.path(name), &to, &options(1), &told).unwrap_err();
+        let recorded = Recorded::default();
+        let error = copy(&place.path(name), &to, &options(1), &recorded).unwrap_err();
         assert!(error.to_string().contains("it is there already"), "{error}");
         let again = copied(&place.path(name), &to, &update());
         assert_eq!((again.entries, again.unchanged), (0, 1));
@@ -240,9 +240,9 @@ fn a_destination_named_by_a_link_is_where_the_link_leads() {
     place.write("elsewhere/f", "old");
     symlink("elsewhere", place.path("to-tree")).unwrap();
     symlink("elsewhere/f", place.path("to-file")).unwrap();
-    let told = Told::default();
+    let recorded = Recorded::default();
     let result = |from: &str, to: &str, options: &CopyOptions| {
-        copy(&place.path(from), &place.path(to), options, &told)
+        copy(&place.path(from), &place.path(to), options, &recorded)
     };
     let dry = |options: CopyOptions| CopyOptions {
         is_dry_run: true,
@@ -262,10 +262,10 @@ fn a_destination_named_by_a_link_is_where_the_link_leads() {
         );
         assert!(place.metadata(to).file_type().is_symlink());
         assert_eq!(place.read("elsewhere/f"), b"newer");
-        assert_eq!(place.verify_at(from, to, &told).bytes, 5);
+        assert_eq!(place.verify_at(from, to, &recorded).bytes, 5);
         place.write("elsewhere/f", "old");
     }
-    assert_eq!(told.failures(), []);
+    assert_eq!(recorded.failures(), []);
 }
 
 #[test]
@@ -274,9 +274,9 @@ fn what_is_there_is_refused_in_words() {
     place.write("file", "x");
     fs::create_dir(place.path("empty")).unwrap();
     symlink("nowhere", place.path("dangling")).unwrap();
-    let told = Told::default();
+    let recorded = Recorded::default();
     let why = |from: &str, to: &str, options: &CopyOptions| {
-        let result = copy(&place.path(from), &place.path(to), options, &told);
+        let result = copy(&place.path(from), &place.path(to), options, &recorded);
         result.unwrap_err().to_string()
     };
     assert!(why("a", "empty", &options(1)).contains("it is there already"));
@@ -302,7 +302,7 @@ fn what_is_there_is_refused_in_words() {
     assert!(why("a", "empty", &dry).contains("it is there already"));
     assert_eq!(fs::read_dir(place.path("empty")).unwrap().count(), 0);
     assert_eq!(place.read("file"), b"x");
-    assert_eq!(told.failures(), []);
+    assert_eq!(recorded.failures(), []);
 }
 
 #[test]
@@ -312,8 +312,8 @@ fn a_dry_run_tells_all_and_writes_nothing() {
         is_dry_run: true,
         ..options(3)
     };
-    let told = Told::default();
-    let would = place.try_copy(&dry, &told);
+    let recorded = Recorded::default();
+    let would = place.try_copy(&dry, &recorded);
     assert!(!place.exists("b"));
     let expected: BTreeSet<PathBuf> = snapshot(&place.path("a"))
         .entries()
@@ -322,7 +322,7 @@ fn a_dry_run_tells_all_and_writes_nothing() {
         .collect();
     assert_eq!(would.entries, expected.len() as u64);
     assert_eq!(
-        told.would_copy().into_iter().collect::<BTreeSet<_>>(),
+        recorded.would_copy().into_iter().collect::<BTreeSet<_>>(),
         expected
     );
 }
@@ -355,10 +355,10 @@ fn patterns_choose_and_directories_come_with_what_is_in_them() {
             is_dry_run,
             ..options(2)
         };
-        let told = Told::default();
-        let copied = place.try_copy(&options, &told);
-        assert_eq!(told.failures(), []);
-        (copied, told.would_copy())
+        let recorded = Recorded::default();
+        let copied = place.try_copy(&options, &recorded);
+        assert_eq!(recorded.failures(), []);
+        (copied, recorded.would_copy())
     };
     let cases: [(&[&str], &[&str], &[&str]); 4] = [
         (&["*.o"], &["keep/*"], &["a", "a/x.o", "b", "b/y.o"]),
@@ -472,16 +472,16 @@ fn what_is_mounted_below_is_copied_unless_it_is_left_out() {
     assert_eq!(place.read("b/d/two/link"), b"content of two");
     stook_testkit::remove_tree(&place.path("b")).unwrap();
 
-    let told = Told::default();
+    let recorded = Recorded::default();
     let within = CopyOptions {
         one_file_system: true,
         ..options(2)
     };
-    place.try_copy(&within, &told);
-    assert_eq!(told.failures(), []);
+    place.try_copy(&within, &recorded);
+    assert_eq!(recorded.failures(), []);
     let why = "something else is mounted there".to_owned();
     let expected = ["a/d/one", "a/d/two"].map(|name| (place.path(name), why.clone()));
-    assert_eq!(told.skipped(), expected);
+    assert_eq!(recorded.skipped(), expected);
     assert_eq!(fs::read_dir(place.path("b/d/one")).unwrap().count(), 0);
     assert_eq!(place.read("b/d/f"), b"x");
 }

@@ -10,7 +10,7 @@ use stook_testkit::{
 };
 use stook_tree::{CopyOptions, copy};
 
-use crate::copying::{Mounted, Place, Told, options, snapshot, update};
+use crate::copying::{Mounted, Place, Recorded, options, snapshot, update};
 
 const CHANGED: &str = "it changed while it was copied";
 
@@ -20,10 +20,10 @@ fn a_tree_is_not_copied_into_itself_in_whatever_disguise() {
     symlink("a", place.path("link")).unwrap();
     symlink("a/d", place.path("link-below")).unwrap();
     let before = snapshot(&place.path("."));
-    let told = Told::default();
+    let recorded = Recorded::default();
     for options in [options(2), update()] {
         let why = |from: &str, to: &str| {
-            let result = copy(&place.path(from), &place.path(to), &options, &told);
+            let result = copy(&place.path(from), &place.path(to), &options, &recorded);
             result.unwrap_err().to_string()
         };
         let below = "it is in the tree that is copied";
@@ -50,7 +50,13 @@ fn a_tree_is_not_copied_into_itself_in_whatever_disguise() {
         assert!(why("a/d/g", "a/d/g").contains("it is the tree itself"));
     }
     fs::hard_link(place.path("a/d/g"), place.path("same")).unwrap();
-    let error = copy(&place.path("a/d/g"), &place.path("same"), &update(), &told).unwrap_err();
+    let error = copy(
+        &place.path("a/d/g"),
+        &place.path("same"),
+        &update(),
+        &recorded,
+    )
+    .unwrap_err();
     assert!(
         error.to_string().contains("it is the tree itself"),
         "{error}"
@@ -69,12 +75,12 @@ fn a_copy_that_appears_in_the_tree_by_a_mount_is_left_out() {
         return;
     };
     for options in [options(1), update()] {
-        let told = Told::default();
+        let recorded = Recorded::default();
         copy(
             &place.path("a"),
             &place.path("elsewhere/b"),
             &options,
-            &told,
+            &recorded,
         )
         .unwrap();
         let expected = (
@@ -82,7 +88,7 @@ fn a_copy_that_appears_in_the_tree_by_a_mount_is_left_out() {
             "copy",
             "it is the copy itself".to_owned(),
         );
-        assert_eq!(told.failures(), [expected]);
+        assert_eq!(recorded.failures(), [expected]);
         assert_eq!(place.read("elsewhere/b/d/e/f"), b"x");
         assert!(!place.exists("elsewhere/b/d/b"));
     }
@@ -93,15 +99,15 @@ fn two_copies_into_one_place_at_once_are_refused() {
     let place = Place::with(&Tree::wide(300));
     let refused = AtomicUsize::new(0);
     let meanwhile = |_: u64, _: u64| {
-        let told = Told::default();
-        let second = copy(&place.path("a"), &place.path("b"), &update(), &told);
+        let recorded = Recorded::default();
+        let second = copy(&place.path("a"), &place.path("b"), &update(), &recorded);
         let error = second.unwrap_err().to_string();
         assert!(error.contains("another process copies there"), "{error}");
         refused.fetch_add(1, Ordering::Relaxed);
     };
-    let told = Told::watching(&meanwhile);
-    place.try_copy(&options(2), &told);
-    assert_eq!(told.failures(), []);
+    let recorded = Recorded::watching(&meanwhile);
+    place.try_copy(&options(2), &recorded);
+    assert_eq!(recorded.failures(), []);
     assert!(refused.into_inner() > 0);
     place.assert_same();
 }
@@ -120,9 +126,9 @@ fn files_that_vanish_are_named_and_the_rest_is_copied() {
             }
         }
     };
-    let told = Told::watching(&meanwhile);
-    let copied = place.try_copy(&options(1), &told);
-    let failures = told.failures();
+    let recorded = Recorded::watching(&meanwhile);
+    let copied = place.try_copy(&options(1), &recorded);
+    let failures = recorded.failures();
     assert!(failures.len() > 50);
     assert_eq!(failures.len() as u64 + copied.entries, 102);
     for (path, operation, why) in failures {
@@ -138,7 +144,7 @@ fn files_that_vanish_are_named_and_the_rest_is_copied() {
 }
 
 /// Copies a file of 40 MB, to which this happens when a part of it is copied.
-fn changed_meanwhile(place: &Place, change: &(dyn Fn(&fs::File) + Sync)) -> Told<'static> {
+fn changed_meanwhile(place: &Place, change: &(dyn Fn(&fs::File) + Sync)) -> Recorded<'static> {
     let is_first = AtomicBool::new(true);
     let meanwhile = |_: u64, bytes: u64| {
         if bytes > 1 && is_first.swap(false, Ordering::Relaxed) {
@@ -146,10 +152,10 @@ fn changed_meanwhile(place: &Place, change: &(dyn Fn(&fs::File) + Sync)) -> Told
             change(&file.unwrap());
         }
     };
-    let told = Told::watching(&meanwhile);
-    place.try_copy(&options(1), &told);
+    let recorded = Recorded::watching(&meanwhile);
+    place.try_copy(&options(1), &recorded);
     assert!(!is_first.load(Ordering::Relaxed));
-    told.forget_meanwhile()
+    recorded.forget_meanwhile()
 }
 
 #[test]
@@ -167,9 +173,9 @@ fn files_that_shrink_grow_or_are_written_to_are_named_and_leave_nothing() {
             "large" => file(Random::new(7).bytes(40 << 20)),
             "other" => file(b"x"),
         });
-        let told = changed_meanwhile(&place, change);
+        let recorded = changed_meanwhile(&place, change);
         let expected = (place.path("a/large"), "copy", CHANGED.to_owned());
-        assert_eq!(told.failures(), [expected]);
+        assert_eq!(recorded.failures(), [expected]);
         assert!(!place.exists("b/large"));
         assert_eq!(place.read("b/other"), b"x");
         place.copy(&update());
@@ -190,12 +196,12 @@ fn what_cannot_be_read_is_named_and_the_rest_is_copied() {
         all.insert("names-only/", dir().mode(0o444));
         all.insert("open/file", file(b"4"));
         all.write(&place.join("a")).unwrap();
-        let told = Told::default();
-        copy(&place.join("a"), &place.join("b"), &options(2), &told).unwrap();
+        let recorded = Recorded::default();
+        copy(&place.join("a"), &place.join("b"), &options(2), &recorded).unwrap();
         let why = "permission denied".to_owned();
         let expected = ["closed", "names-only/f", "secret"]
             .map(|name| (place.join("a").join(name), "open", why.clone()));
-        assert_eq!(told.failures(), expected);
+        assert_eq!(recorded.failures(), expected);
         let mut found: Vec<_> = fs::read_dir(place.join("b"))
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -223,9 +229,9 @@ fn a_name_that_somebody_else_takes_meanwhile_is_not_overwritten() {
             }
         }
     };
-    let told = Told::watching(&meanwhile);
-    place.try_copy(&options(1), &told);
-    let failures = told.failures();
+    let recorded = Recorded::watching(&meanwhile);
+    place.try_copy(&options(1), &recorded);
+    let failures = recorded.failures();
     assert!(!failures.is_empty());
     for (path, operation, why) in failures {
         assert!(path.starts_with(place.path("b/wide")));
@@ -279,8 +285,8 @@ fn a_directory_swapped_for_a_link_leads_nowhere_outside() {
                     is_update,
                     ..options([1, 2, 5][round % 3])
                 };
-                let told = Told::default();
-                let _ = copy(&place.path("a"), &place.path("b"), &options, &told);
+                let recorded = Recorded::default();
+                let _ = copy(&place.path("a"), &place.path("b"), &options, &recorded);
             }
             is_over.store(true, Ordering::Relaxed);
             let swapped = swapper.join().unwrap();

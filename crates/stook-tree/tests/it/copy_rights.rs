@@ -9,7 +9,7 @@ use std::thread;
 use stook_sys::{Directory, Xattr};
 use stook_testkit::{Random, tree, without_privileges};
 
-use crate::copying::{Mounted, Place, Told, options, update};
+use crate::copying::{Mounted, Place, Recorded, options, update};
 
 const ACCESS: &[u8] = b"system.posix_acl_access";
 const DEFAULT: &[u8] = b"system.posix_acl_default";
@@ -99,9 +99,9 @@ fn is_open_to_nobody(path: &Path) -> Option<bool> {
 
 /// Asserts that a verification names these differences, and none after an update.
 fn assert_set_right(place: &Place, expected: &[(&str, &str)]) {
-    let told = Told::default();
-    place.verify(&told);
-    let found = told.failures();
+    let recorded = Recorded::default();
+    place.verify(&recorded);
+    let found = recorded.failures();
     let found: Vec<_> = found
         .iter()
         .map(|(path, _, why)| (path.clone(), why.as_str()))
@@ -114,9 +114,9 @@ fn assert_set_right(place: &Place, expected: &[(&str, &str)]) {
     let copied = place.copy(&update());
     assert_eq!((copied.entries, copied.bytes), (0, 0));
     place.assert_same();
-    let told = Told::default();
-    place.verify(&told);
-    assert_eq!(told.failures(), []);
+    let recorded = Recorded::default();
+    place.verify(&recorded);
+    assert_eq!(recorded.failures(), []);
 }
 
 #[test]
@@ -184,11 +184,11 @@ fn lists_and_attributes_alone_are_carried_over() {
         is_dry_run: true,
         ..update()
     };
-    let told = Told::default();
-    place.try_copy(&dry, &told);
+    let recorded = Recorded::default();
+    place.try_copy(&dry, &recorded);
     let expected = ["attribute", "d/list", "mode", "pipe"];
     assert_eq!(
-        told.would_copy(),
+        recorded.would_copy(),
         expected.map(|name| place.path("a").join(name))
     );
     let expected = [
@@ -273,12 +273,12 @@ fn a_copy_without_its_list_is_open_to_nobody_else() {
     let Some(_bare) = Mounted::of_kind("ramfs", place.path("bare")) else {
         return;
     };
-    let told = Told::default();
+    let recorded = Recorded::default();
     let to = place.path("bare/b");
-    stook_tree::copy(&place.path("a"), &to, &options(1), &told).unwrap();
+    stook_tree::copy(&place.path("a"), &to, &options(1), &recorded).unwrap();
     let why = "the file system takes no access control lists; others are not named";
-    assert_eq!(told.failures().len(), 1, "{:?}", told.failures());
-    assert_eq!(told.failures()[0].2, why);
+    assert_eq!(recorded.failures().len(), 1, "{:?}", recorded.failures());
+    assert_eq!(recorded.failures()[0].2, why);
     for name in ["f", "g", "pipe"] {
         let mode = fs::symlink_metadata(to.join(name)).unwrap().mode() & 0o777;
         assert_eq!(mode, 0o600, "{name}");
@@ -308,9 +308,9 @@ fn a_directory_that_was_closed_is_closed_before_anything_new_is_in_it() {
             }
         }
     };
-    let told = Told::watching(&look);
-    place.try_copy(&update(), &told);
-    assert_eq!(told.forget_meanwhile().failures(), []);
+    let recorded = Recorded::watching(&look);
+    place.try_copy(&update(), &recorded);
+    assert_eq!(recorded.forget_meanwhile().failures(), []);
     assert!(seen.load(Ordering::Relaxed) > 0);
     place.assert_same();
 }
@@ -340,16 +340,16 @@ fn a_copy_of_a_foreign_groups_file_lets_no_other_group_in() {
         assert_eq!(mode("b/d"), 0o755);
     }
     // What the user cannot set is no difference for the user, but one for the superuser.
-    let told = Told::default();
+    let recorded = Recorded::default();
     without_privileges(|| {
         // It can be read through its copy alone.
-        place.verify(&told)
+        place.verify(&recorded)
     })
     .unwrap();
-    assert_eq!(told.failures(), []);
-    let told = Told::default();
-    place.verify(&told);
-    assert_eq!(told.failures().len(), 4);
+    assert_eq!(recorded.failures(), []);
+    let recorded = Recorded::default();
+    place.verify(&recorded);
+    assert_eq!(recorded.failures().len(), 4);
     place.copy(&update());
     place.assert_same();
 }

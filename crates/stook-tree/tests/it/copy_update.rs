@@ -9,7 +9,7 @@ use stook_testkit::slowfs::{Options, SlowFs, unavailable};
 use stook_testkit::{Random, Tree, file, tree};
 use stook_tree::CopyOptions;
 
-use crate::copying::{Mounted, Place, Told, copied, options, snapshot, torture, update};
+use crate::copying::{Mounted, Place, Recorded, copied, options, snapshot, torture, update};
 
 /// Sets the time of one file to that of another.
 fn give_time(place: &Place, from: &str, to: &str) {
@@ -24,10 +24,10 @@ fn give_time(place: &Place, from: &str, to: &str) {
 #[test]
 fn an_update_of_what_is_the_same_copies_nothing() {
     let place = Place::with(&torture());
-    let first = place.try_copy(&options(2), &Told::default());
+    let first = place.try_copy(&options(2), &Recorded::default());
     let changed = |name: &str| place.metadata(name).ctime_nsec();
     let before = changed("b/basic/top.txt");
-    let again = place.try_copy(&update(), &Told::default());
+    let again = place.try_copy(&update(), &Recorded::default());
     assert_eq!((again.entries, again.unchanged), (0, first.entries));
     assert_eq!(changed("b/basic/top.txt"), before);
     place.assert_same();
@@ -35,10 +35,10 @@ fn an_update_of_what_is_the_same_copies_nothing() {
         is_dry_run: true,
         ..update()
     };
-    let told = Told::default();
-    let would = place.try_copy(&dry, &told);
+    let recorded = Recorded::default();
+    let would = place.try_copy(&dry, &recorded);
     assert_eq!((would.entries, would.unchanged), (0, first.entries));
-    assert_eq!(told.would_copy(), [""; 0].map(std::path::PathBuf::from));
+    assert_eq!(recorded.would_copy(), [""; 0].map(std::path::PathBuf::from));
 }
 
 #[test]
@@ -63,12 +63,12 @@ fn an_update_copies_what_differs_and_keeps_what_only_the_copy_has() {
         is_dry_run: true,
         ..update()
     };
-    let told = Told::default();
-    place.try_copy(&dry, &told);
+    let recorded = Recorded::default();
+    place.try_copy(&dry, &recorded);
     let mut expected =
         [&files[0], &files[2], "new", "new/file"].map(|name| place.path("a").join(name));
     expected.sort();
-    assert_eq!(told.would_copy(), expected);
+    assert_eq!(recorded.would_copy(), expected);
     assert!(!place.exists("b/new"));
 
     let copied = place.copy(&update());
@@ -149,11 +149,11 @@ fn what_became_something_else_is_replaced() {
         .unwrap();
     fs::create_dir(place.path("b/was-empty")).unwrap();
     fs::create_dir_all(place.path("b/was-full/precious")).unwrap();
-    let told = Told::default();
-    place.try_copy(&update(), &told);
+    let recorded = Recorded::default();
+    place.try_copy(&update(), &recorded);
     let why = "a directory is in its place, and is not empty".to_owned();
     assert_eq!(
-        told.failures(),
+        recorded.failures(),
         [(place.path("b/was-full"), "replace", why)]
     );
     assert!(place.exists("b/was-full/precious"));
@@ -204,9 +204,9 @@ fn a_copy_that_is_told_to_stop_stops_and_goes_on_later() {
     tree.graft("more", &Tree::random(5, 600));
     let place = Place::with(&tree);
     for stop_after in [1, 700, 2500] {
-        let told = Told::stopping_after(stop_after, u64::MAX);
-        let some = place.try_copy(&options(2), &told);
-        assert_eq!(told.failures(), []);
+        let recorded = Recorded::stopping_after(stop_after, u64::MAX);
+        let some = place.try_copy(&options(2), &recorded);
+        assert_eq!(recorded.failures(), []);
         assert!((stop_after..tree.len() as u64).contains(&some.entries));
         // What is not done does not look done.
         assert_ne!(
@@ -223,9 +223,9 @@ fn a_copy_that_is_told_to_stop_stops_and_goes_on_later() {
 #[test]
 fn a_large_file_that_is_stopped_leaves_nothing() {
     let place = Place::with(&tree! { "f" => file(Random::new(2).bytes(40 << 20)) });
-    let told = Told::stopping_after(1, 1);
-    let some = place.try_copy(&options(1), &told);
-    assert_eq!(told.failures(), []);
+    let recorded = Recorded::stopping_after(1, 1);
+    let some = place.try_copy(&options(1), &recorded);
+    assert_eq!(recorded.failures(), []);
     assert_eq!((some.entries, some.bytes), (0, 0));
     assert_eq!(fs::read_dir(place.path("b")).unwrap().count(), 0);
     place.copy(&update());
@@ -257,9 +257,9 @@ fn verify_finds_what_an_update_cannot_see() {
         "gone" => file(b"gone"),
     });
     place.copy(&options(2));
-    let told = Told::default();
-    let verified = place.verify(&told);
-    assert_eq!(told.failures(), []);
+    let recorded = Recorded::default();
+    let verified = place.verify(&recorded);
+    assert_eq!(recorded.failures(), []);
     assert_eq!((verified.entries, verified.bytes), (8, 10_562_158));
 
     let flip = |name: &str, at: usize| {
@@ -277,11 +277,11 @@ fn verify_finds_what_an_update_cannot_see() {
     fs::remove_file(place.path("b/gone")).unwrap();
     fs::remove_file(place.path("b/link")).unwrap();
     symlink("large", place.path("b/link")).unwrap();
-    let told = Told::default();
-    place.verify(&told);
+    let recorded = Recorded::default();
+    place.verify(&recorded);
     let failure = |name: &str, why: &str| (place.path("b").join(name), "verify", why.to_owned());
     assert_eq!(
-        told.failures(),
+        recorded.failures(),
         [
             failure("gone", "it is not there"),
             failure("large", "it differs at byte 9000000"),
@@ -296,9 +296,9 @@ fn verify_finds_what_an_update_cannot_see() {
     // The two with the right size and time are not seen by an update.
     let again = place.copy(&update());
     assert_eq!(again.entries, 3);
-    let told = Told::default();
-    place.verify(&told);
-    assert_eq!(told.failures().len(), 2);
+    let recorded = Recorded::default();
+    place.verify(&recorded);
+    assert_eq!(recorded.failures().len(), 2);
 }
 
 #[test]
@@ -317,10 +317,10 @@ fn a_full_disk_ends_the_copy_and_leaves_nothing_that_looks_done() {
     };
     let (from, to) = (place.path("a"), place.path("disk/b"));
     for jobs in [1, 4] {
-        let told = Told::default();
-        let some = stook_tree::copy(&from, &to, &options(jobs), &told).unwrap();
+        let recorded = Recorded::default();
+        let some = stook_tree::copy(&from, &to, &options(jobs), &recorded).unwrap();
         assert!(some.is_full);
-        let failures = told.failures();
+        let failures = recorded.failures();
         assert!((1..=jobs).contains(&failures.len()), "{failures:?}");
         for (_, operation, why) in &failures {
             assert!(
@@ -337,7 +337,7 @@ fn a_full_disk_ends_the_copy_and_leaves_nothing_that_looks_done() {
                 assert_eq!(facts.md5, original.md5);
             }
         }
-        let again = Told::default();
+        let again = Recorded::default();
         assert!(
             stook_tree::copy(&from, &to, &update(), &again)
                 .unwrap()
@@ -366,11 +366,11 @@ fn what_gets_lost_as_it_is_closed_does_not_look_done() {
         SlowFs::mount(&place.path("remote"), &place.path("mounted"), &options).unwrap()
     };
     let losing = mount(Options::new(Duration::ZERO).losing_writes());
-    let told = Told::default();
-    let some = stook_tree::copy(&place.path("a"), &to, &options(1), &told).unwrap();
+    let recorded = Recorded::default();
+    let some = stook_tree::copy(&place.path("a"), &to, &options(1), &recorded).unwrap();
     assert!(some.is_full);
     assert_eq!(some.bytes, 0);
-    let (_, operation, why) = &told.failures()[0];
+    let (_, operation, why) = &recorded.failures()[0];
     assert_eq!(
         (*operation, why.as_str()),
         ("write", "no space left on device")
@@ -397,10 +397,15 @@ fn attributes_that_the_copy_cannot_hold_are_named_once() {
     let Some(_bare) = Mounted::of_kind("ramfs", place.path("bare")) else {
         return;
     };
-    let told = Told::default();
-    let copied =
-        stook_tree::copy(&place.path("a"), &place.path("bare/b"), &options(2), &told).unwrap();
-    let failures = told.failures();
+    let recorded = Recorded::default();
+    let copied = stook_tree::copy(
+        &place.path("a"),
+        &place.path("bare/b"),
+        &options(2),
+        &recorded,
+    )
+    .unwrap();
+    let failures = recorded.failures();
     assert_eq!(failures.len(), 1, "{failures:?}");
     let (_, operation, why) = &failures[0];
     assert_eq!(*operation, "set the attributes of");

@@ -13,7 +13,7 @@ use stook_tree::{Copied, CopyObserver, CopyOptions, TreeError, Verified, copy, v
 
 /// Writes down what it is told.
 #[derive(Default)]
-pub(crate) struct Told<'a> {
+pub(crate) struct Recorded<'a> {
     failures: Mutex<Vec<(PathBuf, &'static str, String)>>,
     would_copy: Mutex<Vec<PathBuf>>,
     skipped: Mutex<Vec<(PathBuf, String)>>,
@@ -26,7 +26,7 @@ pub(crate) struct Told<'a> {
     meanwhile: Option<&'a (dyn Fn(u64, u64) + Sync)>,
 }
 
-impl stook_pool::Observer for Told<'_> {
+impl stook_pool::Observer for Recorded<'_> {
     type Failure = TreeError;
 
     fn advanced(&self, entries: u64, bytes: u64) {
@@ -39,8 +39,8 @@ impl stook_pool::Observer for Told<'_> {
 
     fn failed(&self, error: &TreeError) {
         let cause = stook_sys::cause(&error.source);
-        let told = (path_of(&error.path), error.operation, cause);
-        self.failures.lock().unwrap().push(told);
+        let recorded = (path_of(&error.path), error.operation, cause);
+        self.failures.lock().unwrap().push(recorded);
     }
 
     fn is_interrupted(&self) -> bool {
@@ -51,14 +51,14 @@ impl stook_pool::Observer for Told<'_> {
     }
 }
 
-impl CopyObserver for Told<'_> {
+impl CopyObserver for Recorded<'_> {
     fn would_copy(&self, path: &[u8]) {
         self.would_copy.lock().unwrap().push(path_of(path));
     }
 
     fn skipped(&self, path: &[u8], why: &str) {
-        let told = (path_of(path), why.to_owned());
-        self.skipped.lock().unwrap().push(told);
+        let recorded = (path_of(path), why.to_owned());
+        self.skipped.lock().unwrap().push(recorded);
     }
 
     fn noted(&self, text: &str) {
@@ -66,7 +66,7 @@ impl CopyObserver for Told<'_> {
     }
 }
 
-impl<'a> Told<'a> {
+impl<'a> Recorded<'a> {
     /// Returns an observer that calls this whenever anything was done.
     pub(crate) fn watching(meanwhile: &'a (dyn Fn(u64, u64) + Sync)) -> Self {
         Self {
@@ -76,8 +76,8 @@ impl<'a> Told<'a> {
     }
 
     /// Returns what was told, without what was called.
-    pub(crate) fn forget_meanwhile(self) -> Told<'static> {
-        Told {
+    pub(crate) fn forget_meanwhile(self) -> Recorded<'static> {
+        Recorded {
             meanwhile: None,
             ..self
         }
@@ -109,10 +109,10 @@ impl<'a> Told<'a> {
     }
 }
 
-fn sorted<T: Clone + Ord>(told: &Mutex<Vec<T>>) -> Vec<T> {
-    let mut told = told.lock().unwrap().clone();
-    told.sort();
-    told
+fn sorted<T: Clone + Ord>(recorded: &Mutex<Vec<T>>) -> Vec<T> {
+    let mut recorded = recorded.lock().unwrap().clone();
+    recorded.sort();
+    recorded
 }
 
 pub(crate) fn path_of(bytes: &[u8]) -> PathBuf {
@@ -168,8 +168,8 @@ impl Place {
     }
 
     /// Copies `a` to `b`.
-    pub(crate) fn try_copy(&self, options: &CopyOptions, told: &Told<'_>) -> Copied {
-        copy(&self.path("a"), &self.path("b"), options, told).unwrap()
+    pub(crate) fn try_copy(&self, options: &CopyOptions, recorded: &Recorded<'_>) -> Copied {
+        copy(&self.path("a"), &self.path("b"), options, recorded).unwrap()
     }
 
     /// Copies `a` to `b` without a failure.
@@ -178,12 +178,12 @@ impl Place {
     }
 
     /// Compares `a` with `b`.
-    pub(crate) fn verify(&self, told: &Told<'_>) -> Verified {
-        self.verify_at("a", "b", told)
+    pub(crate) fn verify(&self, recorded: &Recorded<'_>) -> Verified {
+        self.verify_at("a", "b", recorded)
     }
 
-    pub(crate) fn verify_at(&self, from: &str, to: &str, told: &Told<'_>) -> Verified {
-        verify(&self.path(from), &self.path(to), &options(2), told).unwrap()
+    pub(crate) fn verify_at(&self, from: &str, to: &str, recorded: &Recorded<'_>) -> Verified {
+        verify(&self.path(from), &self.path(to), &options(2), recorded).unwrap()
     }
 
     /// Asserts that `b` is `a` again.
@@ -194,15 +194,15 @@ impl Place {
 
 /// Copies without a failure; what is told must be what is returned.
 pub(crate) fn copied(from: &Path, to: &Path, options: &CopyOptions) -> Copied {
-    let told = Told::default();
-    let copied = copy(from, to, options, &told).unwrap();
-    assert_eq!(told.failures(), []);
+    let recorded = Recorded::default();
+    let copied = copy(from, to, options, &recorded).unwrap();
+    assert_eq!(recorded.failures(), []);
     assert!(!copied.is_full);
     assert_eq!(
-        told.entries.load(Ordering::Relaxed),
+        recorded.entries.load(Ordering::Relaxed),
         copied.entries + copied.unchanged
     );
-    assert_eq!(told.bytes.load(Ordering::Relaxed), copied.bytes);
+    assert_eq!(recorded.bytes.load(Ordering::Relaxed), copied.bytes);
     copied
 }
 

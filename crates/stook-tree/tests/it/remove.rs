@@ -19,7 +19,7 @@ use stook_tree::{
 
 /// Writes down what it is told.
 #[derive(Default)]
-struct Told {
+struct Recorded {
     failures: Mutex<Vec<(PathBuf, String)>>,
     would_remove: Mutex<Vec<PathBuf>>,
     missing: AtomicUsize,
@@ -28,7 +28,7 @@ struct Told {
     stop_after: Option<u64>,
 }
 
-impl stook_pool::Observer for Told {
+impl stook_pool::Observer for Recorded {
     type Failure = TreeError;
 
     fn advanced(&self, entries: u64, _bytes: u64) {
@@ -36,8 +36,8 @@ impl stook_pool::Observer for Told {
     }
 
     fn failed(&self, error: &TreeError) {
-        let told = (path_of(&error.path), stook_sys::cause(&error.source));
-        self.failures.lock().unwrap().push(told);
+        let recorded = (path_of(&error.path), stook_sys::cause(&error.source));
+        self.failures.lock().unwrap().push(recorded);
     }
 
     fn is_interrupted(&self) -> bool {
@@ -46,7 +46,7 @@ impl stook_pool::Observer for Told {
     }
 }
 
-impl RemoveObserver for Told {
+impl RemoveObserver for Recorded {
     fn would_remove(&self, path: &[u8]) {
         self.would_remove.lock().unwrap().push(path_of(path));
     }
@@ -56,7 +56,7 @@ impl RemoveObserver for Told {
     }
 }
 
-impl Told {
+impl Recorded {
     fn failures(self) -> Vec<(PathBuf, String)> {
         let mut failures = self.failures.into_inner().unwrap();
         failures.sort();
@@ -75,23 +75,23 @@ fn options() -> RemoveOptions {
     }
 }
 
-fn run(path: &Path, options: &RemoveOptions, told: &Told) -> Removed {
+fn run(path: &Path, options: &RemoveOptions, recorded: &Recorded) -> Removed {
     let guard = Guard::new(true, true).unwrap();
-    remove(&[guard.admit(path).unwrap()], options, None, told)
+    remove(&[guard.admit(path).unwrap()], options, None, recorded)
 }
 
 fn removed_with(path: &Path, filter: &Filter) -> Removed {
     let guard = Guard::new(true, true).unwrap();
     let trees = [guard.admit(path).unwrap()];
-    remove(&trees, &options(), Some(filter), &Told::default())
+    remove(&trees, &options(), Some(filter), &Recorded::default())
 }
 
 /// Removes without a failure.
 fn removed(path: &Path, options: &RemoveOptions) -> Removed {
-    let told = Told::default();
-    let removed = run(path, options, &told);
-    assert_eq!(removed.entries, told.removed.load(Ordering::Relaxed));
-    assert_eq!(told.failures(), []);
+    let recorded = Recorded::default();
+    let removed = run(path, options, &recorded);
+    assert_eq!(removed.entries, recorded.removed.load(Ordering::Relaxed));
+    assert_eq!(recorded.failures(), []);
     removed
 }
 
@@ -169,14 +169,14 @@ fn trees_may_be_files_and_may_be_missing() {
     let guard = Guard::new(true, true).unwrap();
     let names = ["file", "missing", "directory", "missing/below"];
     let trees = names.map(|name| guard.admit(&path(name)).unwrap());
-    let told = Told::default();
+    let recorded = Recorded::default();
     let expected = Removed {
         entries: 2,
         directories: 1,
     };
-    assert_eq!(remove(&trees, &options(), None, &told), expected);
-    assert_eq!(told.missing.load(Ordering::Relaxed), 2);
-    assert_eq!(told.failures(), []);
+    assert_eq!(remove(&trees, &options(), None, &recorded), expected);
+    assert_eq!(recorded.missing.load(Ordering::Relaxed), 2);
+    assert_eq!(recorded.failures(), []);
     assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
 }
 
@@ -212,10 +212,10 @@ fn a_dry_run_tells_all_and_removes_nothing() {
         is_dry_run: true,
         ..options()
     };
-    let told = Told::default();
-    let would = run(&tree, &options, &told);
+    let recorded = Recorded::default();
+    let would = run(&tree, &options, &recorded);
     assert_eq!(would.entries, before.len() as u64 + 1);
-    let named: BTreeSet<PathBuf> = told
+    let named: BTreeSet<PathBuf> = recorded
         .would_remove
         .into_inner()
         .unwrap()
@@ -296,9 +296,9 @@ fn patterns_match_a_tree_that_is_no_directory_by_its_name() {
         keep_root: true,
         ..options()
     };
-    let told = Told::default();
-    run(&path("a.keep"), &kept, &told);
-    assert_eq!(told.failures().len(), 1);
+    let recorded = Recorded::default();
+    run(&path("a.keep"), &kept, &recorded);
+    assert_eq!(recorded.failures().len(), 1);
     assert!(path("a.keep").exists());
 }
 
@@ -368,9 +368,9 @@ fn what_may_not_be_removed_is_named_and_the_rest_goes() {
         set("closed", 0o000);
         set("empty-and-closed", 0o000);
         set("read-only", 0o555);
-        let told = Told::default();
-        run(&tree, &options(), &told);
-        let failures = told.failures();
+        let recorded = Recorded::default();
+        run(&tree, &options(), &recorded);
+        let failures = recorded.failures();
         let paths: Vec<_> = failures.iter().map(|(path, _)| path.clone()).collect();
         assert_eq!(
             paths,
@@ -413,10 +413,10 @@ fn a_directory_of_directories_is_given_permissions_too_but_not_what_holds_the_tr
             ..options()
         };
         for (name, gone) in [("tree", 3), ("file", 0)] {
-            let told = Told::default();
-            assert_eq!(run(&holder.join(name), &forced, &told).entries, gone);
+            let recorded = Recorded::default();
+            assert_eq!(run(&holder.join(name), &forced, &recorded).entries, gone);
             let denied = (holder.join(name), "permission denied".to_owned());
-            assert_eq!(told.failures(), [denied]);
+            assert_eq!(recorded.failures(), [denied]);
         }
         let mode = fs::metadata(&holder).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o555);
@@ -444,12 +444,12 @@ fn two_that_give_permissions_at_once_both_end_well() {
                 fs::write(closed.join("file"), "1").unwrap();
                 fs::set_permissions(&closed, fs::Permissions::from_mode(0o500)).unwrap();
             }
-            let (told, other) = (Told::default(), Told::default());
+            let (recorded, other) = (Recorded::default(), Recorded::default());
             std::thread::scope(|scope| {
                 scope.spawn(|| run(&tree, &forced, &other));
-                run(&tree, &forced, &told);
+                run(&tree, &forced, &recorded);
             });
-            assert_eq!((told.failures(), other.failures()), (vec![], vec![]));
+            assert_eq!((recorded.failures(), other.failures()), (vec![], vec![]));
             assert!(!tree.exists());
         }
     });
@@ -476,11 +476,11 @@ fn an_immutable_file_is_named_with_what_the_system_said() {
         stook_testkit::skip!("files cannot be made immutable here");
         return;
     }
-    let told = Told::default();
-    let gone = run(&tree, &options(), &told);
+    let recorded = Recorded::default();
+    let gone = run(&tree, &options(), &recorded);
     assert!(chattr("-i"));
     assert_eq!(gone.entries, 1);
-    let failures = told.failures();
+    let failures = recorded.failures();
     assert_eq!(failures.len(), 1);
     assert_eq!(failures[0].0, tree.join("file"));
     assert_eq!(failures[0].1, "operation not permitted");
@@ -526,14 +526,14 @@ fn a_dry_run_names_the_mount_points_that_a_removal_would_leave() {
         return;
     }
     let all = |is_dry_run| {
-        let told = Told::default();
+        let recorded = Recorded::default();
         let options = RemoveOptions {
             one_file_system: false,
             is_dry_run,
             ..options()
         };
-        let removed = run(&tree, &options, &told);
-        (removed, told.failures())
+        let removed = run(&tree, &options, &recorded);
+        (removed, recorded.failures())
     };
     let (dry, real) = (all(true), all(false));
     for point in &points {
@@ -562,17 +562,17 @@ fn what_is_mounted_below_stays_unless_wanted() {
         stook_testkit::skip!("nothing can be mounted here");
         return;
     }
-    let told = Told::default();
-    run(&tree, &options(), &told);
-    let failures = told.failures();
+    let recorded = Recorded::default();
+    run(&tree, &options(), &recorded);
+    let failures = recorded.failures();
     let refused = Guard::new(true, true).unwrap().admit(&mounted);
     let still_there = other.join("precious").exists();
     let all = RemoveOptions {
         one_file_system: false,
         ..options()
     };
-    let told_all = Told::default();
-    run(&tree, &all, &told_all);
+    let recorded_all = Recorded::default();
+    run(&tree, &all, &recorded_all);
     assert!(mount("umount", &[&mounted]));
     assert_eq!(
         failures,
@@ -589,7 +589,7 @@ fn what_is_mounted_below_stays_unless_wanted() {
             .contains("something is mounted there")
     );
     assert!(!other.join("precious").exists());
-    let failures = told_all.failures();
+    let failures = recorded_all.failures();
     assert_eq!(failures.len(), 1);
     assert_eq!(failures[0].0, mounted);
     assert_eq!(failures[0].1, "device or resource busy");
@@ -610,8 +610,8 @@ fn protected_places_are_refused_in_words() {
         .ancestors()
         .take_while(|path| path.parent().is_some())
     {
-        let told = why(above.to_str().unwrap());
-        assert!(told.contains("working directory"), "{told}");
+        let recorded = why(above.to_str().unwrap());
+        assert!(recorded.contains("working directory"), "{recorded}");
     }
     assert!(why("/proc").contains("something is mounted there"));
     assert!(why("").contains("it has no name"));
@@ -627,14 +627,14 @@ fn two_at_once_both_end_well() {
         let tree = place.path().join("tree");
         fs::create_dir(&tree).unwrap();
         Tree::random(7, 300).write(&tree).unwrap();
-        let (told, other) = (Told::default(), Told::default());
+        let (recorded, other) = (Recorded::default(), Recorded::default());
         let both = std::thread::scope(|scope| {
             let second = scope.spawn(|| run(&tree, &options(), &other));
-            let first = run(&tree, &options(), &told);
+            let first = run(&tree, &options(), &recorded);
             first.entries + second.join().unwrap().entries
         });
         assert!(both > 0);
-        assert_eq!((told.failures(), other.failures()), (vec![], vec![]));
+        assert_eq!((recorded.failures(), other.failures()), (vec![], vec![]));
         assert!(!tree.exists());
     }
 }
@@ -660,9 +660,9 @@ fn a_tree_that_is_written_to_all_the_time_ends_with_a_word_about_it() {
         let mut failures = Vec::new();
         // Each ends; whether it came to an empty directory in between is up to the writers.
         for _ in 0..20 {
-            let told = Told::default();
-            run(&tree, &options(), &told);
-            failures.extend(told.failures());
+            let recorded = Recorded::default();
+            run(&tree, &options(), &recorded);
+            failures.extend(recorded.failures());
         }
         is_over.store(true, Ordering::Relaxed);
         failures
@@ -713,7 +713,7 @@ fn a_directory_swapped_for_a_link_leads_nowhere_outside() {
                 force_chmod: round % 2 == 0,
                 ..options()
             };
-            run(&tree, &options, &Told::default());
+            run(&tree, &options, &Recorded::default());
             is_over.store(true, Ordering::Relaxed);
             swapper.join().unwrap();
         });
@@ -735,13 +735,13 @@ fn a_removal_that_is_told_to_stop_stops_and_leaves_no_holes_in_its_account() {
     fs::create_dir(&tree).unwrap();
     Tree::wide(5000).write(&tree).unwrap();
     let all = counts(&tree).0 + 1;
-    let told = Told {
+    let recorded = Recorded {
         stop_after: Some(1000),
-        ..Told::default()
+        ..Recorded::default()
     };
-    let gone = run(&tree, &options(), &told).entries;
+    let gone = run(&tree, &options(), &recorded).entries;
     assert!((1000..all).contains(&gone), "{gone} of {all}");
-    assert_eq!(told.failures(), []);
+    assert_eq!(recorded.failures(), []);
     assert_eq!(counts(&tree).0 + 1, all - gone);
     removed(&tree, &options());
 }
