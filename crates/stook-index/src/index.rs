@@ -182,7 +182,7 @@ impl Index {
 
     /// Makes the index of a new archive and opens it for writing.
     ///
-    /// The file is made as `PATH.partial` and renamed; a leftover of that name is replaced.
+    /// The file is made as `PATH.partial` and renamed; an old file of that name is replaced.
     ///
     /// # Errors
     /// `Exists` if anything has this name already; `Foreign` if a file that stook did not make has one of the other names;

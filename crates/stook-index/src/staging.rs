@@ -148,12 +148,12 @@ impl Staging {
 
     fn check(&self) -> Result<(), IndexError> {
         trust::require_plain_tables(&self.connection, &self.path, |_| true)?;
-        let verdict: String = self
+        let answer: String = self
             .connection
             .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
             .map_err(self.fault(READ))?;
-        if verdict != "ok" {
-            return Err(self.bad(StagingFault::Integrity(verdict)));
+        if answer != "ok" {
+            return Err(self.bad(StagingFault::Integrity(answer)));
         }
         schema::require_columns(
             &self.connection,

@@ -322,7 +322,7 @@ pub fn write_all_at(file: &File, buffer: &[u8], offset: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// A stretch of a sparse file that holds data.
+/// A range of a sparse file that holds data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment {
     /// Where it begins, in bytes.
@@ -331,7 +331,7 @@ pub struct Segment {
     pub len: u64,
 }
 
-/// Returns the first stretch of a file of `size` bytes that holds data at `position` or behind it.
+/// Returns the first range of a file of `size` bytes that holds data at `position` or behind it.
 ///
 /// A file system that cannot tell gives all that is left.
 ///

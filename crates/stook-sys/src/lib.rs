@@ -27,6 +27,7 @@ mod error;
     reason = "reading into memory that nobody has filled with zeros"
 )]
 mod file;
+mod free_space;
 mod lock;
 mod metadata;
 mod mount;
@@ -43,7 +44,6 @@ mod process;
 mod process_clock;
 #[expect(unsafe_code, reason = "rustix has neither cachestat nor mincore")]
 mod resident;
-mod room;
 mod root;
 mod run_delay;
 mod stamp;
@@ -73,6 +73,7 @@ pub use file::{
     read_text, read_up_to_at, remove_file, rename, rename_to_new, require_regular, set_mode,
     set_mtime, set_owner, sync_directory, write_all_at, write_file,
 };
+pub use free_space::{FreeSpace, free_space};
 pub use lock::{LockError, WriterLock, has_locks};
 pub use metadata::{FileId, FileKind, Metadata};
 pub use mount::{DeviceKind, Mount, mount_of, names_of_mount_points};
@@ -87,9 +88,8 @@ pub use process::{
 };
 pub use process_clock::ProcessClock;
 pub use resident::{
-    Asking, Storage, drop_pages, is_name_cached, page_bytes, resident_pages, storage,
+    ResidencyQuery, Storage, drop_pages, is_name_cached, page_bytes, resident_pages, storage,
 };
-pub use room::{Room, free_room};
 pub use run_delay::thread_run_delay;
 pub use stamp::Stamp;
 pub use standard::is_stdout_unwritable;

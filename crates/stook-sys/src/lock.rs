@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn leftover_of_a_killed_process_is_taken_over() {
+    fn lock_file_of_a_killed_process_is_taken_over() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lock");
         std::fs::write(&path, "1 elsewhere\n").unwrap();

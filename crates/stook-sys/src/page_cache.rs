@@ -62,7 +62,7 @@ fn open_switch() -> Result<File, SysError> {
     Ok(opened.context("open", DROP_CACHES)?.into())
 }
 
-/// Asks the kernel to begin writing a stretch of a file to the disk, and does not wait for it.
+/// Asks the kernel to begin writing a range of a file to the disk, and does not wait for it.
 ///
 /// A hint: file systems that do not know it ignore it, and nothing is promised. It keeps the disk busy
 /// while a volume is being made, so that the sync at its end has little left to do.
@@ -76,12 +76,12 @@ pub fn start_writeback(file: &File, offset: u64, len: u64) {
     };
 }
 
-/// Says that a stretch of a file will be read soon, so that reading begins now.
+/// Says that a range of a file will be read soon, so that reading begins now.
 pub fn read_ahead(file: &File, offset: u64, len: u64) {
     advise(file, offset, len, Advice::WillNeed);
 }
 
-/// Says that a stretch of a file will not be read again soon. What is not on the disk yet stays.
+/// Says that a range of a file will not be read again soon. What is not on the disk yet stays.
 pub fn drop_cached(file: &File, offset: u64, len: u64) {
     advise(file, offset, len, Advice::DontNeed);
 }

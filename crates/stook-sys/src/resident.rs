@@ -1,4 +1,4 @@
-//! What the kernel holds of a file in memory: its pages, and its name. Asking changes neither.
+//! What the kernel holds of a file in memory: its pages, and its name. ResidencyQuery changes neither.
 //!
 //! Pages are asked for with `cachestat(2)`; before Linux 6.5, and where files lie in two layers, with `mincore(2)`. The
 //! kernel answers both only for files that the user owns or may write to: the first refuses others, and the second calls
@@ -19,7 +19,7 @@ const CACHESTAT: libc::c_long = 451;
 
 /// How pages are asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asking {
+pub enum ResidencyQuery {
     /// `cachestat(2)`.
     Cachestat,
     /// `mincore(2)`, through a mapping.
@@ -72,11 +72,11 @@ pub fn page_bytes() -> u64 {
 ///
 /// # Cost
 /// The first goes through the pages that are in memory, the second through all, with a byte of memory for each.
-pub fn resident_pages(file: &File, asking: Asking) -> io::Result<Option<u64>> {
-    match asking {
-        Asking::Cachestat => cachestat(file),
-        Asking::Mincore if is_told(file)? => mincore(file).map(Some),
-        Asking::Mincore => Ok(None),
+pub fn resident_pages(file: &File, query: ResidencyQuery) -> io::Result<Option<u64>> {
+    match query {
+        ResidencyQuery::Cachestat => cachestat(file),
+        ResidencyQuery::Mincore if is_reported(file)? => mincore(file).map(Some),
+        ResidencyQuery::Mincore => Ok(None),
     }
 }
 
@@ -118,7 +118,7 @@ fn cachestat(file: &File) -> io::Result<Option<u64>> {
 }
 
 /// The rule by which the kernel answers `mincore` truthfully.
-fn is_told(file: &File) -> io::Result<bool> {
+fn is_reported(file: &File) -> io::Result<bool> {
     if crate::is_root() || metadata(file)?.uid == crate::effective_user() {
         return Ok(true);
     }
@@ -213,16 +213,16 @@ mod tests {
             stook_testkit::skip!("the temporary folder is in memory");
             return;
         }
-        for asking in [Asking::Cachestat, Asking::Mincore] {
-            if matches!(resident_pages(&file, asking), Err(error) if error.kind() == io::ErrorKind::Unsupported)
+        for query in [ResidencyQuery::Cachestat, ResidencyQuery::Mincore] {
+            if matches!(resident_pages(&file, query), Err(error) if error.kind() == io::ErrorKind::Unsupported)
             {
                 stook_testkit::skip!("no {asking:?} here");
                 continue;
             }
             std::fs::read(folder.path().join("f")).unwrap();
-            assert_eq!(resident_pages(&file, asking).unwrap(), Some(PAGES as u64));
+            assert_eq!(resident_pages(&file, query).unwrap(), Some(PAGES as u64));
             drop_pages(&file).unwrap();
-            assert_eq!(resident_pages(&file, asking).unwrap(), Some(0));
+            assert_eq!(resident_pages(&file, query).unwrap(), Some(0));
         }
     }
 

@@ -7,7 +7,7 @@
 //! A run that was killed leaves such names, and a later one may remove them. So a name must prove where it comes from:
 //! the check is a hash of the token and of the inode number of the directory. A name that a user made up passes with a
 //! probability of 2^-64, and a name that was made in another directory, and copied or moved from there, does not
-//! pass. Where inode numbers change, leftovers stay: nothing is removed without this proof.
+//! pass. Where inode numbers change, stale files stay: nothing is removed without this proof.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};

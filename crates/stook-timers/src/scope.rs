@@ -13,7 +13,7 @@ use crate::registry::{ON, STATE};
 /// Keeps a guard on the thread that made it.
 type NotSend = PhantomData<*const ()>;
 
-/// A timed stretch of code; it ends when this guard is dropped. Made by [`scope!`](crate::scope!).
+/// A timed section of code; it ends when this guard is dropped. Made by [`scope!`](crate::scope!).
 ///
 /// Guards may be dropped in any order. One that is never dropped shows as running until its path is
 /// timed again or its thread ends. A guard stays on its thread:

@@ -288,7 +288,7 @@ fn missing_and_senseless_settings_are_named() {
 }
 
 #[test]
-fn create_refuses_a_name_in_use_and_replaces_its_own_leftovers() {
+fn create_refuses_a_name_in_use_and_replaces_its_own_partial_file() {
     let folder = Folder::new();
     let beside = |name: &str| folder.folder.path().join(name);
     drop(folder.create());
