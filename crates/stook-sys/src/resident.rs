@@ -216,7 +216,7 @@ mod tests {
         for query in [ResidencyQuery::Cachestat, ResidencyQuery::Mincore] {
             if matches!(resident_pages(&file, query), Err(error) if error.kind() == io::ErrorKind::Unsupported)
             {
-                stook_testkit::skip!("no {asking:?} here");
+                stook_testkit::skip!("no {query:?} here");
                 continue;
             }
             std::fs::read(folder.path().join("f")).unwrap();
