@@ -47,10 +47,10 @@ pub(crate) fn run(
     let failed = listener.failures()?;
     let summary = summary(&copied, verified.as_ref(), failed, args.dry_run);
     let text = summary.text();
-    reporter.summary(Summary::Copied(summary), &text)?;
     if args.syscalls {
         calls::print(common.json)?;
     }
+    reporter.summary(Summary::Copied(summary), &text)?;
     Ok(if copied.is_full {
         tell_full(&args.dest, common.json);
         Ending::Failed

@@ -253,17 +253,17 @@ fn size_option(
 }
 
 fn when(text: &str, zone: &TimeZone) -> Result<When, CliError> {
-    if let Ok(run) = text.parse() {
-        return Ok(When::Run(RunId(run)));
-    }
-    match time::parse(text, Day::End, zone) {
-        Some(time) => Ok(When::Time(Mtime(time.as_microsecond()))),
-        None => Err(CliError::Option {
-            option: "--as-of",
-            value: text.to_owned(),
-            why: "it is neither the number of a run nor a time such as 2026-11-21T18:30".to_owned(),
-        }),
-    }
+    // A date first: 20261121 is one, and no archive has so many runs.
+    let why = match (time::parse(text, Day::End, zone), text.parse()) {
+        (Ok(time), _) => return Ok(When::Time(Mtime(time.as_microsecond()))),
+        (_, Ok(run)) => return Ok(When::Run(RunId(run))),
+        (Err(why), _) => why,
+    };
+    Err(CliError::Option {
+        option: "--as-of",
+        value: text.to_owned(),
+        why: why.explain("the number of a run nor a time such as 2026-11-21T18:30"),
+    })
 }
 
 #[cfg(test)]
@@ -278,6 +278,8 @@ mod tests {
         assert_eq!(is("1970-01-01T00:00:01.5"), When::Time(Mtime(1_500_000)));
         assert_eq!(is("1970-01-01 01:00"), When::Time(Mtime(3_600_000_000)));
         assert_eq!(is("1970-01-01T01:00+01:00"), When::Time(Mtime(0)));
+        assert_eq!(is("19700101"), is("1970-01-01"));
+        assert_eq!(is("99999999"), When::Run(RunId(99_999_999)));
         assert!(when("yesterday", &TimeZone::UTC).is_err());
     }
 }

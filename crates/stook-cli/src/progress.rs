@@ -139,7 +139,7 @@ impl Reporter {
         }
     }
 
-    /// Prints what was done: one line of text, and one of JSON if that was asked for.
+    /// Ends the phases and prints what was done: one line of text, and one of JSON if that was asked for.
     ///
     /// # Errors
     /// If stdout cannot be written. A reader that has gone is none: the command has ended as it has.
@@ -151,8 +151,9 @@ impl Reporter {
         printed
     }
 
-    /// Prints what was done, where people have seen it.
+    /// As [`Reporter::summary`], without the text.
     pub(crate) fn summary_line(&self, summary: Summary) -> Result<(), CliError> {
+        self.finish();
         if !self.is_json {
             return Ok(());
         }
@@ -162,7 +163,7 @@ impl Reporter {
         }
     }
 
-    /// Ends the last phase; with `--verbose`, prints the table of phases.
+    /// Ends the last phase; with `--verbose`, prints the table of phases. A second call does nothing.
     pub(crate) fn finish(&self) {
         let mut state = self.state();
         self.end_phase(&mut state);

@@ -73,10 +73,10 @@ pub(crate) fn run(
         dry_run: args.dry_run,
     };
     let text = summary.text();
-    reporter.summary(Summary::Removed(summary), &text)?;
     if args.syscalls {
         calls::print(common.json)?;
     }
+    reporter.summary(Summary::Removed(summary), &text)?;
     Ok(listener.ending(failed, GO_ON))
 }
 

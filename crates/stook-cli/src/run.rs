@@ -25,7 +25,11 @@ use crate::report::{
 use crate::{bench, copy, descriptors, patterns, plan, profile, reference, remove, timings, walk};
 
 pub(crate) fn run(args: Args) -> ExitCode {
-    let Args { command, common } = args;
+    let Args {
+        command,
+        mut common,
+    } = args;
+    common.json &= command.has_json();
     stook_sys::raise_open_files();
     timings::begin(&common);
     if common.json {

@@ -18,12 +18,12 @@ pub(crate) enum Bare {
 /// A sentence that names what is wrong.
 pub(crate) fn parse(text: &str, bare: Bare) -> Result<u64, String> {
     match parse_or_none(text, bare)? {
-        0 => Err("it must be more than nothing".to_owned()),
+        0 => Err("it must be at least one byte".to_owned()),
         bytes => Ok(bytes),
     }
 }
 
-/// As [`parse`], and nothing is a size, too.
+/// As [`parse`], and 0 is a size, too.
 pub(crate) fn parse_or_none(text: &str, bare: Bare) -> Result<u64, String> {
     let digits_end = text
         .find(|c: char| !c.is_ascii_digit() && c != '.')

@@ -3,7 +3,7 @@
 //! What is typed without an offset is local time; what is printed is UTC.
 
 use jiff::civil::{Date, DateTime};
-use jiff::tz::TimeZone;
+use jiff::tz::{AmbiguousOffset, TimeZone};
 use stook_sys::Timestamp;
 
 /// What a date without a time of day means.
@@ -15,25 +15,73 @@ pub(crate) enum Day {
     End,
 }
 
+/// Why a text is no time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NotATime {
+    /// It has no such form.
+    Unreadable,
+    /// The clocks of this time zone passed over it when they were set forward.
+    Skipped,
+}
+
+impl From<jiff::Error> for NotATime {
+    fn from(_: jiff::Error) -> Self {
+        Self::Unreadable
+    }
+}
+
+impl NotATime {
+    /// Returns what to say of an option that takes a time in this form.
+    pub(crate) fn explain(self, forms: &str) -> String {
+        match self {
+            Self::Unreadable => format!("it is neither {forms}"),
+            Self::Skipped => {
+                "there is no such time here: the clocks were set forward over it".to_owned()
+            }
+        }
+    }
+}
+
 /// Returns the time that a text like `2026-11-21`, `2026-11-21T18:30` or `2026-11-21T18:30+01:00` means; without an
-/// offset it is one of this time zone.
-pub(crate) fn parse(text: &str, day: Day, zone: &TimeZone) -> Option<jiff::Timestamp> {
+/// offset it is one of this time zone. A local time that comes twice, as the clocks are set back, is the first for
+/// [`Day::Start`], and the second for [`Day::End`].
+///
+/// # Errors
+/// If it is no time, or one that this time zone does not have.
+pub(crate) fn parse(text: &str, day: Day, zone: &TimeZone) -> Result<jiff::Timestamp, NotATime> {
     if let Ok(time) = text.parse() {
-        return Some(time);
+        return Ok(time);
     }
     // The parser passes over the name of a zone, so a time there would be taken for one here.
     if text.contains('[') {
-        return None;
+        return Err(NotATime::Unreadable);
     }
-    let has_time = text.contains(['T', 't', ' ']);
-    if has_time || day == Day::Start {
-        let time: DateTime = text.parse().ok()?;
-        return Some(time.to_zoned(zone.clone()).ok()?.timestamp());
+    if text.contains(['T', 't', ' ']) {
+        let time: DateTime = text.parse()?;
+        return local(time, day, zone);
     }
-    let date: Date = text.parse().ok()?;
-    let next = date.tomorrow().ok()?.to_zoned(zone.clone()).ok()?;
-    let last = next.timestamp().as_nanosecond() - 1;
-    jiff::Timestamp::from_nanosecond(last).ok()
+    let date: Date = text.parse()?;
+    let first = |date: Date| date.to_zoned(zone.clone()).map(|time| time.timestamp());
+    let time = match day {
+        Day::Start => first(date),
+        Day::End => date
+            .tomorrow()
+            .and_then(first)
+            .and_then(|next| jiff::Timestamp::from_nanosecond(next.as_nanosecond() - 1)),
+    };
+    Ok(time?)
+}
+
+fn local(time: DateTime, day: Day, zone: &TimeZone) -> Result<jiff::Timestamp, NotATime> {
+    let found = zone.to_ambiguous_timestamp(time);
+    if matches!(found.offset(), AmbiguousOffset::Gap { .. }) {
+        return Err(NotATime::Skipped);
+    }
+    let time = match day {
+        Day::Start => found.earlier(),
+        Day::End => found.later(),
+    };
+    Ok(time?)
 }
 
 /// Returns a time as RFC 3339 in UTC, with as many decimals as it needs. One outside of the years -9999 to 9999, which
@@ -56,9 +104,15 @@ pub(crate) fn time_or_age(
     zone: &TimeZone,
 ) -> Result<Timestamp, String> {
     let since_1970 = text.strip_prefix('@').and_then(since_1970);
-    let typed = || parse(text, Day::Start, zone).map(stamp);
-    if let Some(stamp) = since_1970.or_else(typed) {
+    if let Some(stamp) = since_1970 {
         return Ok(stamp);
+    }
+    let forms =
+        "a time such as 2026-11-21T18:30 or @1795285800, nor an age such as 2d, nor file:PATH";
+    match parse(text, Day::Start, zone) {
+        Ok(time) => return Ok(stamp(time)),
+        Err(NotATime::Skipped) => return Err(NotATime::Skipped.explain(forms)),
+        Err(NotATime::Unreadable) => {}
     }
     let digits_end = text
         .find(|c: char| !c.is_ascii_digit())
@@ -66,10 +120,7 @@ pub(crate) fn time_or_age(
     let (number, unit) = text.split_at(digits_end);
     let unit = unit.trim();
     if number.is_empty() || !unit.chars().all(char::is_alphabetic) {
-        return Err(
-            "it is neither a time such as 2026-11-21T18:30 or @1795285800, nor an age such as 2d, nor file:PATH"
-                .to_owned(),
-        );
+        return Err(NotATime::Unreadable.explain(forms));
     }
     if unit.is_empty() {
         return Err(format!(
@@ -216,12 +267,25 @@ mod tests {
             ("2026-03-29", Day::Start, "2026-03-28T23:00:00Z"),
             ("2026-03-29", Day::End, "2026-03-29T21:59:59.999999999Z"),
             ("2026-10-25", Day::End, "2026-10-25T22:59:59.999999999Z"),
+            // The clocks go from 3 back to 2 on that day.
+            ("2026-10-25T02:30", Day::Start, "2026-10-25T00:30:00Z"),
+            ("2026-10-25T02:30", Day::End, "2026-10-25T01:30:00Z"),
         ] {
             let time = parse(text, day, &zone).unwrap();
             assert_eq!(time.to_string(), expected, "{text} {day:?}");
         }
+        assert_eq!(
+            parse("2026-03-29T02:30", Day::End, &zone),
+            Err(NotATime::Skipped)
+        );
+        let refused = time_or_age("2026-03-29 02:30", NOW, &zone).unwrap_err();
+        assert!(refused.contains("set forward"), "{refused}");
         for wrong in ["", "2026-13-01", "2026-11-21T25:00", "yesterday", "3"] {
-            assert_eq!(parse(wrong, Day::End, &zone), None, "{wrong}");
+            assert_eq!(
+                parse(wrong, Day::End, &zone),
+                Err(NotATime::Unreadable),
+                "{wrong}"
+            );
         }
     }
 
@@ -249,7 +313,11 @@ mod tests {
             "1970-01-01T01:00[Europe/Berlin]",
             "1970-01-01[Europe/Berlin]",
         ] {
-            assert_eq!(parse(text, Day::Start, &TimeZone::UTC), None, "{text}");
+            assert_eq!(
+                parse(text, Day::Start, &TimeZone::UTC),
+                Err(NotATime::Unreadable),
+                "{text}"
+            );
             assert!(time_or_age(text, NOW, &TimeZone::UTC).is_err(), "{text}");
         }
     }

@@ -185,6 +185,11 @@ pub(crate) enum Command {
 }
 
 impl Command {
+    /// Returns true if the command can print JSON: not one whose stdout is the bytes of a file.
+    pub(crate) fn has_json(&self) -> bool {
+        self.name_in_json().is_some() || matches!(self, Self::Bench(_))
+    }
+
     /// Returns the name in the header of `--json`; `None` if the command prints no such lines, or results of a bench,
     /// which have a header of their own.
     pub(crate) fn name_in_json(&self) -> Option<&'static str> {

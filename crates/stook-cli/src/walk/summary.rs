@@ -33,6 +33,7 @@ pub(super) fn run(walker: &Walker<'_>, args: &WalkArgs, is_json: bool) -> Result
         return Ok(ending);
     }
     let summary = counter.summary();
+    walker.reporter.finish();
     let mut data = Data::new();
     if is_json {
         let figures = Box::new(Figures::new(&summary, walker));

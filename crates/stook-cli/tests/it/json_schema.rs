@@ -178,7 +178,11 @@ fn printed() -> Vec<Value> {
         let arguments: Vec<&str> = line.split(' ').collect();
         let ran = place.run(&[&arguments[..], &["--json"]].concat());
         let parsed = ran.text().lines().map(serde_json::from_str);
-        lines.extend(parsed.collect::<Result<Vec<Value>, _>>().unwrap());
+        let parsed: Vec<Value> = parsed.collect::<Result<_, _>>().unwrap();
+        let (first, last) = (&parsed[0]["type"], &parsed[parsed.len() - 1]["type"]);
+        assert_eq!(first, "header", "{line}");
+        assert!(last == "summary" || last == "error", "{line}: {last}");
+        lines.extend(parsed);
     };
     ["create src arc --dry-run", "create src arc -v"]
         .into_iter()
@@ -194,11 +198,11 @@ fn printed() -> Vec<Value> {
         "list arc --runs",
         "diff src arc --exclude none",
         "copy src b --dry-run",
-        "copy src b --verify --syscalls",
-        "remove b --dry-run",
+        "copy src b --verify --syscalls -v",
+        "remove b --dry-run --syscalls -v",
         "remove b --archived-in arc",
         "walk src",
-        "walk src --summary",
+        "walk src --summary -v",
         "bench fileset set --files 3 --dry-run",
         "list none",
     ];
@@ -213,6 +217,7 @@ fn printed() -> Vec<Value> {
         "extract arc --into out",
         "update src arc",
         "reindex arc",
+        "reindex arc --attributes",
     ];
     after.into_iter().for_each(&mut print);
     place.sql(
@@ -236,10 +241,20 @@ fn the_page_describes_every_line_and_every_field() {
         }
         types.insert(name);
     }
-    let unseen: Vec<_> = documented
+    let missing: Vec<_> = documented
         .keys()
         .filter(|name| !types.contains(*name))
         .collect();
     // No run here has to say anything besides.
-    assert!(unseen.iter().all(|name| *name == "note"), "{unseen:?}");
+    assert!(missing.iter().all(|name| *name == "note"), "{missing:?}");
+}
+
+#[test]
+fn commands_whose_output_is_a_file_print_no_json() {
+    let place = archived();
+    let ran = place.run(&["cat", "arc", "a", "--json"]);
+    assert_eq!(ran.text(), "hello");
+    let ran = place.run(&["cat", "arc", "none", "--json"]);
+    assert_eq!((ran.status, ran.text()), (Some(1), ""));
+    assert!(ran.stderr.contains("none"), "{}", ran.stderr);
 }
