@@ -110,7 +110,7 @@ pub(crate) struct Report {
 }
 
 impl CliError {
-    /// Returns what is printed of it; `None` if whoever read the output has seen enough.
+    /// Returns what is printed of it; `None` if the reader of the output has closed it.
     pub(crate) fn report(&self) -> Option<Report> {
         let (text, hint, ending) = match self {
             Self::Output(error) if error.kind() == ErrorKind::BrokenPipe => return None,

@@ -7,7 +7,8 @@
 //! figures it is fed. Every change is a sample of the gauge `workers` and a line of the trace.
 //!
 //! All three forms are scoped: they return when every worker has ended, and a panic in a worker becomes
-//! a panic of the caller. A pool that is told so by [`WorkerPool::until`] drops the items that are left. Timer scopes of the workers hang under the scope that started them.
+//! a panic of the caller. A pool interrupted through [`WorkerPool::until`] drops the items that are left. Timer
+//! scopes of the workers hang under the scope that started them.
 
 #![forbid(unsafe_code)]
 

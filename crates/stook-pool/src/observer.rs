@@ -1,4 +1,4 @@
-//! What every operation tells whoever started it. Operations extend it by what only they have to tell.
+//! What every operation reports to its caller. Each operation extends it with its own events.
 
 /// Receives progress and failures, and is asked whether to end early; from several threads at once.
 pub trait Observer: Sync {

@@ -144,8 +144,8 @@ impl<'a> WorkerPool<'a> {
         })
     }
 
-    /// Starts the workers and keeps their number right while `foreground` runs and until all is done. `foreground` is told
-    /// if not even the first worker could be started.
+    /// Starts the workers and keeps their number right while `foreground` runs and until all is done. `foreground` gets
+    /// an error if not even the first worker could be started.
     fn run_with<B: Fn(&Worker<'_>) -> Exit + Sync, R>(
         &self,
         body: &B,

@@ -1,4 +1,4 @@
-//! Reads one member, whoever wrote it: PAX with all three sparse versions, GNU, ustar, v7.
+//! Reads one member of any writer: PAX with all three sparse versions, GNU, ustar, v7.
 //!
 //! The decoder works on bytes at hand and says how many it needs; [`decode`] feeds it from a
 //! source. What a PAX record says wins over a GNU long name, and that over the header block.

@@ -2,7 +2,7 @@
 //!
 //! A volume is a PAX tar file. [`encode`] writes the header of one member, either byte for byte
 //! as zstash does or with the additions of stook; [`decode`] reads one member at a known offset,
-//! whoever wrote it; [`Scanner`] walks a whole volume and finds its way past damage.
+//! of any writer; [`Scanner`] walks a whole volume and finds its way past damage.
 //!
 //! Nothing here opens a file: callers hand in bytes or something that implements [`ReadAt`].
 //! Nothing here judges whether a name is safe to extract to.

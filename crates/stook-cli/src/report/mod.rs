@@ -1,7 +1,7 @@
 //! What commands print, as values: each is one line of `--json`, and has a text for people.
 //!
-//! [`Line`] lists all kinds of lines of all commands; `docs/json.md` describes them, and a test compares the two. Whoever
-//! changes the meaning of a field, or removes one, raises [`SCHEMA`]; new fields and new kinds of lines do not count.
+//! [`Line`] lists all kinds of lines of all commands; `docs/json.md` describes them, and a test compares the two. Raise
+//! [`SCHEMA`] when a field is removed or changes its meaning, not for new fields or new kinds of lines.
 
 mod event;
 mod member;

@@ -1,4 +1,4 @@
-//! One writer per archive: the second is told who the first is, and a dead one holds nothing.
+//! One writer per archive: the second gets an error that names the first, and a dead one holds nothing.
 
 use std::fs::File;
 use std::io::Write;

@@ -120,7 +120,7 @@ impl Index {
         if tables.contains(&frames::TABLE) {
             check.frames()?;
         }
-        // Last: a row of which more is known is told by that.
+        // Last, so that a more precise finding about a row is reported instead.
         if tables.contains(&"stook_witnesses") {
             check.witnesses(&tables)?;
         }

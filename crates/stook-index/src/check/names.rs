@@ -106,7 +106,7 @@ impl Check<'_> {
         })
     }
 
-    /// Returns the number and the sum of the entries of a segment; `None` if a part is damaged, which is told.
+    /// Returns the number and the sum of the entries of a segment; `None` if a part is damaged, which is reported.
     fn entries_of(&mut self, segment: &Segment) -> Result<Option<(u64, u64)>, IndexError> {
         let (mut count, mut sum, mut last) = (0_u64, 0_u64, 0);
         let mut statement = match part_statement(self.index) {

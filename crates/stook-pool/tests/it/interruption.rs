@@ -1,4 +1,4 @@
-//! Runs that are told to end: no item begins after that, nothing hangs, and without a thread there is an error.
+//! Interrupted runs: no item begins after that, nothing hangs, and without a thread there is an error.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -123,7 +123,7 @@ impl Task {
         let slow = SlowFs::mount(&self.source, &self.mountpoint, &self.options)?;
         let unmounter = slow.unmounter();
         thread::spawn(move || unmount_on_signal(signals, &unmounter));
-        // Whoever started this may not read what it prints.
+        // The parent may have closed the pipe.
         let _ = io::stdout().write_all(b"slowfs: mounted\n");
         let statistics = slow.wait()?;
         match self.counts {

@@ -1,4 +1,4 @@
-//! A file system that is as slow as you like: a FUSE pass-through which answers each request after a set latency.
+//! A slow file system: a FUSE pass-through that answers each request after a set latency.
 //!
 //! It stands in for a network file system in tests and benches. Hundreds of requests can be in flight: a reader thread
 //! does the work of a request in the source at once and leaves only the answer for later, so one thread is never held

@@ -1,4 +1,4 @@
-//! What a slow file system is told: how long each kind of request takes, how many it serves at a time, what is cached.
+//! Options of a slow file system: how long each kind of request takes, how many it serves at a time, what is cached.
 //!
 //! The words of the command line are read here too, so that the program and a test mean the same by `1ms`.
 

@@ -20,7 +20,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::SystemTime;
 
-/// Longest write that the kernel is told to send; it allows no more.
+/// Longest write that the kernel is asked to send; it allows no more.
 const WRITE_BYTES: u32 = 1 << 20;
 
 /// What makes the mount like a network file system, where the kernel can do it.

@@ -291,7 +291,7 @@ fn own(held: &OwnedFd, user: Option<u32>, group: Option<u32>) -> Result<()> {
     chownat(held, "", user, group, AtFlags::EMPTY_PATH)
 }
 
-/// Cuts or extends a file. The server is root and may keep set-id bits; whoever asks for it may not.
+/// Cuts or extends a file. The server is root and could keep set-id bits; an unprivileged caller could not.
 fn truncate(file: &OwnedFd, size: u64, caller: Caller) -> Result<()> {
     if caller.user != 0 {
         drop_set_id(file)?;

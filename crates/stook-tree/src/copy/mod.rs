@@ -51,7 +51,7 @@ use roots::Roots;
 ///
 /// # Errors
 /// If there is no such tree, if `dest` is there already and no update is wanted, if only one of them is a directory, and
-/// if one of them is within the other. What fails later is told to the observer, and the rest goes on.
+/// if one of them is within the other. What fails later is reported to the observer; the rest is copied.
 ///
 /// # Cost
 /// For each small file: on one side openat, statx, flistxattr, pread64 and close, on the other openat, pwrite64,

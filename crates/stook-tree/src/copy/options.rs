@@ -1,4 +1,4 @@
-//! How to copy, and who is told of it.
+//! How to copy, and the observer of a copy.
 
 use stook_pool::{Jobs, Observer};
 

@@ -38,7 +38,8 @@ const PIECE: usize = 256 << 10;
 const VERIFY: &str = "verify";
 
 /// Compares `dest` with the `tree` that it is a copy of: the kind of every entry, the content of every file, the target
-/// of every link; owners, modes, access control lists and attributes of all, as far as the user could set them. What differs is told to the observer as a failure of the operation "verify".
+/// of every link; owners, modes, access control lists and attributes of all, as far as the user could set them. What
+/// differs is reported to the observer as a failure of the operation "verify".
 ///
 /// What of the copy is on the disk is read from there, not from memory.
 ///

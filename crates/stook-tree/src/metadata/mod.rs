@@ -1,4 +1,4 @@
-//! Giving something its owner, rights, attributes and time, whoever made it: a copy or an extraction.
+//! Applies owner, mode, attributes and time to an entry that a copy or an extraction made.
 //!
 //! - `apply.rs`: the order in which they are set, so that nobody gets in too early.
 //! - `rights.rs`: mode and access control list, which mean something only together.

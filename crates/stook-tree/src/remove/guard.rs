@@ -1,4 +1,4 @@
-//! What is never removed, whoever asks: mistakes that nobody can take back.
+//! What is never removed, even for root: mistakes that cannot be undone.
 
 use std::io;
 use std::path::Path;

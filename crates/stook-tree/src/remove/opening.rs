@@ -70,7 +70,7 @@ impl<O: RemoveObserver> Remover<'_, O> {
             Outcome::Removed => self.count(1, 0),
             Outcome::AlreadyGone => {}
             Outcome::Kept => parent.data.keep(),
-            // Twice another thing within a moment: whoever does that may go on doing it.
+            // Replaced twice within a moment: another process may go on doing that.
             Outcome::IsDirectory => return Err(Reason::ChangesAllTheTime.into()),
         }
         Ok(None)

@@ -1,4 +1,4 @@
-//! How to remove, and who is told of it.
+//! How to remove, and the observer of a removal.
 
 use stook_pool::{Jobs, Observer};
 

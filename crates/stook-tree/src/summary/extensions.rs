@@ -9,7 +9,7 @@ use super::{Counts, Ranking};
 
 const LONGEST: usize = 15;
 
-/// Extensions that are told apart: 10 MB of them. Random endings, as of `mktemp`, would be as many as there are files.
+/// Most extensions that are counted separately: 10 MB of them. Random endings, as of `mktemp`, would be as many as there are files.
 const MOST: usize = 100_000;
 
 /// The bytes of an extension, and last the number of them.

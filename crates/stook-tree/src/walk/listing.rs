@@ -1,6 +1,6 @@
 //! What a walk hands over: a directory with its entries, 64 bytes each besides the name.
 //!
-//! Whoever keeps all listings of a tree of a million files keeps a million entries; so they hold what
+//! A caller may keep all listings, a million entries for a million files; so they hold what
 //! [`Metadata`] tells in half of its size, and give it back by value.
 
 use std::cmp::Ordering;

@@ -1,4 +1,4 @@
-//! How to walk, and who is told what is found.
+//! How to walk, and the visitor of what is found.
 
 use stook_pool::{Jobs, Observer};
 use stook_sys::{FileId, FileKind, Links};
@@ -53,8 +53,8 @@ pub trait Visitor: Observer<Failure = TreeError> {
     fn prunes(&self, _path: &[u8]) -> bool {
         false
     }
-    /// Returns true if an entry of a directory is of no interest: then it is not looked at where its kind is told with
-    /// its name, and not handed over. Not asked about directories.
+    /// Returns true to leave out an entry that is not a directory. It is then not passed on, and not examined where the
+    /// file system returns kinds with names.
     fn skips(&self, _directory: &[u8], _name: &[u8], _kind: FileKind) -> bool {
         false
     }

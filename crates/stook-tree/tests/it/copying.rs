@@ -11,7 +11,7 @@ use stook_pool::Jobs;
 use stook_testkit::{Compare, Fact, Kind, Snapshot, TempDir, Tree, supports_xattrs};
 use stook_tree::{Copied, CopyObserver, CopyOptions, TreeError, Verified, copy, verify};
 
-/// Writes down what it is told.
+/// Records every call.
 #[derive(Default)]
 pub(crate) struct Recorded<'a> {
     failures: Mutex<Vec<(PathBuf, &'static str, String)>>,
@@ -192,7 +192,7 @@ impl Place {
     }
 }
 
-/// Copies without a failure; what is told must be what is returned.
+/// Copies without a failure; what is reported must be what is returned.
 pub(crate) fn copied(from: &Path, to: &Path, options: &CopyOptions) -> Copied {
     let recorded = Recorded::default();
     let copied = copy(from, to, options, &recorded).unwrap();

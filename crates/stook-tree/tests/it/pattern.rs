@@ -1,4 +1,4 @@
-//! Patterns: Python's `fnmatch.fnmatchcase` is the judge, one interpreter for all pairs of a test.
+//! Patterns: Python's `fnmatch.fnmatchcase` is the reference, one interpreter for all pairs of a test.
 
 use std::io::{self, ErrorKind, Write};
 use std::process::{Command, Stdio};

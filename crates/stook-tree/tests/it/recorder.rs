@@ -1,4 +1,4 @@
-//! A visitor that writes down all it is told, and may act on the tree meanwhile.
+//! A visitor that records every call, and may change the tree meanwhile.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;

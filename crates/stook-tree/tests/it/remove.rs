@@ -17,7 +17,7 @@ use stook_tree::{
     Filter, Guard, Pattern, RemoveObserver, RemoveOptions, Removed, TreeError, remove,
 };
 
-/// Writes down what it is told.
+/// Records every call.
 #[derive(Default)]
 struct Recorded {
     failures: Mutex<Vec<(PathBuf, String)>>,

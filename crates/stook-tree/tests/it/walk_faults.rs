@@ -50,7 +50,7 @@ fn two_links_to_each_others_directories_end() {
     assert_eq!(found.paths(), ["a", "a/to-b", "b", "b/to-a"]);
 }
 
-/// With one thread the root is told before any directory below it is opened.
+/// With one thread the root is listed before any directory below it is opened.
 fn walk_after(tree: &TempTree, change: impl Fn() + Sync) -> Found {
     let recorder = Recorder::acting(|path| {
         if path.is_empty() {

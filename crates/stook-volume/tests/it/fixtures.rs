@@ -35,7 +35,7 @@ fn read(path: &Path) -> Vec<u8> {
     fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Reads `ls-l.txt`. Names hold tabs and newlines, so rows are told by the tab at their end.
+/// Reads `ls-l.txt`. Names hold tabs and newlines, so a row ends at the tab at its end.
 fn rows(case: &str) -> Vec<Row> {
     let text = String::from_utf8(read(&case_folder(case).join("ls-l.txt"))).unwrap();
     let body = text

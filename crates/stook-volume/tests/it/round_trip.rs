@@ -36,7 +36,7 @@ fn round_trip(header: &Header, dialect: Dialect) {
         HeaderCheck::Absent
     };
     assert_eq!(member.checksum, expected);
-    // Fewer bytes are never mistaken for enough, and one is told how many are.
+    // Too few bytes are never mistaken for enough, and the error says how many are needed.
     for len in [0, 1, 511, 512, bytes.len() - 512, bytes.len() - 1] {
         match decode_bytes(&bytes[..len], FAR).unwrap() {
             Decoded::NeedMore(wanted) => assert!(wanted > len),
