@@ -18,7 +18,7 @@ pub(crate) enum Ending {
     Done,
     /// It could not be done.
     Failed,
-    /// The command line makes no sense.
+    /// The command line is invalid.
     Usage,
     /// Finished, but some files failed.
     SomeFailed,
@@ -55,7 +55,7 @@ pub(crate) enum CliError {
     Archive(ArchiveError),
     Bench(BenchError),
     Sys(stook_sys::SysError),
-    /// An option's value makes no sense: the option, the value, the reason.
+    /// An option's value is invalid: the option, the value, the reason.
     Option {
         option: &'static str,
         value: String,

@@ -7,7 +7,7 @@
 //! there       yes   no    yes   no         as of 4: deleted by 4, and 3 has it; as of 2: deleted by 2, and 1 has it
 //! ```
 //! For messages only: it looks at every matching row and every matching deletion, and keeps 24 and 32 bytes of each. What
-//! cannot be read is passed over; the selection has told of it.
+//! cannot be read is passed over; the selection has reported it.
 
 use std::ops::ControlFlow;
 

@@ -127,7 +127,7 @@ pub(crate) struct Column {
 }
 
 impl Column {
-    /// Returns a number of the column, which must have been read from these bytes; what is behind its end makes no sense.
+    /// Returns a number of the column, which must have been read from these bytes; what is behind its end is invalid.
     pub(crate) fn get(&self, bytes: &[u8], index: usize) -> u64 {
         if self.width == 0 {
             return self.least;

@@ -51,7 +51,7 @@ pub enum IndexFault {
     /// A setting of the archive is missing.
     #[error("`{0}` is missing")]
     NoSetting(&'static str),
-    /// A setting of the archive has a value that makes no sense.
+    /// A setting of the archive has an invalid value.
     #[error("its value is none of `{0}`")]
     BadSetting(&'static str),
     /// A volume has members, but no row in `tars`.

@@ -127,7 +127,7 @@ pub enum IndexError {
         /// What is wrong with it.
         why: &'static str,
     },
-    /// A part of the database that is needed cannot be read, or makes no sense.
+    /// A part of the database that is needed cannot be read, or is invalid.
     #[error(
         "cannot use `{}`: {}: {}",
         display_path(path),
@@ -140,7 +140,7 @@ pub enum IndexError {
         /// Which part, and what is wrong with it.
         damage: Box<IndexDamage>,
     },
-    /// A line of `config` is missing or makes no sense.
+    /// A line of `config` is missing or invalid.
     #[error("cannot read `{}`: its setting `{setting}` {why}", display_path(path))]
     BadConfig {
         /// The database.
@@ -220,7 +220,7 @@ pub enum IndexError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StagingFault {
-    /// Something in it makes no sense.
+    /// Something in it is invalid.
     #[error("{0}")]
     Wrong(&'static str),
     /// What SQLite's own check says of it, word for word.

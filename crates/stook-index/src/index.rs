@@ -324,7 +324,7 @@ impl Index {
     /// Returns the archive's settings.
     ///
     /// # Errors
-    /// `BadConfig` if one is missing or makes no sense, `Sqlite` if it cannot be read.
+    /// `BadConfig` if one is missing or invalid, `Sqlite` if it cannot be read.
     pub fn config(&self) -> Result<Config, IndexError> {
         let maxsize = self.setting("maxsize")?;
         let maxsize = read_maxsize(&maxsize)
@@ -413,7 +413,7 @@ fn is_unlockable(error: &IndexError) -> bool {
     matches!(error, IndexError::Busy { path } if has_no_locks(path))
 }
 
-/// Removes a database that could not be completed; the error that led here is the one to tell.
+/// Removes a database that could not be completed; the error that led here is reported.
 fn discard(path: &Path) {
     let _ = place::remove_database(path);
 }

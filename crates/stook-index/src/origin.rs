@@ -1,4 +1,4 @@
-//! Whose a file is that has one of stook's names: its content tells.
+//! Whose a file with one of stook's names is, by its content.
 //!
 //! A user may have put a file of such a name into the folder, so that a name alone proves nothing. A database of stook
 //! has its own tables on its first page. Before the first transaction of a database its file is empty.

@@ -14,7 +14,7 @@ pub(crate) fn partial_path(path: &Path) -> PathBuf {
     with_suffix(path, ".partial")
 }
 
-/// Removes a database that nobody needs, after the journals that belong to it: a kill in between leaves none.
+/// Removes a database that is not needed any more, after the journals that belong to it: a kill in between leaves none.
 pub(crate) fn remove_database(path: &Path) -> Result<(), IndexError> {
     remove_journals(path)?;
     Ok(stook_sys::remove_file(path)?)

@@ -198,7 +198,7 @@ impl Rebuild {
             place::install(&partial, &self.target)
         });
         if installed.is_err() {
-            // The first error is the one to tell; the partial file is replaced by the next rebuild.
+            // The first error is reported; the partial file is replaced by the next rebuild.
             let _ = place::remove_database(&partial);
         }
         installed
@@ -210,7 +210,7 @@ impl Drop for Rebuild {
         if let Some(index) = self.index.take() {
             let partial = index.path.clone();
             drop(index);
-            // Nobody is left to tell; the partial file is replaced by the next rebuild.
+            // No caller is left; the partial file is replaced by the next rebuild.
             let _ = place::remove_database(&partial);
         }
     }

@@ -36,7 +36,7 @@ pub(crate) const WITH_ROWS: &str =
 
 impl Index {
     /// Records, durably and in one transaction, that these rows are released from the tree; returns their number. `rows`
-    /// ascend. A row that is not there, or makes no sense, is passed over.
+    /// ascend. A row that is not there, or is invalid, is passed over.
     ///
     /// # Errors
     /// `Busy`, `ReadOnly` or `Sqlite` if it cannot be written; nothing is recorded then.

@@ -62,7 +62,7 @@ impl Index {
     /// Shows every row to `visit` in the order they were archived, until it breaks off.
     ///
     /// # Errors
-    /// `BadRow` for a row that makes no sense, `Sqlite` if the file cannot be read.
+    /// `BadRow` for an invalid row, `Sqlite` if the file cannot be read.
     ///
     /// # Cost
     /// One pass over the file, no allocation per row.
@@ -487,7 +487,7 @@ pub(crate) fn meet<'a>(
     })
 }
 
-/// A value that may make no sense.
+/// A value that may be invalid.
 trait OrNote<T> {
     /// Returns the value, or `instead` if there is none, and notes what is wrong then.
     fn or_note(
@@ -521,7 +521,7 @@ pub(crate) const BAD_MD5: &str = "its md5 is not 32 hexadecimal digits";
 pub(crate) const BAD_VOLUME: &str = "its tar is not the name of a volume";
 pub(crate) const BAD_OFFSET: &str = "its offset is not a number of bytes";
 
-/// Reads one row of `tars`; `None` if it makes no sense.
+/// Reads one row of `tars`; `None` if it is invalid.
 fn decode_volume(row: &rusqlite::Row<'_>, path: &Path) -> Result<Option<Volume>, IndexError> {
     let column = |index| row.get_ref(index).map_err(fault_at(READ, path));
     let (id, size, md5) = (

@@ -56,7 +56,7 @@ impl Index {
     /// Returns all runs, oldest first. Empty for archives that only zstash wrote.
     ///
     /// # Errors
-    /// `BadRow` if a row makes no sense, `Sqlite` if it cannot be read.
+    /// `BadRow` if a row is invalid, `Sqlite` if it cannot be read.
     pub fn runs(&self) -> Result<Vec<Run>, IndexError> {
         let mut first = None;
         let runs = self.readable_runs(|damage| {
@@ -234,7 +234,7 @@ impl Index {
     /// `is_deleted` agrees; returns their number.
     ///
     /// # Errors
-    /// As [`Index::finish_run`], and `BadRow` if a row makes no sense.
+    /// As [`Index::finish_run`], and `BadRow` if a row is invalid.
     ///
     /// # Cost
     /// One pass over the rows if anything is not_visited; names are not gathered.

@@ -3,7 +3,7 @@
 //! Computing a selection takes 32 bytes for every matching row; the result is a bitmap over row
 //! ids, which a second pass turns into rows in the order they were archived.
 //!
-//! A row with a value that makes no sense takes part by its name: where it is the newest, its name
+//! A row with an invalid value takes part by its name: where it is the newest, its name
 //! has no row, and never an older one.
 
 use std::ops::ControlFlow;
@@ -38,7 +38,7 @@ pub struct Selection {
 /// What would be chosen, or might be, and cannot be read.
 #[derive(Debug, Default)]
 struct Damaged {
-    /// Rows with a value that makes no sense.
+    /// Rows with an invalid value.
     ids: IdSet,
     /// Of these, how many have no name that can be read.
     nameless: u64,
@@ -55,7 +55,7 @@ struct Candidate {
     size: u64,
 }
 
-/// Instead of a size: the row has a value that makes no sense.
+/// Instead of a size: the row has an invalid value.
 const BAD: u64 = u64::MAX;
 
 impl Version for Candidate {

@@ -231,7 +231,7 @@ impl Staging {
     /// Returns the last checkpoint; `None` if none was recorded yet.
     ///
     /// # Errors
-    /// `BadStaging` if it makes no sense, `Sqlite` if it cannot be read.
+    /// `BadStaging` if it is invalid, `Sqlite` if it cannot be read.
     pub fn checkpoint(&self) -> Result<Option<Checkpoint>, IndexError> {
         let decoded = self
             .connection
@@ -275,7 +275,7 @@ impl Staging {
     /// Shows the staged rows to `visit` in the order they were recorded, until it breaks off.
     ///
     /// # Errors
-    /// `BadStaging` if a row makes no sense, `Sqlite` if the file cannot be read.
+    /// `BadStaging` if a row is invalid, `Sqlite` if the file cannot be read.
     pub fn rows(
         &self,
         mut visit: impl FnMut(NewRow<'_>) -> ControlFlow<()>,

@@ -2,7 +2,7 @@
 
 /// Receives progress and failures, and is asked whether to end early; from several threads at once.
 pub trait Observer: Sync {
-    /// What the operation tells of an entry that it failed on.
+    /// What the operation reports of an entry that it failed on.
     type Failure;
 
     /// So many more entries and bytes are done.

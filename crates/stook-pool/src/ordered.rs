@@ -159,7 +159,7 @@ impl<T: Weight> Queue<T> {
     }
 
     /// Takes the next item and opens its slot, under one lock, so that tickets follow the order of the
-    /// items; None if there is none, or nobody wants it.
+    /// items; None if there is none, or it is not wanted any more.
     fn next<I: Weight>(
         &self,
         items: &Mutex<impl Iterator<Item = I>>,

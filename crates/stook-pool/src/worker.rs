@@ -14,7 +14,7 @@ use crate::activity::{Activity, advance};
 /// Why a worker's loop ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// There is no work left, or nobody wants it done.
+    /// There is no work left, or it is not wanted any more.
     NoWork,
     /// There are more workers than the target.
     Surplus,

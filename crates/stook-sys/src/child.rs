@@ -39,7 +39,7 @@ pub struct Ended {
     pub run_delay: Option<Duration>,
 }
 
-/// The kernel tells user and system time in microseconds, each rounded down.
+/// The kernel reports user and system time in microseconds, each rounded down.
 const ROUNDED: Duration = Duration::from_micros(2);
 
 impl Child {

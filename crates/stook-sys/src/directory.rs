@@ -50,7 +50,7 @@ impl Drop for Directory {
 pub struct FoundName<'a> {
     /// The name, without the directory.
     pub name: &'a [u8],
-    /// Its kind, where the file system tells it with the name.
+    /// Its kind, where the file system returns it with the name.
     pub kind: Option<FileKind>,
     /// Its inode number.
     pub inode: u64,
@@ -470,7 +470,7 @@ pub(crate) fn metadata_of(fd: impl AsFd) -> io::Result<Metadata> {
     )?))
 }
 
-/// The time of the last access stays as it is: nobody has told another one.
+/// The time of the last access stays as it is: no other one was given.
 pub(crate) fn times(mtime: Timestamp) -> Timestamps {
     Timestamps {
         last_access: Timespec {

@@ -133,7 +133,7 @@ impl WriterLock {
 
 impl Drop for WriterLock {
     fn drop(&mut self) {
-        // Removed while still locked, so that nobody can lock the old file in between.
+        // Removed while still locked, so that no process can lock the old file in between.
         // A failure leaves a file that the next writer takes over.
         let _ = remove_file(&self.path);
     }

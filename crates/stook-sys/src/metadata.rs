@@ -1,4 +1,4 @@
-//! What `statx` tells about a file.
+//! What `statx` returns about a file.
 
 use rustix::fs::{FileType, Statx, StatxFlags, StatxTimestamp};
 
@@ -116,7 +116,7 @@ impl Metadata {
         self.identity() == other.identity()
     }
 
-    /// Returns what tells this file from all others on the machine.
+    /// Returns what identifies this file on the machine.
     pub fn identity(&self) -> FileId {
         (self.filesystem, self.inode)
     }

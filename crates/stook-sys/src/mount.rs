@@ -1,6 +1,6 @@
 //! What a directory lies on: the file system, and what it is mounted from.
 //!
-//! The mount is found by its number, which the kernel tells of every open file: comparing paths goes wrong where one
+//! The mount is found by its number, which the kernel reports for every open file: comparing paths goes wrong where one
 //! mount hides another, comparing device numbers with btrfs, which makes up its own.
 
 use std::collections::HashSet;
@@ -43,7 +43,7 @@ pub enum DeviceKind {
     Unknown,
 }
 
-/// Returns the mount that a directory lies in; None if `/proc` does not tell.
+/// Returns the mount that a directory lies in; None if `/proc` does not say.
 ///
 /// # Errors
 /// The operation "open", if it cannot be opened.
@@ -64,7 +64,7 @@ pub fn mount_of(directory: &Path) -> Result<Option<Mount>, SysError> {
     }))
 }
 
-/// Returns the last component of every mount point: no other name can be one. `None` if `/proc` does not tell.
+/// Returns the last component of every mount point: no other name can be one. `None` if `/proc` does not say.
 ///
 /// # Source
 /// `proc(5)`: `/proc/pid/mountinfo`.
@@ -137,7 +137,7 @@ fn unescaped(text: &str) -> Vec<u8> {
 }
 
 impl Mount {
-    /// Returns what the file system lies on, as far as `/sys` tells.
+    /// Returns what the file system lies on, as far as `/sys` says.
     pub fn device_kind(&self) -> DeviceKind {
         let (major, minor) = self.device;
         if major == 0 && !self.source.starts_with("/dev/") {

@@ -96,7 +96,7 @@ pub fn read_once(file: &File) {
 
 fn advise(file: &File, offset: u64, len: u64, advice: Advice) {
     if let Some(len) = NonZeroU64::new(len) {
-        // A hint: a file system that does not take it is none the worse.
+        // A hint: a file system may ignore it.
         let _ = fadvise(file, offset, Some(len), advice);
     }
 }

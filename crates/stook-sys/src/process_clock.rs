@@ -1,6 +1,6 @@
 //! The CPU time of another process, to the nanosecond.
 //!
-//! Its clock counts all of its threads, those that have ended as well; `/proc` tells the same in steps of 10 ms.
+//! Its clock counts all of its threads, those that have ended as well; `/proc` has the same in steps of 10 ms.
 
 use std::io;
 use std::os::fd::OwnedFd;

@@ -65,7 +65,7 @@ pub fn page_bytes() -> u64 {
     rustix::param::page_size() as u64
 }
 
-/// Returns how many pages of a file are in memory; None if the kernel does not tell this user.
+/// Returns how many pages of a file are in memory; None if the kernel hides it from this user.
 ///
 /// # Errors
 /// As `cachestat`, and as `mmap` and `mincore`. [`io::ErrorKind::Unsupported`] on a kernel without `cachestat`.

@@ -10,7 +10,7 @@ use crate::directory::metadata_of;
 use crate::{Directory, FileId, calls};
 
 impl Directory {
-    /// Returns what tells this directory and all above it from others, up to the root of the system.
+    /// Returns what identifies this directory and all above it, up to the root of the system.
     ///
     /// # Errors
     /// If one of them may not be searched, or this one has been removed.

@@ -1,4 +1,4 @@
-//! What tells that a file was changed meanwhile.
+//! A stamp of a file: a different one means that the file was changed meanwhile.
 
 use std::fs::File;
 use std::io;
@@ -18,9 +18,9 @@ pub struct Stamp {
     pub identity: FileId,
     /// Bytes of content.
     pub size: u64,
-    /// Last change of the content, as anybody may set it.
+    /// Last change of the content, which its owner can set.
     pub mtime: Timestamp,
-    /// Last change of anything, which nobody can set.
+    /// Last change of anything, which no program can set.
     pub ctime: Timestamp,
 }
 

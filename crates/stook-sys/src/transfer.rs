@@ -59,7 +59,7 @@ pub fn set_len(file: &File, len: u64) -> io::Result<()> {
     Ok(calls::ftruncate(file, len)?)
 }
 
-/// Closes a file. Unlike dropping it, this is counted, and tells what some file systems tell only now.
+/// Closes a file. Unlike dropping it, this is counted, and returns errors that some file systems report only now.
 ///
 /// # Errors
 /// As `close`: on a network file system, that something written before got lost.

@@ -92,7 +92,7 @@ impl Directory {
         Ok(self.xattrs_if_supported(name)?.unwrap_or_default())
     }
 
-    /// As [`Directory::xattrs`]; `None` if the file system does not know attributes, so that nobody need ask again.
+    /// As [`Directory::xattrs`]; `None` if the file system does not know attributes, so that callers need not ask again.
     ///
     /// # Errors
     /// As `llistxattr` and `lgetxattr`.

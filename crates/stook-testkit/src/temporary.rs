@@ -72,7 +72,7 @@ impl TempDir {
 
 impl Drop for TempDir {
     fn drop(&mut self) {
-        // Nobody is left to tell; `close` is there for tests that want to know.
+        // No caller is left; `close` is there for tests that want to know.
         let _ = remove_tree(&self.path);
     }
 }

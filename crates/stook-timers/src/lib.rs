@@ -1,6 +1,6 @@
 //! Call-path timers: where the time went, per path of nested scopes.
 //!
-//! Records belong to call paths, not to scopes, because "`open` is slow" helps nobody until it says
+//! Records belong to call paths, not to scopes, because "`open` is slow" does not help until it says
 //! for whom. Each thread writes only its own records, with plain loads and stores; [`snapshot`] reads
 //! them from outside at any moment, so a running program can be asked too. Records live until the
 //! process ends. By default they are sums of wall time only, with a log of nothing but the rare changes

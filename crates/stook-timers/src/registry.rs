@@ -78,7 +78,7 @@ impl Tree {
         }))
     }
 
-    /// Locks the log of single calls; it has one writer, so there is hardly ever anybody to wait for.
+    /// Locks the log of single calls; it has one writer, so there is hardly ever a wait.
     pub(crate) fn events(&self) -> MutexGuard<'_, Events> {
         self.events.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,4 +1,4 @@
-//! Tells an archive from other directories.
+//! Recognises an archive.
 //!
 //! An archive is a directory with an `index.db` and a volume beside it, or with an `index.db` that has the tables of
 //! an archive. The content of an index with a volume beside it does not matter: it may be damaged, and the volumes

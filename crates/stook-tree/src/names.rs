@@ -25,7 +25,7 @@ impl NamePlace {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Name {
     pub(crate) place: NamePlace,
-    /// Its kind, where the file system tells it with the name.
+    /// Its kind, where the file system returns it with the name.
     pub(crate) kind: Option<FileKind>,
     pub(crate) inode: u64,
 }

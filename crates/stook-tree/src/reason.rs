@@ -71,9 +71,9 @@ pub enum Reason {
     Changed,
     /// A directory with something in it has the name of what is no directory.
     DirectoryInPlace,
-    /// The file system of the copy takes no access control lists; told once.
+    /// The file system of the copy takes no access control lists; reported once.
     NoAccessLists,
-    /// The file system of the copy takes no attributes of this name space; told once.
+    /// The file system of the copy takes no attributes of this name space; reported once.
     NoAttributes(Vec<u8>),
 
     /// The copy lacks it.

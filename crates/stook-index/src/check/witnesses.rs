@@ -12,7 +12,7 @@ use crate::witness::{Sum, Summing, WITNESSED, Witnessed, first_of};
 
 const TABLE: &str = "stook_witnesses";
 
-/// What the index says of each group, by table and first id; nothing for a row that makes no sense.
+/// What the index says of each group, by table and first id; nothing for a row that is invalid.
 type Witnesses = BTreeMap<(String, i64), Option<Sum>>;
 
 impl Check<'_> {

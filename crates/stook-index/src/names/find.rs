@@ -202,7 +202,7 @@ impl Index {
     }
 }
 
-/// Takes the row if it has the name; notes if it cannot be told, or makes no sense.
+/// Takes the row if it has the name; notes if it cannot be told, or is invalid.
 fn take_named(
     met: &Met<'_>,
     name: &[u8],

@@ -153,7 +153,7 @@ impl Drop for SlowFs {
         let Some(session) = self.session.take() else {
             return;
         };
-        // Nobody is left to tell; `unmount` is there for those who want to know.
+        // No caller is left; `unmount` is there for those who want to know.
         let _ = self.unmounter.unmount();
         if unmount::is_finished_soon(&session) {
             let _ = session.join();

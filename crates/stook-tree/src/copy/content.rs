@@ -6,7 +6,7 @@
 //! ```
 //! What is refused between two file systems is not tried again. A small file is read before its copy is made, one
 //! byte more than it has: so it is whole, and has not grown. `copy_file_range` is slower for it, and some
-//! file systems do not tell it the truth about lengths.
+//! file systems return wrong lengths to it.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -99,7 +99,7 @@ pub(super) struct Content<'c> {
     pub(super) file: &'c File,
     pub(super) metadata: &'c Metadata,
     pub(super) methods: &'c Methods,
-    /// Told of bytes that are copied; true if the user does not want to wait for the rest.
+    /// Called with bytes copied; true to stop.
     pub(super) went_on: &'c dyn Fn(u64) -> bool,
 }
 
@@ -234,7 +234,7 @@ impl Content<'_> {
 /// The least hole worth keeping.
 const PAGE: usize = 4096;
 
-/// Returns true if there is nothing in one of the pages. Where none is empty, nobody need be asked for holes.
+/// Returns true if there is nothing in one of the pages. Where none is empty, the kernel is not asked for holes.
 fn has_empty_page(bytes: &[u8]) -> bool {
     let mut pages = bytes.chunks_exact(PAGE);
     pages.any(|page| page.iter().all(|&byte| byte == 0))

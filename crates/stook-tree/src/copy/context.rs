@@ -184,7 +184,7 @@ pub(super) struct StepCounts {
     pub(super) entries: u64,
     pub(super) bytes: u64,
     pub(super) unchanged: u64,
-    /// Bytes that the observer has not been told of while they were copied.
+    /// Bytes not reported while they were copied.
     pub(super) unreported_bytes: u64,
 }
 

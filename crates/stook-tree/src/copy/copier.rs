@@ -230,7 +230,7 @@ impl<'a> Copier<'a, '_> {
             .mode_while_filled(&changes, existing.metadata.mode);
         if mode != existing.metadata.mode {
             let set = copy.set_own_mode(mode);
-            // An ordinary user cannot change another owner's directory; what is made in there then tells why.
+            // Fails for another owner's directory; creating entries in it then reports why.
             if self.user.is_root {
                 set.at(Side::Copy, "set the mode of")?;
             }

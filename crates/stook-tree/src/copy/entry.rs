@@ -31,7 +31,7 @@ impl Target<'_> {
         renamed.at(Side::Copy, "replace")
     }
 
-    /// Removes what is half done; the failure to tell is the first one.
+    /// Removes what is half done; the first failure is reported.
     pub(super) fn abandon(&self) {
         let _ = self.copy.remove(&self.name);
     }

@@ -107,7 +107,7 @@ impl Copier<'_, '_> {
             )
         };
         let _ = close_file(source);
-        // A network file system may tell only now that there was no room.
+        // A network file system may report only now that the disk is full.
         let closed = close_file(file).at(Side::Copy, "write");
         closed
             .and_then(|()| target.finish())
@@ -128,7 +128,7 @@ impl Copier<'_, '_> {
         let _scope = scope!("create");
         let is_plain = metadata.mode & SPECIAL_BITS == 0 && has_no_attributes && !state.lends_lists;
         let asked = match state.defaults.owner() {
-            // In a directory that this run made there is nobody else yet.
+            // In a directory that this run made no one else can be yet.
             _ if is_plain && state.is_made => metadata.mode,
             Some(owner) if is_plain && self.user.owner_to_give(metadata, owner).is_none() => {
                 Rights::of(metadata, None, owner).mode

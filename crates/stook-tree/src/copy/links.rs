@@ -8,7 +8,7 @@ use stook_sys::{FileId, lock};
 
 use super::visitor::Later;
 
-/// Files with several names, by what tells them from all others: file system and inode.
+/// Files with several names, by file system and inode.
 #[derive(Debug, Default)]
 pub(super) struct Links<'h>(Mutex<HashMap<FileId, State<'h>>>);
 
@@ -33,7 +33,7 @@ pub(super) struct First {
 /// What to do with a name.
 #[derive(Debug)]
 pub(super) enum Met {
-    /// Copy it, and tell.
+    /// Copy it, and report it.
     First,
     /// Nothing: it comes again.
     Waits,

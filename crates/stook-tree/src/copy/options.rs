@@ -19,7 +19,7 @@ pub struct CopyOptions {
     /// only the copy has stays. A directory takes
     /// the place of anything else; something else takes that of an empty directory only.
     pub is_update: bool,
-    /// Only tell what would be copied.
+    /// Only report what would be copied.
     pub is_dry_run: bool,
 }
 
@@ -38,7 +38,7 @@ pub struct Copied {
     pub is_full: bool,
 }
 
-/// Receives what a copy tells, on several threads at once.
+/// Receives the events of a copy, on several threads at once.
 pub trait CopyObserver: Observer<Failure = TreeError> {
     /// In a dry run: this would be copied.
     fn would_copy(&self, _path: &[u8]) {}

@@ -72,7 +72,7 @@ impl Roots {
         Self::open(tree, dest, Wanted::There)
     }
 
-    /// Returns what tells the root of the copy, which is not copied itself, from all others.
+    /// Returns what identifies the root of the copy, which is not copied itself.
     pub(super) fn leave_out(&self) -> io::Result<Option<FileId>> {
         let root = self.pair.copy.as_ref().filter(|_| self.single.is_none());
         root.map(|root| Ok(root.own_metadata()?.identity()))

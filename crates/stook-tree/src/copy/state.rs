@@ -54,7 +54,7 @@ pub(super) struct DirectoryState {
     pub(super) metadata: Metadata,
     /// Attributes that the copy is given at the end.
     pub(super) attributes: Vec<Xattr>,
-    /// True if this run makes the copy: nobody else is in there yet.
+    /// True if this run makes the copy: no one else can be in it yet.
     pub(super) is_made: bool,
     /// True if what is made in the copy gets an access control list from it.
     pub(super) lends_lists: bool,

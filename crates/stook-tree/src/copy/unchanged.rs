@@ -138,7 +138,7 @@ impl Copier<'_, '_> {
                 .is_none())
     }
 
-    /// Tells what would be done about an entry; `same` is its copy if the content is the same.
+    /// Reports what would be done about an entry; `same` is its copy if the content is the same.
     pub(super) fn tell(
         &self,
         entry: &Entry<'_, '_>,

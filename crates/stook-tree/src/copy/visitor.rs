@@ -73,7 +73,7 @@ impl<'h> Entry<'_, 'h> {
 pub(super) enum Outcome {
     Done {
         bytes: u64,
-        /// True if the observer has been told of the bytes.
+        /// True if the bytes have been reported.
         is_reported: bool,
     },
     Unchanged,

@@ -1,4 +1,4 @@
-//! Giving a copy the owner, rights, attributes and time of its original, in an order that lets nobody in too early.
+//! Gives a copy owner, rights, attributes and time of its original, in an order that never grants access too early.
 //!
 //! ```text
 //!   1. close      rights of the owner alone, and no more than both old and new    if owner or list differ
@@ -148,7 +148,7 @@ impl User {
         first
     }
 
-    /// Lets nobody in but the owner where the way to the new rights is more than one step; returns the mode, if known.
+    /// Lets in only the owner where the way to the new rights is more than one step; returns the mode, if known.
     fn close(
         &self,
         to: &impl MetadataTarget,

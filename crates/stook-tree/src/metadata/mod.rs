@@ -1,6 +1,6 @@
 //! Applies owner, mode, attributes and time to an entry that a copy or an extraction made.
 //!
-//! - `apply.rs`: the order in which they are set, so that nobody gets in too early.
+//! - `apply.rs`: the order in which they are set, so that no one else gets access too early.
 //! - `rights.rs`: mode and access control list, which mean something only together.
 //! - `user.rs`: what this user may set, and which refusals are no errors.
 //! - `target.rs`: what they are set on, something open or something that only has a name.

@@ -41,7 +41,7 @@ pub struct Rights {
 impl Rights {
     /// Returns the rights for a copy that belongs to `owner`: those of the original, and less where it belongs to others.
     ///
-    /// Set-id bits lend the rights of an owner, so nobody else gets them. A group other than the original's gets what
+    /// Set-id bits lend the rights of an owner, so no one else gets them. A group other than the original's gets what
     /// others have, and others no more than the original's group current, because its members are now among them.
     pub fn of(original: &Metadata, list: Option<&[u8]>, owner: Owner) -> Self {
         let mut rights = Self {
@@ -99,7 +99,7 @@ impl Rights {
         self.mode & !0o077 | u32::from(group) << 3 | u32::from(others)
     }
 
-    /// Returns the list as it may be set before the mode opens it: nobody but the owner is let in.
+    /// Returns the list as it may be set before the mode opens it: only the owner is let in.
     pub fn closed_list(&self) -> Option<Vec<u8>> {
         let mut list = self.list.clone()?;
         let has_mask = rights_of(&list, MASK).is_some();

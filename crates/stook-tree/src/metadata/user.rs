@@ -50,7 +50,7 @@ pub(crate) struct Current<'h> {
     pub(crate) owner: Owner,
     /// `None` if it is not known exactly.
     pub(crate) mode: Option<u32>,
-    /// What the mode may allow at most; `None` if nobody else can reach the copy yet.
+    /// What the mode may allow at most; `None` if no one else can reach the copy yet.
     pub(crate) most: Option<u32>,
     pub(crate) mtime: Option<Timestamp>,
     pub(crate) attributes: &'h [Xattr],
@@ -186,7 +186,7 @@ impl RefusedAttributes {
     }
 }
 
-/// Passes over what need not be told, and of what a file system never takes all but the first.
+/// Skips what need not be reported, and all but the first report of what a file system never accepts.
 pub(crate) fn excuse(name: &[u8], error: io::Error, refused: &RefusedAttributes) -> io::Result<()> {
     let space = space_of(name);
     if space == b"system" && !is_list(name) {

@@ -10,7 +10,7 @@ use crate::Reason;
 use crate::archive::{INDEX, is_archive, is_volume_name};
 use crate::path::join;
 
-/// Tells trees that may be removed from those that may not.
+/// Decides which trees may be removed.
 #[derive(Debug)]
 pub struct Guard {
     /// The root, None if it may be removed.

@@ -21,7 +21,7 @@ pub struct RemoveOptions {
     pub force_chmod: bool,
     /// Remove archives in the trees, too; otherwise each of them stays, which is a failure.
     pub with_archives: bool,
-    /// Only tell what would be removed.
+    /// Only report what would be removed.
     pub is_dry_run: bool,
 }
 
@@ -47,7 +47,7 @@ pub struct Removed {
     pub directories: u64,
 }
 
-/// Receives what a removal tells, on several threads at once.
+/// Receives the events of a removal, on several threads at once.
 pub trait RemoveObserver: Observer<Failure = TreeError> {
     /// In a dry run: this would be removed.
     fn would_remove(&self, _path: &[u8]) {}

@@ -1,4 +1,4 @@
-//! What a walk hands over: a directory with its entries, 64 bytes each besides the name.
+//! What a walk returns: a directory with its entries, 64 bytes each besides the name.
 //!
 //! A caller may keep all listings, a million entries for a million files; so they hold what
 //! [`Metadata`] tells in half of its size, and give it back by value.

@@ -24,7 +24,7 @@ use work::Walk;
 /// # Cost
 /// For each directory: open, getdents64 until empty, one statx for itself and one for each entry
 /// that is neither a directory nor skipped, one more for what a symbolic link leads to, close. For a pruned one: one statx.
-/// With [`Detail::Kinds`] no statx where the file system tells the kind with the name.
+/// With [`Detail::Kinds`] no statx where the file system returns the kind with the name.
 ///
 /// Memory for the names of one directory for each worker, and for a directory of many names 24 bytes a
 /// name and the [`Listing`] itself.

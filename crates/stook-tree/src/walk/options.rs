@@ -19,7 +19,7 @@ pub struct WalkOptions {
     pub detail: Detail,
     /// Sort the entries of each listing by name; else they come in no particular order.
     pub sorted: bool,
-    /// Hand over a directory that may not be read, as one that was not looked into, besides reporting the failure.
+    /// Return a directory that may not be read, as one that was not read, besides reporting the failure.
     pub unreadable: bool,
 }
 
@@ -39,7 +39,7 @@ impl Default for WalkOptions {
 /// How much a walk finds out about each entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Detail {
-    /// Its kind, which most file systems tell with the name; all other facts may be zero.
+    /// Its kind, which most file systems return with the name; all other facts may be zero.
     Kinds,
     /// All its facts.
     Facts,
