@@ -12,23 +12,11 @@ use std::path::Path;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use crate::commit::signed;
 use crate::error::{IndexError, READ, WRITE};
 use crate::index::{Index, fault_at};
-use crate::rows::unsigned;
+use crate::rows::{signed, unsigned};
 use crate::scan::{Step, is_unreadable, scan_ids};
 use crate::types::VolumeId;
-
-/// What a table of blocks is made with.
-pub(crate) const DEFINITION: &str = "(
-  id integer primary key,
-  volume integer,
-  first integer,
-  entries integer,
-  crc integer,
-  data blob,
-  unique (volume, first)
-)";
 
 pub(crate) const COLUMNS: &str = "id, volume, first, entries, crc, data";
 

@@ -9,12 +9,13 @@ use std::path::Path;
 
 use rusqlite::{Connection, Statement, params};
 
-use crate::attributes;
 use crate::blocks::{self, NewBlock};
 use crate::error::{IndexError, StagingFault, WRITE};
 use crate::index::{Index, fault_at};
 use crate::name::escape_name;
 use crate::names::{NameWriter, Source};
+use crate::rows::signed;
+use crate::schema::ATTRIBUTES;
 use crate::staging::Staging;
 use crate::types::{NewRow, Volume, VolumeId};
 
@@ -79,7 +80,7 @@ pub(crate) fn insert_attributes(
     rows: u64,
 ) -> Result<(), IndexError> {
     if members.iter().map(NewBlock::entries).sum::<u64>() == rows {
-        blocks::insert(connection, path, attributes::TABLE, volume, members)?;
+        blocks::insert(connection, path, ATTRIBUTES, volume, members)?;
     }
     Ok(())
 }
@@ -213,11 +214,4 @@ pub(crate) fn insert_volume(
 
 fn write_hex(text: &mut String, md5: [u8; 16]) {
     write!(text, "{:032x}", u128::from_be_bytes(md5)).expect("a String takes all");
-}
-
-pub(crate) fn signed(number: u64, field: &'static str, path: &Path) -> Result<i64, IndexError> {
-    i64::try_from(number).map_err(|_too_large| IndexError::TooLarge {
-        path: path.to_owned(),
-        field,
-    })
 }

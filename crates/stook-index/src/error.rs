@@ -85,7 +85,7 @@ pub enum IndexError {
     #[error(
         "cannot read `{}`: its format is {format}, this program knows formats up to {}",
         display_path(path),
-        crate::schema::FORMAT
+        crate::types::FORMAT
     )]
     Newer {
         /// The file.

@@ -14,10 +14,8 @@ use crate::blocks::NewBlock;
 use crate::column::{Column, Reader, put_column, put_varint};
 use crate::error::{IndexError, WRITE};
 use crate::index::Index;
+use crate::schema::FRAMES;
 use crate::types::VolumeId;
-
-/// The table.
-pub(crate) const TABLE: &str = "stook_frames";
 
 /// Frames in one block at most.
 const MOST_FRAMES: usize = 4096;
@@ -115,7 +113,7 @@ impl Index {
         volume: VolumeId,
         offset: u64,
     ) -> Result<Option<FramesBlock>, IndexError> {
-        let block = self.block_at(TABLE, volume, offset)?;
+        let block = self.block_at(FRAMES, volume, offset)?;
         let block = block.filter(blocks::StoredBlock::is_as_written);
         Ok(block.and_then(|block| FramesBlock::decode(block.first, block.data)))
     }
@@ -126,7 +124,7 @@ impl Index {
     /// `Busy`, `ReadOnly` or `Sqlite`; nothing is changed then.
     pub fn add_frames(&mut self, volume: VolumeId, frames: &[NewBlock]) -> Result<(), IndexError> {
         let change = self.begin()?;
-        blocks::insert(&change, &self.path, TABLE, volume, frames)?;
+        blocks::insert(&change, &self.path, FRAMES, volume, frames)?;
         change.commit().map_err(self.fault(WRITE))
     }
 }

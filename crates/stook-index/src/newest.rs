@@ -8,7 +8,7 @@ use crate::damage::IndexDamage;
 use crate::error::{IndexError, READ};
 use crate::index::Index;
 use crate::name::{NameHash, NameHasher};
-use crate::runs::Deletion;
+use crate::types::Deletion;
 use crate::types::RunId;
 
 /// One version of a name.

@@ -25,7 +25,7 @@ use crate::names::{NameWriter, Source};
 use crate::origin::require_own_journal;
 use crate::place;
 use crate::releases::copy_releases;
-use crate::runs::Deletion;
+use crate::types::Deletion;
 use crate::types::{Config, NewRow, Run, Volume, VolumeId};
 
 /// An index in the making. Dropped before [`Rebuild::finish`], it leaves nothing behind.

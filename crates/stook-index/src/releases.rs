@@ -18,16 +18,6 @@ use crate::rows::bytes;
 use crate::scan::{Step, scan_ids};
 use crate::types::{RowId, RowRef, VolumeId};
 
-pub(crate) const TABLE: &str = "
-CREATE TABLE IF NOT EXISTS stook_released (
-  file integer primary key,
-  name text,
-  raw blob,
-  volume integer,
-  offset integer
-);
-";
-
 /// A release and the row of `files` that has its id, one behind the other.
 pub(crate) const WITH_ROWS: &str =
     "SELECT r.file, r.name, r.volume, r.offset, f.name, f.tar, f.offset

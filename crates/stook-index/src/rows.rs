@@ -542,6 +542,13 @@ pub(crate) fn bytes(value: ValueRef<'_>) -> Option<&[u8]> {
     }
 }
 
+pub(crate) fn signed(number: u64, field: &'static str, path: &Path) -> Result<i64, IndexError> {
+    i64::try_from(number).map_err(|_too_large| IndexError::TooLarge {
+        path: path.to_owned(),
+        field,
+    })
+}
+
 pub(crate) fn unsigned(value: ValueRef<'_>) -> Option<u64> {
     match value {
         ValueRef::Integer(number) => u64::try_from(number).ok(),

@@ -25,7 +25,7 @@ use crate::name_table::NameTable;
 use crate::names::{NameWriter, Source};
 use crate::rows::{BAD_ID, BadValue, FIRST_STAGED_ID, RANGE, bytes, last_row, mtime_of};
 use crate::scan::{Step, scan_ids};
-use crate::types::{RowId, Run, RunId};
+use crate::types::{Deletion, RowId, Run, RunId};
 
 /// Which state of the archive is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,19 +38,6 @@ pub enum AsOf {
 
 const RUN_COLUMNS: &str =
     "SELECT id, command, started, finished, first_file, last_file, failed FROM stook_runs ";
-
-/// A name that a run found gone.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Deletion<'a> {
-    /// Its row in `stook_deleted`.
-    pub(crate) row: i64,
-    /// The run.
-    pub(crate) run: i64,
-    /// The real bytes.
-    pub(crate) name: &'a [u8],
-    /// The last row of `files` that it hides.
-    pub(crate) last_file: i64,
-}
 
 impl Index {
     /// Returns all runs, oldest first. Empty for archives that only zstash wrote.

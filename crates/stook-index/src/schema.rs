@@ -22,10 +22,14 @@ use std::path::Path;
 use rusqlite::{Connection, OptionalExtension};
 
 use crate::error::{IndexError, READ, WRITE};
-use crate::{attributes, blocks, frames, names, releases, trust};
+use crate::trust;
+use crate::types::FORMAT;
 
-/// The greatest format this program reads and the one it writes.
-pub(crate) const FORMAT: i64 = 2;
+/// Blocks of what headers say of members.
+pub(crate) const ATTRIBUTES: &str = "stook_attributes";
+
+/// Blocks of where the frames of compressed volumes lie.
+pub(crate) const FRAMES: &str = "stook_frames";
 
 const ZSTASH_TABLES: &str = "
 CREATE TABLE config (
@@ -63,6 +67,25 @@ CREATE TABLE IF NOT EXISTS stook_runs (
 CREATE TABLE IF NOT EXISTS stook_deleted (run integer, name text, raw blob);
 CREATE TABLE IF NOT EXISTS stook_raw_names (file integer primary key, name blob);
 CREATE TABLE IF NOT EXISTS stook_checks (volume text primary key, stamp text, checked text);
+CREATE TABLE IF NOT EXISTS stook_name_segments (
+  id integer primary key,
+  source text,
+  first_row integer,
+  last_row integer,
+  entries integer,
+  first_part integer,
+  fences blob,
+  anchor integer,
+  checksum integer
+);
+CREATE TABLE IF NOT EXISTS stook_name_parts (id integer primary key, entries blob);
+CREATE TABLE IF NOT EXISTS stook_released (
+  file integer primary key,
+  name text,
+  raw blob,
+  volume integer,
+  offset integer
+);
 CREATE TABLE IF NOT EXISTS stook_witnesses (
   name text,
   first integer,
@@ -73,6 +96,17 @@ CREATE TABLE IF NOT EXISTS stook_witnesses (
 INSERT OR IGNORE INTO stook_meta VALUES ('format', 2);
 UPDATE stook_meta SET value = 2 WHERE key = 'format' AND value = 1;
 ";
+
+/// The columns of the tables of blocks.
+pub(crate) const BLOCK_TABLE: &str = "(
+  id integer primary key,
+  volume integer,
+  first integer,
+  entries integer,
+  crc integer,
+  data blob,
+  unique (volume, first)
+)";
 
 /// Makes all tables in an empty database.
 pub(crate) fn create_tables(connection: &Connection, path: &Path) -> Result<(), IndexError> {
@@ -86,13 +120,11 @@ pub(crate) fn create_tables(connection: &Connection, path: &Path) -> Result<(), 
 /// was one of those: what is there has no witnesses then.
 pub(crate) fn add_missing_tables(connection: &Connection, path: &Path) -> Result<bool, IndexError> {
     let format = format(connection, path)?;
-    let blocks = [attributes::TABLE, frames::TABLE]
-        .map(|table| format!("CREATE TABLE IF NOT EXISTS {table} {};", blocks::DEFINITION))
+    let blocks = [ATTRIBUTES, FRAMES]
+        .map(|table| format!("CREATE TABLE IF NOT EXISTS {table} {BLOCK_TABLE};"))
         .concat();
     connection
         .execute_batch(&format!("{ADDED_TABLES}{blocks}"))
-        .and_then(|()| connection.execute_batch(names::TABLES))
-        .and_then(|()| connection.execute_batch(releases::TABLE))
         .map_err(|error| IndexError::sqlite(WRITE, path, error))?;
     Ok(format.is_none_or(|format| format < FORMAT))
 }

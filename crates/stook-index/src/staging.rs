@@ -17,13 +17,12 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 
 use crate::blocks::NewBlock;
-use crate::commit::signed;
 use crate::error::{IndexError, READ, StagingFault, WRITE};
 use crate::index::{fault_at, set_durable};
 use crate::interrupt::Interrupt;
 use crate::mtime::Mtime;
 use crate::origin::{Origin, origin};
-use crate::rows::{bytes, unsigned};
+use crate::rows::{bytes, signed, unsigned};
 use crate::types::{NewRow, RunId, VolumeId};
 use crate::{place, schema, trust};
 

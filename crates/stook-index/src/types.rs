@@ -8,6 +8,9 @@ use std::str::FromStr;
 
 use crate::mtime::Mtime;
 
+/// The greatest format this program reads and the one it writes.
+pub(crate) const FORMAT: i64 = 2;
+
 /// The number of a volume; prints as the volume's file name, `00000a.tar`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct VolumeId(pub u64);
@@ -238,6 +241,19 @@ pub struct Run {
     pub last_file: Option<RowId>,
     /// Entries it could not archive.
     pub failed: u64,
+}
+
+/// A name that a run found gone.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Deletion<'a> {
+    /// Its row in `stook_deleted`.
+    pub(crate) row: i64,
+    /// The run.
+    pub(crate) run: i64,
+    /// The real bytes.
+    pub(crate) name: &'a [u8],
+    /// The last row of `files` that it hides.
+    pub(crate) last_file: i64,
 }
 
 #[cfg(test)]

@@ -6,13 +6,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{ControlFlow, RangeInclusive};
 
+use super::AttributesBlock;
 use super::store::StoredAttributes;
-use super::{AttributesBlock, TABLE};
 use crate::blocks::{self, NewBlock};
 use crate::error::{IndexError, READ, WRITE};
 use crate::index::Index;
 use crate::rows::{RANGE, volume_of};
 use crate::scan::{Step, scan_ids};
+use crate::schema::ATTRIBUTES;
 use crate::types::{RowId, RowRef, VolumeId};
 
 /// Volumes, each with the least and the greatest id of its rows.
@@ -73,11 +74,11 @@ impl Index {
 
     fn volumes_with_attributes(&self) -> Result<BTreeSet<VolumeId>, IndexError> {
         let mut covered = BTreeSet::new();
-        if !self.has_table(TABLE)? {
+        if !self.has_table(ATTRIBUTES)? {
             return Ok(covered);
         }
         let query = format!(
-            "SELECT id, volume FROM {TABLE} NOT INDEXED WHERE id BETWEEN ?1 AND ?2 ORDER BY id"
+            "SELECT id, volume FROM {ATTRIBUTES} NOT INDEXED WHERE id BETWEEN ?1 AND ?2 ORDER BY id"
         );
         let mut statement = self.connection.prepare(&query).map_err(self.fault(READ))?;
         scan_ids(&self.path, &mut statement, i64::MIN..=i64::MAX, |step| {
@@ -178,11 +179,11 @@ impl Index {
         blocks: &[NewBlock],
     ) -> Result<(), IndexError> {
         let change = self.begin()?;
-        let query = format!("DELETE FROM {TABLE} WHERE id = ?1");
+        let query = format!("DELETE FROM {ATTRIBUTES} WHERE id = ?1");
         for id in &gaps.stale {
             change.execute(&query, [id]).map_err(self.fault(WRITE))?;
         }
-        blocks::insert(&change, &self.path, TABLE, volume, blocks)?;
+        blocks::insert(&change, &self.path, ATTRIBUTES, volume, blocks)?;
         change.commit().map_err(self.fault(WRITE))
     }
 }
@@ -199,7 +200,7 @@ impl Held {
             blocks: Vec::new(),
             stale: BTreeSet::new(),
         };
-        index.blocks_of_volume(TABLE, volume, &mut |block| {
+        index.blocks_of_volume(ATTRIBUTES, volume, &mut |block| {
             let id = block.id;
             let last = held.blocks.last().map(|(_, block)| block.last());
             match StoredAttributes(block).decode() {
@@ -244,11 +245,11 @@ impl Held {
 
 /// Returns the rows of a volume whose values are of no use at all.
 fn unusable(index: &Index, volume: VolumeId) -> Result<Vec<i64>, IndexError> {
-    if !index.has_table(TABLE)? {
+    if !index.has_table(ATTRIBUTES)? {
         return Ok(Vec::new());
     }
     let query = format!(
-        "SELECT id FROM {TABLE} WHERE volume = ?1 AND (typeof(first) <> 'integer' OR first < 0
+        "SELECT id FROM {ATTRIBUTES} WHERE volume = ?1 AND (typeof(first) <> 'integer' OR first < 0
             OR typeof(entries) <> 'integer' OR entries < 0 OR typeof(data) <> 'blob'
             OR typeof(crc) <> 'integer' OR crc NOT BETWEEN 0 AND 4294967295)"
     );

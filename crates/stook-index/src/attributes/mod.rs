@@ -26,9 +26,6 @@ pub use encode::AttributesEncoder;
 pub use missing::{Gaps, VolumeRows};
 pub use store::StoredAttributes;
 
-/// The table.
-pub(crate) const TABLE: &str = "stook_attributes";
-
 /// Members in one block at most. Larger ones compress no better, and smaller ones are found no faster.
 pub(crate) const MOST_MEMBERS: usize = 4096;
 

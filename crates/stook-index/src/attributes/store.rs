@@ -2,10 +2,11 @@
 
 use std::ops::ControlFlow;
 
-use super::{AttributesBlock, TABLE};
+use super::AttributesBlock;
 use crate::blocks::StoredBlock;
 use crate::error::IndexError;
 use crate::index::Index;
+use crate::schema::ATTRIBUTES;
 use crate::types::VolumeId;
 
 /// A block as it lies in the index: what decodes it need not be what reads the index.
@@ -44,7 +45,7 @@ impl Index {
         volume: VolumeId,
         offset: u64,
     ) -> Result<Option<AttributesBlock>, IndexError> {
-        let found = self.block_at(TABLE, volume, offset)?;
+        let found = self.block_at(ATTRIBUTES, volume, offset)?;
         let block = found.and_then(|block| StoredAttributes(block).decode());
         Ok(block.filter(|block| block.contains(offset)))
     }
@@ -58,7 +59,7 @@ impl Index {
         volume: VolumeId,
         mut visit: impl FnMut(AttributesBlock) -> ControlFlow<()>,
     ) -> Result<(), IndexError> {
-        self.blocks_of_volume(TABLE, volume, &mut |block| {
+        self.blocks_of_volume(ATTRIBUTES, volume, &mut |block| {
             let decoded = StoredAttributes(block).decode();
             decoded.map_or(ControlFlow::Continue(()), &mut visit)
         })
@@ -75,6 +76,6 @@ impl Index {
         &self,
         mut visit: impl FnMut(StoredAttributes) -> ControlFlow<()>,
     ) -> Result<(), IndexError> {
-        self.blocks(TABLE, &mut |block| visit(StoredAttributes(block)))
+        self.blocks(ATTRIBUTES, &mut |block| visit(StoredAttributes(block)))
     }
 }

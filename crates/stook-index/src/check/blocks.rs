@@ -1,12 +1,13 @@
 //! The blocks of attributes and of frames: each is as it was written, and of a volume that rows name.
 
 use super::Check;
+use crate::AttributesBlock;
 use crate::blocks::{COLUMNS, StoredBlock};
 use crate::error::{IndexError, READ};
 use crate::frames::FramesBlock;
 use crate::rows::BadValue;
+use crate::schema::{ATTRIBUTES, FRAMES};
 use crate::types::VolumeId;
-use crate::{AttributesBlock, attributes, frames};
 
 /// Where the parts lie that a block tells of.
 struct Extent {
@@ -18,7 +19,7 @@ struct Extent {
 
 impl Check<'_> {
     pub(super) fn attributes(&mut self) -> Result<(), IndexError> {
-        self.blocks(attributes::TABLE, |block| {
+        self.blocks(ATTRIBUTES, |block| {
             let entries = block.entries;
             AttributesBlock::decode(block.volume, block.first, block.data)
                 .filter(|block| block.len() as u64 == entries)
@@ -27,7 +28,7 @@ impl Check<'_> {
     }
 
     pub(super) fn frames(&mut self) -> Result<(), IndexError> {
-        self.blocks(frames::TABLE, |block| {
+        self.blocks(FRAMES, |block| {
             let entries = block.entries;
             FramesBlock::decode(block.first, block.data)
                 .filter(|block| block.iter().len() as u64 == entries)

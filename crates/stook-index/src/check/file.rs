@@ -6,7 +6,7 @@ use super::{Check, Structure};
 use crate::damage::{IndexDamage, IndexFault};
 use crate::error::{IndexError, READ};
 use crate::scan::is_unreadable;
-use crate::{attributes, frames, schema};
+use crate::schema::{self, ATTRIBUTES, FRAMES};
 
 /// Messages of SQLite's check that are passed on; one damaged page may have hundreds.
 const MESSAGES: usize = 100;
@@ -102,8 +102,8 @@ const TABLES: [(&str, &[Column]); 14] = [
             ("offset", "integer", 0),
         ],
     ),
-    (attributes::TABLE, &BLOCKS),
-    (frames::TABLE, &BLOCKS),
+    (ATTRIBUTES, &BLOCKS),
+    (FRAMES, &BLOCKS),
     (
         "stook_witnesses",
         &[
@@ -139,8 +139,8 @@ const OF_FORMAT_2: [&str; 7] = [
     "stook_name_segments",
     "stook_name_parts",
     "stook_released",
-    attributes::TABLE,
-    frames::TABLE,
+    ATTRIBUTES,
+    FRAMES,
     "stook_witnesses",
 ];
 

@@ -32,8 +32,8 @@ use crate::index::Index;
 use crate::mtime::Mtime;
 use crate::rows::{BadValue, md5_of, mtime_of};
 use crate::scan::{Step, is_unreadable, scan_ids};
+use crate::schema::{ATTRIBUTES, FRAMES};
 use crate::types::{RowRef, VolumeId};
-use crate::{attributes, frames};
 use names::ExpectedNames;
 
 /// Whether the pages of an index fit together.
@@ -114,10 +114,10 @@ impl Index {
             let expected = std::mem::take(&mut check.names);
             check.names(&expected)?;
         }
-        if tables.contains(&attributes::TABLE) {
+        if tables.contains(&ATTRIBUTES) {
             check.attributes()?;
         }
-        if tables.contains(&frames::TABLE) {
+        if tables.contains(&FRAMES) {
             check.frames()?;
         }
         // Last, so that a more precise finding about a row is reported instead.

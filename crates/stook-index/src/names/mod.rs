@@ -24,22 +24,6 @@ pub(crate) use lookup::{NameSegments, Unusable};
 pub(crate) use segment::{Segment, entry_of, hash_of, part_statement, read_part};
 pub(crate) use write::NameWriter;
 
-/// The tables of name lookup.
-pub(crate) const TABLES: &str = "
-CREATE TABLE IF NOT EXISTS stook_name_segments (
-  id integer primary key,
-  source text,
-  first_row integer,
-  last_row integer,
-  entries integer,
-  first_part integer,
-  fences blob,
-  anchor integer,
-  checksum integer
-);
-CREATE TABLE IF NOT EXISTS stook_name_parts (id integer primary key, entries blob);
-";
-
 /// Entries of a part: 32 KiB, which SQLite reads in about the time of two random pages.
 pub(crate) const PART_ENTRIES: usize = 4096;
 
