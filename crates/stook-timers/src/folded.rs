@@ -10,8 +10,15 @@ use std::time::Duration;
 
 use crate::report::{Record, Report};
 
+impl Report {
+    /// Returns the report as folded stacks of own time in microseconds, for flame-graph programs.
+    pub fn folded(&self) -> String {
+        render(self)
+    }
+}
+
 /// Renders the lines in order of their paths.
-pub(crate) fn render(report: &Report) -> String {
+fn render(report: &Report) -> String {
     let mut stacks = BTreeMap::new();
     for root in &report.roots {
         add(&mut stacks, "", root);

@@ -7,8 +7,6 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{folded, table};
-
 /// All threads' records at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
@@ -138,17 +136,6 @@ impl Report {
             record = &record.children[find(&record.children, name)?];
         }
         Some(record)
-    }
-
-    /// Returns the report as an aligned table for people, with CPU time if that was measured; the last line
-    /// counts threads and dropped scopes.
-    pub fn tree(&self) -> String {
-        table::render(self)
-    }
-
-    /// Returns the report as folded stacks of own time in microseconds, for flame-graph programs.
-    pub fn folded(&self) -> String {
-        folded::render(self)
     }
 
     /// Returns the report as JSON on one line.

@@ -30,8 +30,16 @@ const HEADER: [&str; 8] = [
 
 type Row = Vec<String>;
 
+impl Report {
+    /// Returns the report as an aligned table for people, with CPU time if that was measured; the last line
+    /// counts threads and dropped scopes.
+    pub fn tree(&self) -> String {
+        render(self)
+    }
+}
+
 /// Renders the table, each line ending in a newline.
-pub(crate) fn render(report: &Report) -> String {
+fn render(report: &Report) -> String {
     let mut text = align(&rows(report));
     for gauge in &report.gauges {
         let _ = writeln!(text, "{}", series(gauge));

@@ -1,13 +1,11 @@
 //! The work on bytes: of files, of extended attributes.
 
 use super::inodes::path_of;
-use super::source::{Result, Source};
+use super::source::{Result, Source, drop_set_id};
 use rustix::buffer::spare_capacity;
-use rustix::fd::OwnedFd;
 use rustix::fs::{
-    FallocateFlags, Mode, SeekFrom, XattrFlags, copy_file_range, fallocate, fchmod, fdatasync,
-    fstat, fsync, getxattr, getxattr_query, listxattr, listxattr_query, removexattr, seek,
-    setxattr,
+    FallocateFlags, SeekFrom, XattrFlags, copy_file_range, fallocate, fdatasync, fsync, getxattr,
+    getxattr_query, listxattr, listxattr_query, removexattr, seek, setxattr,
 };
 use rustix::io::{Errno, pread, pwrite};
 use std::ffi::OsStr;
@@ -137,18 +135,4 @@ impl Source {
 fn length(bytes: usize) -> Result<Attribute> {
     let bytes = u32::try_from(bytes).ok().ok_or(Errno::OVERFLOW)?;
     Ok(Attribute::Length(bytes))
-}
-
-/// Takes the set-user-id bit off a file, and the set-group-id bit if its group may run it.
-pub(super) fn drop_set_id(file: &OwnedFd) -> Result<()> {
-    let mode = Mode::from_raw_mode(fstat(file)?.st_mode);
-    let mut dropped = Mode::SUID;
-    if mode.contains(Mode::XGRP) {
-        dropped |= Mode::SGID;
-    }
-    if !mode.intersects(dropped) {
-        return Ok(());
-    }
-    let kept = mode.difference(dropped).as_raw_mode() & 0o7777;
-    fchmod(file, Mode::from_raw_mode(kept))
 }

@@ -4,14 +4,13 @@
 //! with the rights of the server, and new entries are given to who asked.
 
 use super::attributes::{attributes, timespec};
-use super::content::drop_set_id;
 use super::handles::{Directory, Handles};
 use super::inodes::{Held, Inodes, path_of};
 use fuser::{FileAttr, TimeOrNow};
 use rustix::fd::OwnedFd;
 use rustix::fs::{
     AtFlags, CWD, FileType, Gid, Mode, OFlags, RenameFlags, Stat, StatVfs, Timestamps, Uid,
-    chmodat, chownat, fstat, fstatvfs, fsync, ftruncate, linkat, mkdirat, mknodat, openat,
+    chmodat, chownat, fchmod, fstat, fstatvfs, fsync, ftruncate, linkat, mkdirat, mknodat, openat,
     readlinkat, renameat_with, symlinkat, unlinkat, utimensat,
 };
 use rustix::io::Errno;
@@ -297,4 +296,18 @@ fn truncate(file: &OwnedFd, size: u64, caller: Caller) -> Result<()> {
         drop_set_id(file)?;
     }
     ftruncate(file, size)
+}
+
+/// Takes the set-user-id bit off a file, and the set-group-id bit if its group may run it.
+pub(super) fn drop_set_id(file: &OwnedFd) -> Result<()> {
+    let mode = Mode::from_raw_mode(fstat(file)?.st_mode);
+    let mut dropped = Mode::SUID;
+    if mode.contains(Mode::XGRP) {
+        dropped |= Mode::SGID;
+    }
+    if !mode.intersects(dropped) {
+        return Ok(());
+    }
+    let kept = mode.difference(dropped).as_raw_mode() & 0o7777;
+    fchmod(file, Mode::from_raw_mode(kept))
 }

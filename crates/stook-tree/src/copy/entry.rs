@@ -10,32 +10,10 @@ use super::copier::Copier;
 use super::fault::{At, Fault, Side};
 use super::file::OpenFile;
 use super::links::{First, Met};
+use super::target::Target;
 use super::visitor::{Entry, Later, Outcome};
 use crate::Reason;
 use crate::metadata::{ACCESS_ACL, Current, NamedTarget, Original, SET_ATTRIBUTES};
-
-/// The name under which something is made.
-pub(super) struct Target<'t> {
-    pub(super) copy: &'t Directory,
-    pub(super) name: Cow<'t, [u8]>,
-    /// The name that it gets at the end, if something else has that one.
-    pub(super) replaces: Option<&'t [u8]>,
-}
-
-impl Target<'_> {
-    /// Gives what was made its own name.
-    pub(super) fn finish(&self) -> Result<(), Fault> {
-        let renamed = self
-            .replaces
-            .map_or(Ok(()), |name| self.copy.rename(&self.name, name));
-        renamed.at(Side::Copy, "replace")
-    }
-
-    /// Removes what is half done; the first failure is reported.
-    pub(super) fn abandon(&self) {
-        let _ = self.copy.remove(&self.name);
-    }
-}
 
 impl<'h> Copier<'_, 'h> {
     pub(super) fn copy_entry(

@@ -11,9 +11,9 @@ use stook_timers::scope;
 
 use super::content::{Content, with_buffer};
 use super::copier::Copier;
-use super::entry::Target;
 use super::fault::{At, Fault, READ_ATTRIBUTES, Side};
 use super::state::DirectoryState;
+use super::target::Target;
 use super::visitor::{Entry, Outcome};
 use crate::Reason;
 use crate::metadata::{

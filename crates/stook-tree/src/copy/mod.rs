@@ -27,6 +27,7 @@ mod options;
 mod pair_walk;
 mod roots;
 mod state;
+mod target;
 mod unchanged;
 mod verify;
 mod visitor;
