@@ -10,9 +10,8 @@ use stook_tree::{Filter, RemoveObserver, RemoveOptions, Tree, TreeError};
 
 use crate::exit::{CliError, Ending};
 use crate::listener::Listener;
-use crate::options;
-use crate::remove::GO_ON;
 use crate::report::{self, Line, Removed, Summary};
+use crate::{hints, options};
 
 /// Removes what the archive holds from the one tree that was named.
 pub(crate) fn run(
@@ -59,7 +58,7 @@ pub(crate) fn run(
     listener
         .reporter
         .summary(Summary::Removed(summary), &text)?;
-    match listener.ending(failed, GO_ON) {
+    match listener.ending(failed, hints::REMOVAL_GOES_ON) {
         Ending::Done | Ending::SomeFailed if damages > 0 => Ok(Ending::Damage),
         Ending::Done if archived.left.into_inner() > 0 => Ok(Ending::SomeFailed),
         ending => Ok(ending),

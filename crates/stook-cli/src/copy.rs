@@ -11,9 +11,7 @@ use crate::exit::{CliError, Ending, fatal};
 use crate::listener::Listener;
 use crate::progress::Reporter;
 use crate::report::{self, Line, Summary};
-use crate::{calls, options, patterns};
-
-const GO_ON: &str = "the same command with --update goes on";
+use crate::{calls, hints, options, patterns};
 
 /// Copies the tree, or prints what it would copy.
 pub(crate) fn run(
@@ -55,13 +53,13 @@ pub(crate) fn run(
         tell_full(&args.dest, common.json);
         Ending::Failed
     } else {
-        listener.ending(failed, GO_ON)
+        listener.ending(failed, hints::COPY_GOES_ON)
     })
 }
 
 fn tell_full(dest: &Path, is_json: bool) {
     let text = format!("there is no room for more in `{}`", display_path(dest));
-    let hint = format!("once there is, {GO_ON}");
+    let hint = format!("once there is, {}", hints::COPY_GOES_ON);
     fatal(&text, Some(&hint), Ending::Failed, is_json);
 }
 

@@ -1,6 +1,6 @@
 //! The one table from what happened to the exit status, and how errors are printed.
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::process::ExitCode;
 
 use clap::error::ErrorKind as ClapKind;
@@ -8,8 +8,9 @@ use stook_archive::ArchiveError;
 use stook_bench::BenchError;
 use stook_sys::display_bytes;
 
+use crate::hints;
+use crate::output::{self, Data};
 use crate::report::{Fatal, Line};
-use crate::{hints, output};
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -226,4 +227,32 @@ pub(crate) fn usage_error(error: &clap::Error) -> ExitCode {
         Some(&hint),
     );
     Ending::Usage.into()
+}
+
+pub(crate) fn some_failed(failed: u64) -> Ending {
+    if failed == 0 {
+        Ending::Done
+    } else {
+        Ending::SomeFailed
+    }
+}
+
+pub(crate) fn to_stdout(
+    print: impl FnOnce(&mut Data) -> Result<(), CliError>,
+) -> Result<Ending, CliError> {
+    let mut data = Data::new();
+    print(&mut data)?;
+    data.flush()?;
+    Ok(Ending::Done)
+}
+
+/// Prints data at the end of a command. A reader that has gone does not make the ending any better.
+pub(crate) fn ending_with(
+    ending: Ending,
+    print: impl FnOnce(&mut Data) -> Result<(), CliError>,
+) -> Result<Ending, CliError> {
+    match to_stdout(print) {
+        Err(CliError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ending),
+        printed => printed.map(|_| ending),
+    }
 }

@@ -11,6 +11,12 @@ use stook_archive::{
 use stook_sys::{display_bytes, display_path, is_not_permitted};
 use stook_tree::Reason;
 
+/// Advice after an interrupted removal.
+pub(crate) const REMOVAL_GOES_ON: &str = "what is gone is gone; the same command goes on";
+
+/// Advice after an interrupted copy.
+pub(crate) const COPY_GOES_ON: &str = "the same command with --update goes on";
+
 const REINDEX: &str = "`stook reindex` writes the index anew from the volumes";
 
 /// What the same command does after an interruption, unless it says more.

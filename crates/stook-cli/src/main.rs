@@ -29,6 +29,7 @@ mod size;
 mod time;
 mod timings;
 mod walk;
+mod written;
 
 use std::process::ExitCode;
 

@@ -6,10 +6,11 @@ use stook_archive::{
 use stook_sys::display_path;
 
 use crate::args::{BuildArgs, CommitArgs, Common, PlanArgs, WriteArgs};
-use crate::exit::{CliError, Ending};
+use crate::exit::{CliError, Ending, some_failed};
 use crate::output::Data;
+use crate::progress::observed;
 use crate::report::{Built, Committed, Line, Part, Planned, Summary};
-use crate::run::{observed, print_written, some_failed};
+use crate::written::print_written;
 use crate::{options, patterns};
 
 pub(crate) fn plan(args: &PlanArgs, common: &Common) -> Result<Ending, CliError> {

@@ -8,16 +8,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use serde::Serialize;
 use stook_archive::{Damage, Failure, IndexDamage, Interrupt, Note, Observer};
-use stook_sys::{display_bytes, peak_memory, reset_peak_memory};
+use stook_sys::{display_bytes, reset_peak_memory};
 
 use crate::args::Common;
 use crate::exit::CliError;
 use crate::hints;
-use crate::number::{grouped, part, rate, rounded, size};
+use crate::number::grouped;
 use crate::output;
-use crate::report::{Damaged, Failed, Line, Noted, Skipped, Summary, Unmatched};
+use crate::report::{
+    Damaged, Failed, Line, Noted, Phase, Skipped, Summary, Unmatched, phase_table, with_shares,
+};
 
 /// Time before a bar appears: what is over sooner needs none.
 const BAR_DELAY: Duration = Duration::from_millis(250);
@@ -74,20 +75,6 @@ struct State {
 struct Bar {
     bar: ProgressBar,
     counts_bytes: bool,
-}
-
-/// A finished phase.
-#[derive(Debug, Clone, Serialize)]
-pub(crate) struct Phase {
-    name: &'static str,
-    seconds: f64,
-    /// Of the time of all phases, from 0 to 1.
-    share: f64,
-    entries: u64,
-    bytes: u64,
-    entries_per_second: f64,
-    bytes_per_second: f64,
-    peak_bytes: Option<u64>,
 }
 
 /// Whether this process was started to outlive its terminal, as by `nohup`.
@@ -389,50 +376,16 @@ impl Observer for Reporter {
     }
 }
 
-impl Phase {
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "rates are shown with three digits"
-    )]
-    fn new(name: &'static str, elapsed: Duration, entries: u64, bytes: u64) -> Self {
-        let seconds = elapsed.as_secs_f64();
-        Self {
-            name,
-            seconds,
-            share: 0.0,
-            entries,
-            bytes,
-            entries_per_second: rate(entries as f64, seconds),
-            bytes_per_second: rate(bytes as f64, seconds),
-            peak_bytes: peak_memory(),
-        }
-    }
-}
-
-fn with_shares(mut phases: Vec<Phase>) -> Vec<Phase> {
-    let total: f64 = phases.iter().map(|phase| phase.seconds).sum();
-    for phase in &mut phases {
-        phase.share = part(phase.seconds, total);
-    }
-    phases
-}
-
-fn phase_table(phases: &[Phase]) -> String {
-    let mut lines = vec![format!(
-        "{:<10} {:>9} {:>6} {:>11} {:>9} {:>10}",
-        "phase", "seconds", "share", "files/s", "MB/s", "peak"
-    )];
-    for phase in phases {
-        let peak = phase.peak_bytes.map_or_else(|| "-".to_owned(), size);
-        lines.push(format!(
-            "{:<10} {:>9.3} {:>4.0} % {:>11} {:>9.1} {:>10}",
-            phase.name,
-            phase.seconds,
-            phase.share * 100.0,
-            rounded(phase.entries_per_second),
-            phase.bytes_per_second / 1e6,
-            peak,
-        ));
-    }
-    lines.join("\n")
+/// Calls an operation with a reporter, and prints the phases however it ends.
+pub(crate) fn observed<T, E>(
+    common: &Common,
+    operation: impl FnOnce(&Reporter) -> Result<T, E>,
+) -> Result<(T, Reporter), CliError>
+where
+    CliError: From<E>,
+{
+    let reporter = Reporter::new(common);
+    let result = operation(&reporter);
+    reporter.finish();
+    Ok((result?, reporter))
 }

@@ -11,10 +11,7 @@ use crate::exit::{CliError, Ending};
 use crate::listener::Listener;
 use crate::progress::Reporter;
 use crate::report::{self, Line, Summary};
-use crate::{archived, calls, options, patterns};
-
-/// Advice after an interrupted removal.
-pub(crate) const GO_ON: &str = "what is gone is gone; the same command goes on";
+use crate::{archived, calls, hints, options, patterns};
 
 /// Removes the trees, or prints what it would remove.
 pub(crate) fn run(
@@ -42,7 +39,7 @@ pub(crate) fn run(
     let listener = Listener::new(reporter, common.json);
     let groups = patterns::select(typed_filter(args)?, trees, options.jobs, reporter)?;
     if reporter.is_interrupted() {
-        return Ok(listener.ending(0, GO_ON));
+        return Ok(listener.ending(0, hints::REMOVAL_GOES_ON));
     }
     if let Some(archive) = &args.archived_in {
         let recording = match (args.record, args.no_record) {
@@ -77,7 +74,7 @@ pub(crate) fn run(
         calls::print(common.json)?;
     }
     reporter.summary(Summary::Removed(summary), &text)?;
-    Ok(listener.ending(failed, GO_ON))
+    Ok(listener.ending(failed, hints::REMOVAL_GOES_ON))
 }
 
 /// Returns the filter as it was typed. An empty file of patterns is more likely a mistake than a wish to keep nothing.

@@ -5,23 +5,22 @@ use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
 
-use stook_archive::{
-    Archive, Attributes, RowRef, RunCounts, WriteReport, Writer, list_with_attributes,
-};
+use stook_archive::{Archive, Attributes, RowRef, RunCounts, Writer, list_with_attributes};
 use stook_sys::display_bytes;
 
 use crate::args::{
     Args, CatArgs, CheckArgs, Command, Common, CopyArgs, DiffArgs, ExtractArgs, ListArgs,
     ReindexArgs, RemoveArgs, UpdateArgs, WalkArgs, WriteArgs,
 };
-use crate::exit::{CliError, Ending, report};
+use crate::exit::{CliError, Ending, ending_with, report, some_failed, to_stdout};
 use crate::options;
 use crate::output::{self, Data};
-use crate::progress::Reporter;
+use crate::progress::{Reporter, observed};
 use crate::report::{
     Checked, Compared, Differing, Extracted, Filled, Header, Indexed, Line, Listed, ListedMember,
-    ListedRun, ListedRuns, NewVolume, Summary, Written, difference_text, long_row, run_text,
+    ListedRun, ListedRuns, Summary, difference_text, long_row, run_text,
 };
+use crate::written::print_written;
 use crate::{bench, copy, descriptors, patterns, plan, profile, reference, remove, timings, walk};
 
 pub(crate) fn run(args: Args) -> ExitCode {
@@ -83,38 +82,6 @@ fn dispatch(command: Command, common: &Common) -> Result<Ending, CliError> {
     }
 }
 
-fn to_stdout(print: impl FnOnce(&mut Data) -> Result<(), CliError>) -> Result<Ending, CliError> {
-    let mut data = Data::new();
-    print(&mut data)?;
-    data.flush()?;
-    Ok(Ending::Done)
-}
-
-/// Prints data at the end of a command. A reader that has gone does not make the ending any better.
-pub(crate) fn ending_with(
-    ending: Ending,
-    print: impl FnOnce(&mut Data) -> Result<(), CliError>,
-) -> Result<Ending, CliError> {
-    match to_stdout(print) {
-        Err(CliError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ending),
-        printed => printed.map(|_| ending),
-    }
-}
-
-/// Calls an operation with a reporter, and prints the phases however it ends.
-pub(crate) fn observed<T, E>(
-    common: &Common,
-    operation: impl FnOnce(&Reporter) -> Result<T, E>,
-) -> Result<(T, Reporter), CliError>
-where
-    CliError: From<E>,
-{
-    let reporter = Reporter::new(common);
-    let result = operation(&reporter);
-    reporter.finish();
-    Ok((result?, reporter))
-}
-
 fn create(args: &WriteArgs, common: &Common) -> Result<Ending, CliError> {
     let options = options::write_options(args)?;
     let (written, reporter) = observed(common, |reporter| {
@@ -133,44 +100,6 @@ fn update(args: &UpdateArgs, common: &Common) -> Result<Ending, CliError> {
     })?;
     patterns::warn_of_unmatched(&options.filter, &reporter);
     print_written(&written, common, &reporter)
-}
-
-pub(crate) fn print_written(
-    report: &WriteReport,
-    common: &Common,
-    reporter: &Reporter,
-) -> Result<Ending, CliError> {
-    let ending = some_failed(report.failed);
-    let written = Written::new(report);
-    let text = written.text();
-    let Some(plan) = &report.plan else {
-        reporter.summary(Summary::Written(written), &text)?;
-        return Ok(ending);
-    };
-    // A plan is data.
-    ending_with(ending, |data| {
-        for volume in plan.volumes.iter().map(NewVolume::new) {
-            if common.json {
-                data.json(&Line::Volume(volume))?;
-            } else {
-                data.line(&volume.text())?;
-            }
-        }
-        if common.json {
-            data.json(&Line::Summary(Summary::Written(written)))?;
-        } else {
-            data.line(&text)?;
-        }
-        Ok(())
-    })
-}
-
-pub(crate) fn some_failed(failed: u64) -> Ending {
-    if failed == 0 {
-        Ending::Done
-    } else {
-        Ending::SomeFailed
-    }
 }
 
 fn diff(args: &DiffArgs, common: &Common) -> Result<Ending, CliError> {

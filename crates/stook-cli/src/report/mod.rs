@@ -3,8 +3,10 @@
 //! [`Line`] lists all kinds of lines of all commands; `docs/json.md` describes them, and a test compares the two. Raise
 //! [`SCHEMA`] when a field is removed or changes its meaning, not for new fields or new kinds of lines.
 
+mod counts;
 mod event;
 mod member;
+mod phase;
 mod plan;
 mod row;
 mod summary;
@@ -15,6 +17,7 @@ use stook_sys::Timestamp;
 
 pub(crate) use event::{Damaged, Failed, Fatal, Noted, Skipped, Unmatched};
 pub(crate) use member::{ListedMember, long_row};
+pub(crate) use phase::{Phase, phase_table, with_shares};
 pub(crate) use plan::{Built, Committed, Part, Planned};
 pub(crate) use row::{
     Differing, Entry, ListedRun, NewVolume, Syscall, Tree, Word, difference_text, run_text,
@@ -25,7 +28,6 @@ pub(crate) use summary::{
 };
 
 use crate::output::hex;
-use crate::progress::Phase;
 
 /// The version of the schema.
 pub(crate) const SCHEMA: u32 = 1;

@@ -6,7 +6,7 @@ use serde::Serialize;
 use stook_archive::{BuildReport, CommitReport, PlanReport, PlannedPart};
 
 use super::JsonPath;
-use super::summary::{also, failed};
+use super::counts::{also, failed};
 use crate::number::{count, size};
 
 /// A part that is to be built.

@@ -10,6 +10,7 @@ use stook_archive::{
 };
 use stook_bench::fileset::Properties;
 
+use super::counts::{also, failed};
 use super::plan::{Built, Committed, Planned};
 use crate::number::{count, grouped, size};
 use crate::walk::Figures;
@@ -404,16 +405,4 @@ pub(crate) struct Page {
     pub(crate) runs: usize,
     pub(crate) bytes: usize,
     pub(crate) figures: usize,
-}
-
-/// Returns the words for failures, if there are any.
-pub(super) fn failed(number: u64) -> String {
-    also(number, "failed")
-}
-
-pub(super) fn also(number: u64, what: &str) -> String {
-    match number {
-        0 => String::new(),
-        number => format!("; {} {what}", grouped(number)),
-    }
 }
