@@ -35,6 +35,12 @@ pub(crate) struct BadValue {
     pub(crate) why: &'static str,
 }
 
+impl BadValue {
+    pub(crate) const fn new(column: &'static str, why: &'static str) -> Self {
+        Self { column, why }
+    }
+}
+
 /// What a pass over `files` meets.
 pub(crate) enum Met<'a> {
     Row(RowRef<'a>),
@@ -434,10 +440,10 @@ impl<'i> RealNames<'i> {
     }
 }
 
-const BAD_RAW_NAME: BadValue = BadValue {
-    column: "name",
-    why: "its real name cannot be read from `stook_raw_names`",
-};
+const BAD_RAW_NAME: BadValue = BadValue::new(
+    "name",
+    "its real name cannot be read from `stook_raw_names`",
+);
 
 fn has_raw_names(connection: &Connection) -> rusqlite::Result<bool> {
     connection.query_row("SELECT EXISTS (SELECT 1 FROM stook_raw_names)", [], |row| {
@@ -454,10 +460,7 @@ pub(crate) fn decode<'a>(
     let column = |index| row.get_ref(index).map_err(fault_at(READ, path));
     let mut bad = None;
     if id.0 >= FIRST_STAGED_ID {
-        bad = Some(BadValue {
-            column: "id",
-            why: BAD_ID,
-        });
+        bad = Some(BadValue::new("id", BAD_ID));
     }
     let row = RowRef {
         id,
@@ -508,7 +511,7 @@ impl<T> OrNote<T> for Option<T> {
         instead: T,
     ) -> T {
         self.unwrap_or_else(|| {
-            bad.get_or_insert(BadValue { column, why });
+            bad.get_or_insert(BadValue::new(column, why));
             instead
         })
     }

@@ -94,18 +94,26 @@ impl Index {
         let decode = || {
             let finished = match finished {
                 ValueRef::Null => None,
-                text => Some(mtime_of(text).ok_or(bad("finished", BAD_FINISHED))?),
+                text => Some(mtime_of(text).ok_or(BadValue::new("finished", BAD_FINISHED))?),
             };
             let last_file = match last_file {
                 ValueRef::Null => None,
                 ValueRef::Integer(id) => Some(RowId(id)),
-                _ => return Err(bad("last_file", "its last_file is not the id of a row")),
+                _ => {
+                    return Err(BadValue::new(
+                        "last_file",
+                        "its last_file is not the id of a row",
+                    ));
+                }
             };
             if finished.is_some() != last_file.is_some() {
-                return Err(bad("finished", "it is both finished and not"));
+                return Err(BadValue::new("finished", "it is both finished and not"));
             }
             let ValueRef::Integer(first_file) = first_file else {
-                return Err(bad("first_file", "its first_file is not the id of a row"));
+                return Err(BadValue::new(
+                    "first_file",
+                    "its first_file is not the id of a row",
+                ));
             };
             let failed = match failed {
                 ValueRef::Integer(failed) => u64::try_from(failed).unwrap_or(0),
@@ -114,7 +122,7 @@ impl Index {
             Ok(Run {
                 id: RunId(id),
                 command: String::from_utf8_lossy(bytes(command).unwrap_or_default()).into_owned(),
-                started: mtime_of(started).ok_or(bad("started", BAD_STARTED))?,
+                started: mtime_of(started).ok_or(BadValue::new("started", BAD_STARTED))?,
                 finished,
                 first_file: RowId(first_file),
                 last_file,
@@ -383,10 +391,6 @@ pub(crate) fn last_row_of(runs: &[Run], position: usize) -> i64 {
         .get(position + 1)
         .map_or(i64::MAX, |next| next.first_file.0.saturating_sub(1));
     runs[position].last_file.map_or(next, |last| last.0)
-}
-
-fn bad(column: &'static str, why: &'static str) -> BadValue {
-    BadValue { column, why }
 }
 
 pub(crate) const BAD_RUN: &str = "its run is not in `stook_runs`, or cannot be read there";

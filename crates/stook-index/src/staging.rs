@@ -244,7 +244,7 @@ impl Staging {
         match decoded {
             None => Ok(None),
             Some(Some(checkpoint)) => Ok(Some(checkpoint)),
-            Some(None) => Err(self.bad(StagingFault::Wrong("its checkpoint makes no sense"))),
+            Some(None) => Err(self.bad(StagingFault::Wrong("its checkpoint is invalid"))),
         }
     }
 
@@ -264,7 +264,7 @@ impl Staging {
             let (first, entries) = (number(0)?, number(1)?);
             let data = row.get(2).map_err(self.fault(READ))?;
             let (Some(first), Some(entries)) = (first, entries) else {
-                return Err(self.bad(StagingFault::Wrong("its attributes make no sense")));
+                return Err(self.bad(StagingFault::Wrong("its attributes are invalid")));
             };
             blocks.push(NewBlock::new(first, entries, data));
         }
@@ -285,8 +285,8 @@ impl Staging {
             .map_err(self.fault(READ))?;
         let mut rows = statement.query([]).map_err(self.fault(READ))?;
         while let Some(row) = rows.next().map_err(self.fault(READ))? {
-            let row = decode_row(row)
-                .ok_or_else(|| self.bad(StagingFault::Wrong("a row makes no sense")))?;
+            let row =
+                decode_row(row).ok_or_else(|| self.bad(StagingFault::Wrong("a row is invalid")))?;
             if visit(row).is_break() {
                 break;
             }

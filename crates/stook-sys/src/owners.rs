@@ -78,7 +78,7 @@ fn remember<K: Hash + Eq + Clone, V: Clone>(
     value
 }
 
-/// FreeSpace for one record; enough for groups of several thousand members.
+/// Buffer for one record; enough for groups of several thousand members.
 const RECORD_BYTES: usize = 256 << 10;
 
 fn lookup_user_name(uid: u32) -> Option<Vec<u8>> {

@@ -1,4 +1,4 @@
-//! What the kernel holds of a file in memory: its pages, and its name. ResidencyQuery changes neither.
+//! What the kernel holds of a file in memory: its pages, and its name. Asking changes neither.
 //!
 //! Pages are asked for with `cachestat(2)`; before Linux 6.5, and where files lie in two layers, with `mincore(2)`. The
 //! kernel answers both only for files that the user owns or may write to: the first refuses others, and the second calls

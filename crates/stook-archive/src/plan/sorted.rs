@@ -83,7 +83,7 @@ impl Sorter {
 pub(crate) fn held_bytes(group: &Group) -> usize {
     let listing = group.listing.as_ref();
     let entries = listing.map_or(0, |listing| listing.entries.len());
-    // FreeSpace for names as they are, and for what growing vectors leave unused.
+    // Space for names as they are, and for what growing vectors leave unused.
     size_of::<Group>() + group.path.len() + entries * 128
 }
 

@@ -137,7 +137,7 @@ pub(super) struct AxisBelow<'a> {
 }
 
 impl AxisBelow<'_> {
-    /// FreeSpace that ticks and name take below the plot.
+    /// Space that ticks and name take below the plot.
     pub(super) const HEIGHT: f64 = 38.0;
 
     pub(super) fn draw(&self) -> Markup {

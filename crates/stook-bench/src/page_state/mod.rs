@@ -1,6 +1,6 @@
 //! What the kernel holds of files in memory: making it forget, and proving that it did.
 //!
-//! Of some files, the pages and the names are asked for (`Inputs`). ResidencyQuery for pages needs an open file, and opening
+//! Of some files, the pages and the names are asked for (`Inputs`). Asking for pages needs an open file, and opening
 //! reads its inode; so what is to be cold is opened before the caches are dropped and asked after it, then closed and
 //! dropped once more, and only then are the names asked for, which opens nothing.
 

@@ -133,7 +133,7 @@ fn data_alone_and_everything_are_dropped_where_that_is_permitted() {
     holds(cold, |shares| {
         shares.pages == Some(0.0) && shares.names <= Some(0.01)
     });
-    // ResidencyQuery has not brought anything back.
+    // Asking has not brought anything back.
     holds(cold, |_| inputs.ask().unwrap().names <= Some(0.01));
 }
 

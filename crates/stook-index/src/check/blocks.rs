@@ -83,23 +83,9 @@ impl Check<'_> {
     }
 }
 
-const BAD_ROW: BadValue = BadValue {
-    column: "data",
-    why: "its values are not those of a block",
-};
-const BAD_CRC: BadValue = BadValue {
-    column: "crc",
-    why: "it does not have its CRC",
-};
-const BAD_DATA: BadValue = BadValue {
-    column: "data",
-    why: "its data makes no sense",
-};
-const BAD_VOLUME: BadValue = BadValue {
-    column: "volume",
-    why: "its volume has no members",
-};
-const AMONG_OTHERS: BadValue = BadValue {
-    column: "first",
-    why: "it begins before the block in front of it ends",
-};
+const BAD_ROW: BadValue = BadValue::new("data", "its values are not those of a block");
+const BAD_CRC: BadValue = BadValue::new("crc", "it does not have its CRC");
+const BAD_DATA: BadValue = BadValue::new("data", "its data is invalid");
+const BAD_VOLUME: BadValue = BadValue::new("volume", "its volume has no members");
+const AMONG_OTHERS: BadValue =
+    BadValue::new("first", "it begins before the block in front of it ends");

@@ -100,11 +100,7 @@ impl Check<'_> {
                 check.bad_value(TABLE, id, bad);
             }
             let Some(last_file) = last_file else {
-                let bad = BadValue {
-                    column: "run",
-                    why: BAD_RUN,
-                };
-                check.bad_value(TABLE, id, bad);
+                check.bad_value(TABLE, id, BadValue::new("run", BAD_RUN));
                 return Ok(());
             };
             match (real, last_file) {
@@ -135,7 +131,7 @@ impl Check<'_> {
 
 /// Returns the real bytes of a deleted name.
 pub(super) fn real_name<'a>(name: ValueRef<'a>, raw: ValueRef<'a>) -> Result<&'a [u8], BadValue> {
-    let bad = |column, why| Err(BadValue { column, why });
+    let bad = |column, why| Err(BadValue::new(column, why));
     let Some(name) = text(name) else {
         return bad("name", "its name is not text in UTF-8");
     };

@@ -150,19 +150,8 @@ impl Check<'_> {
     }
 }
 
-const UNKNOWN: BadValue = BadValue {
-    column: "name",
-    why: "it makes no sense",
-};
-const BAD_RAW: BadValue = BadValue {
-    column: "name",
-    why: "its name is not one outside UTF-8, in bytes",
-};
-const OTHER_RAW: BadValue = BadValue {
-    column: "name",
-    why: "its name is not what the one in `files` stands for",
-};
-const NO_FILE: BadValue = BadValue {
-    column: "file",
-    why: "there is no such row of `files`",
-};
+const UNKNOWN: BadValue = BadValue::new("name", "it is invalid");
+const BAD_RAW: BadValue = BadValue::new("name", "its name is not one outside UTF-8, in bytes");
+const OTHER_RAW: BadValue =
+    BadValue::new("name", "its name is not what the one in `files` stands for");
+const NO_FILE: BadValue = BadValue::new("file", "there is no such row of `files`");

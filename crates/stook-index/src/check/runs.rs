@@ -81,7 +81,7 @@ impl Check<'_> {
             ),
             (
                 "failed",
-                (!is_count).then_some("its number of failures makes no sense"),
+                (!is_count).then_some("its number of failures is invalid"),
             ),
         ];
         for (column, why) in values {

@@ -215,7 +215,7 @@ const WRONG_VALUES: &[(&str, &str)] = &[
     ),
     (
         "UPDATE stook_runs SET failed = -1 WHERE id = 2",
-        "row 2 of `stook_runs`: its number of failures makes no sense",
+        "row 2 of `stook_runs`: its number of failures is invalid",
     ),
     (
         "UPDATE stook_runs SET first_file = 6 WHERE id = 2",

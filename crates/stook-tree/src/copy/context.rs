@@ -108,7 +108,7 @@ impl<'a> CopyContext<'a> {
         else {
             return;
         };
-        // FreeSpace for attributes is small: it may be used up though there is some for files.
+        // Space for attributes is small: it may be used up though there is some for files.
         if operation != SET_ATTRIBUTES && is_no_space(&source) {
             self.is_full.store(true, Ordering::Relaxed);
         }
