@@ -14,6 +14,7 @@ use stook_volume::Dialect;
 
 use crate::ArchiveError;
 use crate::guard::Deletions;
+use crate::metadata_change::MetadataChanges;
 use crate::observer::Observer;
 use crate::plan::PlanSummary;
 use crate::session::Session;
@@ -41,6 +42,8 @@ pub struct WriteOptions {
     pub xattrs: bool,
     /// Compare the content of files that look unchanged.
     pub compare_content: bool,
+    /// What becomes of entries of which only mode or owner changed.
+    pub metadata: MetadataChanges,
     /// What becomes of names that are gone from the source.
     pub deletions: Deletions,
     /// Take the MD5 of whole volumes.
@@ -68,6 +71,7 @@ impl Default for WriteOptions {
             directories: true,
             xattrs: true,
             compare_content: false,
+            metadata: MetadataChanges::default(),
             deletions: Deletions::default(),
             volume_md5: true,
             read_only_volumes: true,
@@ -86,6 +90,8 @@ pub struct WriteReport {
     pub entries: u64,
     /// Those that the archive holds as they are.
     pub unchanged: u64,
+    /// Entries of which only mode or owner changed, and that were not archived again.
+    pub metadata_changed: u64,
     /// Members written.
     pub members: u64,
     /// Bytes of content in them.

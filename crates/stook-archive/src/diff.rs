@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use stook_index::{Mtime, NameTable};
+use stook_index::Mtime;
 use stook_pool::Jobs;
 use stook_sys::{Links, Metadata, exists};
 use stook_tree::Filter;
@@ -11,6 +11,7 @@ use stook_tree::Filter;
 use crate::ArchiveError;
 use crate::archive::Archive;
 use crate::guard::{Deletions, Guard};
+use crate::metadata_change::{MetadataChange, MetadataChanges};
 use crate::mutex::lock;
 use crate::not_visited::NotVisited;
 use crate::observer::{CountingObserver, Failure, Note, Observer};
@@ -26,6 +27,8 @@ pub struct DiffOptions {
     pub links: Links,
     /// Compare the content of files that look unchanged.
     pub compare_content: bool,
+    /// Compare mode and owner of what is otherwise the same.
+    pub compare_metadata: bool,
     /// Worker threads.
     pub jobs: Jobs,
     /// Whether directories with contents are archived.
@@ -38,6 +41,7 @@ impl Default for DiffOptions {
             filter: Filter::default(),
             links: Links::Refuse,
             compare_content: false,
+            compare_metadata: true,
             jobs: Jobs::Adaptive,
             directories: true,
         }
@@ -56,6 +60,8 @@ pub enum Change {
         /// Its time when it was archived; None if the index does not tell.
         mtime: Option<Mtime>,
     },
+    /// Only mode or owner differ.
+    Metadata(MetadataChange),
     /// It is no longer in the source.
     Deleted,
 }
@@ -98,6 +104,7 @@ impl Sink for Collector {
                 size: row.is_readable.then_some(row.size),
                 mtime: row.is_readable.then_some(row.mtime),
             },
+            Comparison::MetadataChanged(change) => Change::Metadata(change),
             Comparison::New | Comparison::Same => Change::New,
         };
         lock(&self.differences).push(Difference {
@@ -116,7 +123,8 @@ impl Sink for Collector {
 /// that cannot be read is changed; a row without a name that can be read is a failure.
 ///
 /// # Cost
-/// One walk, and 40 bytes a row of the index; content is read only if asked for.
+/// One walk, and 40 bytes a row of the index; content is read only if asked for. Mode and owner come from the index and
+/// from what the walk has read anyway.
 pub fn diff(
     source: &Path,
     archive: &mut Archive,
@@ -126,7 +134,12 @@ pub fn diff(
     let observer = CountingObserver::new(observer);
     let source_path = source;
     let source = open_source(source_path)?;
-    let name_table = NameTable::load(archive.parts(&observer)?.index, None, options.jobs)?;
+    let metadata = if options.compare_metadata {
+        MetadataChanges::Count
+    } else {
+        MetadataChanges::Ignore
+    };
+    let name_table = metadata.load_names(archive.parts(&observer)?.index, None, options.jobs)?;
     for damage in name_table.damages() {
         observer.failed(&Failure::row(damage));
     }
@@ -137,14 +150,12 @@ pub fn diff(
         jobs: options.jobs,
         directories: options.directories,
         compare_content: options.compare_content,
+        metadata,
         leave_out: exists(archive.path())?.map(|metadata| metadata.identity()),
         sorter: None,
     };
     let collector = Collector::default();
-    let held = Held {
-        name_table: &name_table,
-        index: archive.shared_index(),
-    };
+    let held = Held::new(&name_table, archive.shared_index());
     let found = survey(
         &source,
         &survey_options,

@@ -32,6 +32,7 @@ mod layout;
 mod list;
 mod member_attributes;
 mod memory;
+mod metadata_change;
 mod mutex;
 mod not_visited;
 mod observer;
@@ -60,6 +61,7 @@ pub use error::ArchiveError;
 pub use extract::{ExtractOptions, ExtractReport, extract};
 pub use guard::{Deletions, NameCounts, StopReason, UnlikelyDeletions};
 pub use list::{ListOptions, ListReport, When, list, list_with_attributes};
+pub use metadata_change::{Changed, MetadataChange, MetadataChanges};
 pub use observer::{Damage, Failure, Note, Observer, Silent};
 pub use plan::{
     BuildOptions, BuildReport, CommitOptions, CommitReport, DEFAULT_VOLUME_BYTES, FailedMembers,

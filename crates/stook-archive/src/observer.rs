@@ -77,6 +77,9 @@ pub enum Note {
     /// The capabilities of so many files were not restored.
     #[error("the capabilities of {} were left out", files(*.0))]
     CapabilitiesLeftOut(u64),
+    /// Mode or owner of so many entries changed, and nothing else: they are not archived again.
+    #[error("only mode or owner of {} changed", entries(*.0))]
+    MetadataChanged(u64),
     /// An update would stop before it writes anything.
     #[error("an update would stop: {0}")]
     WouldStop(UnlikelyDeletions),
@@ -94,6 +97,13 @@ fn files(number: u64) -> String {
     match number {
         1 => "a file".to_owned(),
         number => format!("{number} files"),
+    }
+}
+
+fn entries(number: u64) -> String {
+    match number {
+        1 => "an entry".to_owned(),
+        number => format!("{number} entries"),
     }
 }
 

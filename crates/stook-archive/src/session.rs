@@ -29,7 +29,7 @@ use crate::layout::Layout;
 use crate::memory::{budget_bytes, worker_pool};
 use crate::mutex::lock;
 use crate::not_visited::{NotVisited, count_deleted};
-use crate::observer::{CountingObserver, Observer};
+use crate::observer::{CountingObserver, Note, Observer};
 use crate::pack::Packer;
 use crate::plan::{
     Batch, DEFAULT_VOLUME_BYTES, Plan, PlanDirectory, Sorter, VolumeSplitter, interleave,
@@ -98,6 +98,7 @@ impl<'a> Session<'a> {
         let mut report = WriteReport {
             entries: found.entries,
             unchanged: found.unchanged,
+            metadata_changed: found.metadata_changed,
             ..WriteReport::default()
         };
         let Recovered {
@@ -156,7 +157,7 @@ impl<'a> Session<'a> {
         let name_table = {
             let _scope = scope!("load index");
             let stagings = partial_volumes.iter().map(|(_, staging)| staging);
-            load_to_write(&index, stagings, self.options.jobs)?
+            load_to_write(&index, stagings, self.options)?
         };
         Ok(Recovered {
             index: Some(Mutex::new(index)),
@@ -225,14 +226,19 @@ impl<'a> Session<'a> {
             jobs: self.options.jobs,
             directories: self.options.directories,
             compare_content: self.options.compare_content,
+            metadata: self.options.metadata,
             leave_out: self.archive_identity()?,
             sorter,
         };
         let held = index
             .zip(name_table)
-            .map(|(index, name_table)| Held { name_table, index });
+            .map(|(index, name_table)| Held::new(name_table, index));
         let found = survey(&self.source, &options, held.as_ref(), None, &self.observer);
         self.require_going_on()?;
+        if found.metadata_changed > 0 {
+            self.observer
+                .note(&Note::MetadataChanged(found.metadata_changed));
+        }
         Ok(found)
     }
 
@@ -383,7 +389,10 @@ impl<'a> Session<'a> {
     pub(crate) fn dry_run(&self, index: Option<Index>) -> Result<WriteReport, ArchiveError> {
         let name_table = index
             .as_ref()
-            .map(|index| NameTable::load(index, None, self.options.jobs))
+            .map(|index| {
+                let WriteOptions { metadata, jobs, .. } = self.options;
+                metadata.load_names(index, None, *jobs)
+            })
             .transpose()?;
         let index = index.map(Mutex::new);
         let found = self.survey_against(index.as_ref(), name_table.as_ref(), None)?;
@@ -397,6 +406,7 @@ impl<'a> Session<'a> {
         let report = WriteReport {
             entries: found.entries,
             unchanged: found.unchanged,
+            metadata_changed: found.metadata_changed,
             ..WriteReport::default()
         };
         let plan = Plan::new(found);
@@ -462,9 +472,9 @@ pub(crate) fn into_inner(index: Mutex<Index>) -> Index {
 fn load_to_write<'s>(
     index: &Index,
     stagings: impl IntoIterator<Item = &'s Staging>,
-    jobs: Jobs,
+    options: &WriteOptions,
 ) -> Result<NameTable, ArchiveError> {
-    let name_table = NameTable::load(index, stagings, jobs)?;
+    let name_table = options.metadata.load_names(index, stagings, options.jobs)?;
     match name_table.damages().iter().find(|damage| damage.is_page()) {
         Some(damage) => Err(IndexError::damaged(index.path(), damage).into()),
         None => Ok(name_table),

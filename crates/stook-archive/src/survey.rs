@@ -13,6 +13,7 @@ use stook_tree::{Filter, Listing, TreeError, Visitor, WalkOptions, split, walk};
 
 use crate::buffers::Buffers;
 use crate::cause::Cause;
+use crate::metadata_change::{ArchivedMetadata, MetadataChange, MetadataChanges};
 use crate::mutex::lock;
 use crate::observer::{Failure, Observer};
 use crate::plan::{Group, LinkNames, Sorter, held_bytes};
@@ -30,6 +31,8 @@ pub(crate) struct SurveyOptions<'a> {
     pub(crate) directories: bool,
     /// Compare the content of files that look unchanged.
     pub(crate) compare_content: bool,
+    /// What becomes of entries of which only mode or owner changed.
+    pub(crate) metadata: MetadataChanges,
     /// The archive's folder, which is never archived.
     pub(crate) leave_out: Option<FileId>,
     /// Takes groups when they are too many for memory.
@@ -40,6 +43,17 @@ pub(crate) struct SurveyOptions<'a> {
 pub(crate) struct Held<'a> {
     pub(crate) name_table: &'a NameTable,
     pub(crate) index: &'a Mutex<Index>,
+    metadata: ArchivedMetadata<'a>,
+}
+
+impl<'a> Held<'a> {
+    pub(crate) fn new(name_table: &'a NameTable, index: &'a Mutex<Index>) -> Self {
+        Self {
+            name_table,
+            index,
+            metadata: ArchivedMetadata::new(name_table),
+        }
+    }
 }
 
 /// An entry against the archive.
@@ -48,9 +62,11 @@ pub(crate) enum Comparison {
     New,
     Same,
     Changed(NewestRow),
+    /// Only mode or owner changed.
+    MetadataChanged(MetadataChange),
 }
 
-/// Receives every entry that passes the filter and is new or changed.
+/// Receives every entry that passes the filter and is new or changed, be it only in mode or owner.
 pub(crate) trait Sink: Sync {
     fn differs(&self, path: &[u8], metadata: &Metadata, comparison: Comparison);
 }
@@ -70,6 +86,8 @@ pub(crate) struct Survey {
     pub(crate) unread: Vec<Vec<u8>>,
     pub(crate) entries: u64,
     pub(crate) unchanged: u64,
+    /// Entries of which only mode or owner changed, and that are not archived again.
+    pub(crate) metadata_changed: u64,
     /// Something has changed since an interrupted run staged it: the newer row must come later.
     pub(crate) supersedes_staged: bool,
 }
@@ -79,6 +97,7 @@ pub(crate) struct Survey {
 struct Counts {
     entries: u64,
     unchanged: u64,
+    metadata_changed: u64,
 }
 
 struct Surveyor<'a> {
@@ -90,6 +109,7 @@ struct Surveyor<'a> {
     found: Mutex<Survey>,
     entries: AtomicU64,
     unchanged: AtomicU64,
+    metadata_changed: AtomicU64,
     supersedes_staged: AtomicBool,
     /// What contents are read into.
     buffers: Buffers,
@@ -113,6 +133,7 @@ pub(crate) fn survey(
         found: Mutex::default(),
         entries: AtomicU64::new(0),
         unchanged: AtomicU64::new(0),
+        metadata_changed: AtomicU64::new(0),
         supersedes_staged: AtomicBool::new(false),
         buffers: Buffers::default(),
     };
@@ -129,6 +150,7 @@ pub(crate) fn survey(
         .unwrap_or_else(PoisonError::into_inner);
     found.entries = surveyor.entries.into_inner();
     found.unchanged = surveyor.unchanged.into_inner();
+    found.metadata_changed = surveyor.metadata_changed.into_inner();
     found.supersedes_staged = surveyor.supersedes_staged.into_inner();
     let _scope = scope!("sort");
     found.groups.sort_unstable_by(|a, b| a.path.cmp(&b.path));
@@ -217,7 +239,11 @@ impl Surveyor<'_> {
         }
         let comparison = self.compare(path, &listing.metadata);
         // What the archive holds under this name may be a file or a link: then it must be superseded.
-        let is_outdated = matches!(comparison, Comparison::Changed(_));
+        let is_outdated = match comparison {
+            Comparison::Changed(_) => true,
+            Comparison::MetadataChanged(_) => self.options.metadata == MetadataChanges::Archive,
+            Comparison::New | Comparison::Same => false,
+        };
         if !self.options.directories && !listing.is_empty && !is_outdated {
             return false;
         }
@@ -270,13 +296,28 @@ impl Surveyor<'_> {
         if let Some(sink) = self.sink {
             sink.differs(path, metadata, comparison);
         }
-        true
+        let is_held = self.is_held(comparison);
+        counts.metadata_changed += u64::from(is_held);
+        !is_held
+    }
+
+    /// Returns whether the archive holds an entry as it is, as far as that is to be archived.
+    fn is_held(&self, comparison: Comparison) -> bool {
+        match comparison {
+            Comparison::Same => true,
+            Comparison::MetadataChanged(_) => self.options.metadata != MetadataChanges::Archive,
+            Comparison::New | Comparison::Changed(_) => false,
+        }
     }
 
     /// Once a listing: counters that every worker adds to for every entry cost more than the comparison.
     fn add(&self, counts: &Counts) {
         self.entries.fetch_add(counts.entries, Relaxed);
         self.unchanged.fetch_add(counts.unchanged, Relaxed);
+        if counts.metadata_changed > 0 {
+            self.metadata_changed
+                .fetch_add(counts.metadata_changed, Relaxed);
+        }
         self.observer.advanced(counts.entries, 0);
     }
 
@@ -287,15 +328,28 @@ impl Surveyor<'_> {
         let Some(row) = held.name_table.lookup(path) else {
             return Comparison::New;
         };
-        if !is_same(&row, metadata)
-            || (self.options.compare_content && self.content_differs(held, path, &row, metadata))
-        {
-            if row.id.is_none() {
-                self.supersedes_staged.store(true, Relaxed);
-            }
-            return Comparison::Changed(row);
+        let comparison = self.compare_with(held, path, &row, metadata);
+        if row.id.is_none() && !self.is_held(comparison) {
+            self.supersedes_staged.store(true, Relaxed);
         }
-        Comparison::Same
+        comparison
+    }
+
+    fn compare_with(
+        &self,
+        held: &Held<'_>,
+        path: &[u8],
+        row: &NewestRow,
+        metadata: &Metadata,
+    ) -> Comparison {
+        if !is_same(row, metadata)
+            || held.metadata.is_other_kind(row, metadata.kind)
+            || (self.options.compare_content && self.content_differs(held, path, row, metadata))
+        {
+            return Comparison::Changed(*row);
+        }
+        let change = held.metadata.change(row, metadata);
+        change.map_or(Comparison::Same, Comparison::MetadataChanged)
     }
 
     fn content_differs(
@@ -330,7 +384,7 @@ impl Surveyor<'_> {
 
     fn note_link(&self, path: &[u8], metadata: &Metadata, comparison: Comparison) {
         let mut found = self.lock();
-        if matches!(comparison, Comparison::Same) {
+        if self.is_held(comparison) {
             found.held_links.push((path.to_vec(), metadata.identity()));
         }
         let first = found

@@ -182,6 +182,7 @@ pub(crate) fn of_note(note: &Note) -> Option<&'static str> {
         Note::CapabilitiesLeftOut(_) => {
             "`--same-permissions` restores them, given by the superuser"
         }
+        Note::MetadataChanged(_) => "`--metadata` archives them again",
         Note::WouldStop(_) => "`stook update --deletions` says what is meant",
         Note::NotRecordedOfOtherTree => {
             "if it is that tree, in another place now, `--record` keeps an update from finding these names deleted"

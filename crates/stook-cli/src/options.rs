@@ -7,16 +7,16 @@ use std::path::Path;
 use jiff::tz::TimeZone;
 use stook_archive::{
     Archive, AsOf, CheckOptions, DEFAULT_MAX_HOLE_BYTES, Deletions, Dialect, DiffOptions,
-    ExtractOptions, Jobs, ListOptions, Mtime, OpenOptions, PlanOptions, ReindexOptions, RunId,
-    When, WriteOptions,
+    ExtractOptions, Jobs, ListOptions, MetadataChanges, Mtime, OpenOptions, PlanOptions,
+    ReindexOptions, RunId, When, WriteOptions,
 };
 use stook_md5::{Kernel, UnknownKernel};
 use stook_sys::{FileKind, Links, Timestamp};
 use stook_tree::{Pattern, Selection};
 
 use crate::args::{
-    AsOfArgs, CheckArgs, Compat, DeletionsArg, DiffArgs, ExtractArgs, HoleArgs, KindLetter,
-    ListArgs, PlanArgs, ReindexArgs, WalkArgs, WriteArgs,
+    AsOfArgs, CheckArgs, ComparedArgs, Compat, DeletionsArg, DiffArgs, ExtractArgs, HoleArgs,
+    KindLetter, ListArgs, PlanArgs, ReindexArgs, WalkArgs, WriteArgs,
 };
 use crate::exit::CliError;
 use crate::size::Bare;
@@ -54,6 +54,11 @@ pub(crate) fn write_options(args: &WriteArgs) -> Result<WriteOptions, CliError> 
             !args.no_directories
         },
         xattrs: !args.no_xattrs && !is_zstash,
+        metadata: if is_zstash {
+            MetadataChanges::Ignore
+        } else {
+            MetadataChanges::Count
+        },
         deletions: deletions(args.deletions, is_zstash),
         volume_md5: !args.no_volume_md5,
         read_only_volumes: !args.no_read_only_volumes,
@@ -64,9 +69,21 @@ pub(crate) fn write_options(args: &WriteArgs) -> Result<WriteOptions, CliError> 
     })
 }
 
+/// Returns the options of `update` or `plan`.
+pub(crate) fn update_options(
+    args: &WriteArgs,
+    compared: &ComparedArgs,
+) -> Result<WriteOptions, CliError> {
+    let mut options = write_options(args)?;
+    options.compare_content = compared.checksum;
+    if compared.metadata {
+        options.metadata = MetadataChanges::Archive;
+    }
+    Ok(options)
+}
+
 pub(crate) fn plan_options(args: &PlanArgs) -> Result<PlanOptions, CliError> {
-    let mut write = write_options(&args.write)?;
-    write.compare_content = args.checksum;
+    let write = update_options(&args.write, &args.compared)?;
     let defaults = PlanOptions::default();
     let memory = size_option("--memory", args.memory.as_deref(), |text| {
         size::parse(text, Bare::Bytes)
@@ -95,6 +112,7 @@ pub(crate) fn diff_options(args: &DiffArgs) -> Result<DiffOptions, CliError> {
         filter: patterns::filter_for(&args.filter, &args.source, links)?,
         links,
         compare_content: args.checksum,
+        compare_metadata: !args.no_metadata,
         jobs: jobs(args.jobs),
         directories: !args.no_directories,
     })

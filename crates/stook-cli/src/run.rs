@@ -92,8 +92,7 @@ fn create(args: &WriteArgs, common: &Common) -> Result<Ending, CliError> {
 }
 
 fn update(args: &UpdateArgs, common: &Common) -> Result<Ending, CliError> {
-    let mut options = options::write_options(&args.write)?;
-    options.compare_content = args.checksum;
+    let options = options::update_options(&args.write, &args.compared)?;
     let (source, archive) = (&args.write.source, &args.write.archive);
     let (written, reporter) = observed(common, |reporter| {
         stook_archive::update(source, archive, &options, reporter)

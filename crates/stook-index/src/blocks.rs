@@ -51,6 +51,10 @@ impl NewBlock {
     pub fn data(&self) -> &[u8] {
         &self.data
     }
+
+    pub(crate) fn into_data(self) -> Vec<u8> {
+        self.data
+    }
 }
 
 /// A block as it was found; not yet compared with its CRC.

@@ -45,8 +45,8 @@ mod witness;
 
 pub use absence::Absence;
 pub use attributes::{
-    Attributes, AttributesBlock, AttributesEncoder, Gaps, MemberKind, Members, StoredAttributes,
-    VolumeRows,
+    Attributes, AttributesBlock, AttributesEncoder, Gaps, MemberKind, Members, RecordedMetadata,
+    StoredAttributes, VolumeRows,
 };
 pub use blocks::NewBlock;
 pub use check::Structure;

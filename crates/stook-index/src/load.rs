@@ -10,6 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use rusqlite::types::ValueRef;
 use stook_pool::{Jobs, WorkerPool};
 
+use crate::attributes::{MetadataCursor, MetadataDictionary, MetadataNumber, StagedMetadata};
 use crate::damage::IndexDamage;
 use crate::error::{IndexError, READ};
 use crate::index::Index;
@@ -28,26 +29,39 @@ use crate::types::{RowId, VolumeId};
 pub(crate) struct Record {
     pub(crate) hash: NameHash,
     pub(crate) id: i64,
-    /// The top bit says that there is an MD5: sizes in SQLite have 63 bits.
-    pub(crate) size_and_kind: u64,
+    /// From the top: a bit that says that there is an MD5, the number of the metadata, the size.
+    pub(crate) facts: u64,
     pub(crate) mtime: Mtime,
 }
 
 const _: () = assert!(size_of::<Record>() == 40);
 
 const FILE_BIT: u64 = 1 << 63;
+const SIZE_BITS: u32 = 63 - MetadataNumber::BITS;
+
+/// Stands for this size, 8 TiB, and all above it: they are kept beside the records.
+const LARGE: u64 = (1 << SIZE_BITS) - 1;
 
 impl Record {
-    fn size_and_kind(size: u64, is_file: bool) -> u64 {
-        size & !FILE_BIT | if is_file { FILE_BIT } else { 0 }
+    fn facts(size: u64, is_file: bool, metadata: MetadataNumber) -> u64 {
+        let file = if is_file { FILE_BIT } else { 0 };
+        file | u64::from(metadata.0) << SIZE_BITS | size.min(LARGE)
     }
 
-    pub(crate) fn size(&self) -> u64 {
-        self.size_and_kind & !FILE_BIT
+    /// Returns the size; `None` if it is too large for a record.
+    pub(crate) fn size(&self) -> Option<u64> {
+        let size = self.facts & LARGE;
+        (size != LARGE).then_some(size)
+    }
+
+    /// Returns the index of the metadata in what [`MetadataDictionary::into_entries`] returns; `None` if it is unknown.
+    pub(crate) fn metadata(&self) -> Option<usize> {
+        let number = (self.facts & !FILE_BIT) >> SIZE_BITS;
+        usize::try_from(number).ok()?.checked_sub(1)
     }
 
     pub(crate) fn is_file(&self) -> bool {
-        self.size_and_kind & FILE_BIT != 0
+        self.facts & FILE_BIT != 0
     }
 
     pub(crate) fn is_staged(&self) -> bool {
@@ -79,6 +93,8 @@ const ROWS_A_TASK: usize = 1 << 16;
 #[derive(Debug, Default)]
 pub(crate) struct Loaded {
     pub(crate) records: Vec<Record>,
+    /// Ids of rows with sizes that are too large for a record, and these sizes.
+    pub(crate) large_sizes: Vec<(i64, u64)>,
     /// Rows whose name cannot be read.
     pub(crate) damages: Vec<IndexDamage>,
 }
@@ -87,12 +103,13 @@ impl Loaded {
     fn with_capacity(rows: usize) -> Self {
         Self {
             records: Vec::with_capacity(rows),
-            damages: Vec::new(),
+            ..Self::default()
         }
     }
 
     fn append(&mut self, part: &mut Self) {
         self.records.append(&mut part.records);
+        self.large_sizes.append(&mut part.large_sizes);
         self.damages.append(&mut part.damages);
     }
 
@@ -105,39 +122,71 @@ impl Loaded {
                 return;
             }
         };
-        self.records.push(Record {
+        self.push(FoundRow {
             hash: hasher.hash(row.name),
             id: row.id.0,
-            size_and_kind: Record::size_and_kind(row.size, row.md5.is_some()),
+            size: row.size,
+            is_file: row.md5.is_some(),
+            metadata: MetadataNumber::default(),
             mtime,
         });
     }
+
+    fn push(&mut self, row: FoundRow) {
+        if row.size >= LARGE {
+            self.large_sizes.push((row.id, row.size));
+        }
+        self.records.push(Record {
+            hash: row.hash,
+            id: row.id,
+            facts: Record::facts(row.size, row.is_file, row.metadata),
+            mtime: row.mtime,
+        });
+    }
+}
+
+/// What a record is made of.
+#[derive(Clone, Copy)]
+struct FoundRow {
+    hash: NameHash,
+    id: i64,
+    size: u64,
+    is_file: bool,
+    metadata: MetadataNumber,
+    mtime: Mtime,
+}
+
+/// What rows are read with.
+#[derive(Clone, Copy)]
+pub(crate) struct Loader<'a> {
+    pub(crate) hasher: &'a NameHasher,
+    /// Takes type, mode and owner of all members; `None`: they are not looked for.
+    pub(crate) metadata: Option<&'a MetadataDictionary>,
 }
 
 /// Reads the rows of all volumes, in any order.
 pub(crate) fn load_stored(
     index: &Index,
-    hasher: &NameHasher,
+    loader: Loader<'_>,
     jobs: Jobs,
 ) -> Result<Loaded, IndexError> {
     let expected = expected_rows(index)?;
     let mut loaded = Loaded::with_capacity(expected);
     if expected > ROWS_A_TASK {
         let version = index.data_version()?;
-        load_in_parallel(index, hasher, jobs, expected / ROWS_A_TASK + 1, &mut loaded)?;
+        load_in_parallel(index, loader, jobs, expected / ROWS_A_TASK + 1, &mut loaded)?;
         if index.data_version()? == version {
             return Ok(loaded);
         }
-        loaded.records.clear();
-        loaded.damages.clear();
+        loaded = Loaded::with_capacity(expected);
     }
-    load_range(index, hasher, i64::MIN..=i64::MAX, &mut loaded)?;
+    load_range(index, loader, i64::MIN..=i64::MAX, &mut loaded)?;
     Ok(loaded)
 }
 
 fn load_in_parallel(
     index: &Index,
-    hasher: &NameHasher,
+    loader: Loader<'_>,
     jobs: Jobs,
     tasks: usize,
     loaded: &mut Loaded,
@@ -148,7 +197,7 @@ fn load_in_parallel(
         let mut part = Loaded::with_capacity(ROWS_A_TASK);
         let loaded = opener
             .open()
-            .and_then(|own| load_range(&own, hasher, range, &mut part));
+            .and_then(|own| load_range(&own, loader, range, &mut part));
         let mut result = result.lock().unwrap_or_else(PoisonError::into_inner);
         match (&mut *result, loaded) {
             (Ok(all), Ok(())) => all.append(&mut part),
@@ -179,7 +228,7 @@ fn ranges(last: i64, number: usize) -> impl Iterator<Item = RangeInclusive<i64>>
 
 fn load_range(
     index: &Index,
-    hasher: &NameHasher,
+    loader: Loader<'_>,
     ids: RangeInclusive<i64>,
     part: &mut Loaded,
 ) -> Result<(), IndexError> {
@@ -188,65 +237,91 @@ fn load_range(
         .connection
         .prepare(&query)
         .map_err(index.fault(READ))?;
-    let mut names = RealNames::open(index)?;
-    let mut volume = Vec::new();
+    let mut reader = RowReader::open(index, loader)?;
     scan_ids(&index.path, &mut statement, ids, |step| {
         match step {
-            Step::Row(id, row) => {
-                match sound_record(index, id, row, &mut names, hasher, &mut volume)? {
-                    Some(record) => part.records.push(record),
-                    None => part.take(&meet(id, row, &mut names, &index.path)?, hasher),
+            Step::Row(id, row) => match reader.sound_row(id, row)? {
+                Some(row) => part.push(row),
+                None => {
+                    let met = meet(id, row, &mut reader.names, &index.path)?;
+                    part.take(&met, loader.hasher);
                 }
-            }
-            Step::Unreadable(rows) => part.take(&Met::Unreadable(rows), hasher),
+            },
+            Step::Unreadable(rows) => part.take(&Met::Unreadable(rows), loader.hasher),
         }
         Ok(ControlFlow::Continue(()))
     })
 }
 
-/// Returns the record of a row that makes sense. Looks no closer at MD5 and volume than needed for that: this is
-/// the longest part of an update of a tree that has not changed.
-fn sound_record(
-    index: &Index,
-    id: i64,
-    row: &rusqlite::Row<'_>,
-    names: &mut RealNames<'_>,
-    hasher: &NameHasher,
-    volume: &mut Vec<u8>,
-) -> Result<Option<Record>, IndexError> {
-    let column = |number| row.get_ref(number).map_err(index.fault(READ));
-    let (Some(stored), Some(size), Some(mtime), Some(_)) = (
-        bytes(column(1)?),
-        unsigned(column(2)?),
-        mtime_of(column(3)?),
-        unsigned(column(6)?),
-    ) else {
-        return Ok(None);
-    };
-    let md5 = column(4)?;
-    let is_file = md5 != ValueRef::Null;
-    let (md5, tar) = (bytes(md5), bytes(column(5)?).unwrap_or_default());
-    // Rows of a volume lie together.
-    if tar != volume {
-        if VolumeId::from_name(tar).is_none() {
+/// Reads rows that make sense.
+struct RowReader<'a> {
+    index: &'a Index,
+    hasher: &'a NameHasher,
+    names: RealNames<'a>,
+    metadata: Option<MetadataCursor<'a>>,
+    /// The volume of the last row, as it is written there. Rows of a volume lie together.
+    volume: (Vec<u8>, VolumeId),
+}
+
+impl<'a> RowReader<'a> {
+    fn open(index: &'a Index, loader: Loader<'a>) -> Result<Self, IndexError> {
+        let open = |dictionary| MetadataCursor::open(index, dictionary);
+        Ok(Self {
+            index,
+            hasher: loader.hasher,
+            names: RealNames::open(index)?,
+            metadata: loader.metadata.map(open).transpose()?,
+            volume: (Vec::new(), VolumeId(0)),
+        })
+    }
+
+    /// Returns a row that makes sense. Looks no closer at MD5 and volume than needed for that: this is
+    /// the longest part of an update of a tree that has not changed.
+    fn sound_row(
+        &mut self,
+        id: i64,
+        row: &rusqlite::Row<'_>,
+    ) -> Result<Option<FoundRow>, IndexError> {
+        let column = |number| row.get_ref(number).map_err(self.index.fault(READ));
+        let (Some(stored), Some(size), Some(mtime), Some(offset)) = (
+            bytes(column(1)?),
+            unsigned(column(2)?),
+            mtime_of(column(3)?),
+            unsigned(column(6)?),
+        ) else {
+            return Ok(None);
+        };
+        let md5 = column(4)?;
+        let is_file = md5 != ValueRef::Null;
+        let (md5, tar) = (bytes(md5), bytes(column(5)?).unwrap_or_default());
+        if tar != self.volume.0 {
+            let Some(volume) = VolumeId::from_name(tar) else {
+                return Ok(None);
+            };
+            self.volume.0.clear();
+            self.volume.0.extend_from_slice(tar);
+            self.volume.1 = volume;
+        }
+        if id >= FIRST_STAGED_ID || (is_file && !md5.is_some_and(is_md5)) {
             return Ok(None);
         }
-        volume.clear();
-        volume.extend_from_slice(tar);
+        let (name, bad_name) = self.names.of(RowId(id), stored)?;
+        if bad_name.is_some() {
+            return Ok(None);
+        }
+        let metadata = match &mut self.metadata {
+            Some(cursor) => cursor.at(self.volume.1, offset)?,
+            None => MetadataNumber::default(),
+        };
+        Ok(Some(FoundRow {
+            hash: self.hasher.hash(name),
+            id,
+            size,
+            is_file,
+            metadata,
+            mtime,
+        }))
     }
-    if id >= FIRST_STAGED_ID || (is_file && !md5.is_some_and(is_md5)) {
-        return Ok(None);
-    }
-    let (name, bad_name) = names.of(RowId(id), stored)?;
-    if bad_name.is_some() {
-        return Ok(None);
-    }
-    Ok(Some(Record {
-        hash: hasher.hash(name),
-        id,
-        size_and_kind: Record::size_and_kind(size, is_file),
-        mtime,
-    }))
 }
 
 /// Without a branch for each digit.
@@ -259,15 +334,25 @@ fn is_md5(digits: &[u8]) -> bool {
 /// Returns the next free id.
 pub(crate) fn load_staged(
     staging: &Staging,
-    hasher: &NameHasher,
+    loader: Loader<'_>,
     mut id: i64,
-    records: &mut Vec<Record>,
+    loaded: &mut Loaded,
 ) -> Result<i64, IndexError> {
+    let mut metadata = match (loader.metadata, staging.checkpoint()?) {
+        (Some(dictionary), Some(checkpoint)) => {
+            let blocks = staging.attributes()?;
+            Some(StagedMetadata::new(dictionary, checkpoint.volume, blocks))
+        }
+        _ => None,
+    };
     staging.rows(|row| {
-        records.push(Record {
-            hash: hasher.hash(row.name),
+        let metadata = metadata.as_mut().map(|staged| staged.at(row.offset));
+        loaded.push(FoundRow {
+            hash: loader.hasher.hash(row.name),
             id,
-            size_and_kind: Record::size_and_kind(row.size, row.md5.is_some()),
+            size: row.size,
+            is_file: row.md5.is_some(),
+            metadata: metadata.unwrap_or_default(),
             mtime: row.mtime,
         });
         id += 1;

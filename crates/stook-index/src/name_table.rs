@@ -10,11 +10,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use stook_pool::Jobs;
 
+use crate::attributes::{MetadataDictionary, RecordedMetadata};
 use crate::damage::IndexDamage;
 use crate::error::{IndexError, READ};
 use crate::id_set::IdSet;
 use crate::index::Index;
-use crate::load::{Record, load_staged, load_stored};
+use crate::load::{Loader, Record, load_staged, load_stored};
 use crate::mtime::Mtime;
 use crate::name::{NameHash, NameHasher};
 use crate::newest::{DeletedNames, keep_newest};
@@ -36,6 +37,10 @@ pub struct NameTable {
     void_releases: Vec<RowId>,
     /// The greatest row id when the table was made.
     last_row: i64,
+    /// Sizes too large for a record, ascending by row id.
+    large_sizes: Vec<(i64, u64)>,
+    /// What the metadata numbers of records stand for.
+    recorded: Vec<RecordedMetadata>,
     damages: Vec<IndexDamage>,
 }
 
@@ -95,6 +100,9 @@ pub struct NewestRow {
     pub mtime: Mtime,
     /// True if it has an MD5: it is a regular file, not a link, directory or device.
     pub is_file: bool,
+    /// Which of [`NameTable::recorded`] is its type, mode and owner; `None` if they were not asked for, or the index has no
+    /// attributes of the member.
+    pub recorded: Option<usize>,
     /// False if a value of the row makes no sense: then nothing else here can be relied on.
     pub is_readable: bool,
 }
@@ -114,14 +122,44 @@ impl NameTable {
         stagings: impl IntoIterator<Item = &'s Staging>,
         jobs: Jobs,
     ) -> Result<Self, IndexError> {
+        Self::load_as(index, stagings, jobs, None)
+    }
+
+    /// As [`NameTable::load`], with type, mode and owner of all members whose attributes are in the index.
+    ///
+    /// # Errors
+    /// As [`NameTable::load`].
+    ///
+    /// # Cost
+    /// As [`NameTable::load`], and all attributes, about 10 bytes a member, are decoded. No more memory for a name.
+    pub fn load_with_metadata<'s>(
+        index: &Index,
+        stagings: impl IntoIterator<Item = &'s Staging>,
+        jobs: Jobs,
+    ) -> Result<Self, IndexError> {
+        Self::load_as(index, stagings, jobs, Some(MetadataDictionary::default()))
+    }
+
+    fn load_as<'s>(
+        index: &Index,
+        stagings: impl IntoIterator<Item = &'s Staging>,
+        jobs: Jobs,
+        dictionary: Option<MetadataDictionary>,
+    ) -> Result<Self, IndexError> {
         let hasher = NameHasher::new();
-        let loaded = load_stored(index, &hasher, jobs)?;
-        let (mut records, mut damages) = (loaded.records, loaded.damages);
+        let loader = Loader {
+            hasher: &hasher,
+            metadata: dictionary.as_ref(),
+        };
+        let mut loaded = load_stored(index, loader, jobs)?;
         let last_row = index.last_readable_row()?.unwrap_or(FIRST_STAGED_ID - 1);
         let mut id = FIRST_STAGED_ID;
         for staging in stagings {
-            id = load_staged(staging, &hasher, id, &mut records)?;
+            id = load_staged(staging, loader, id, &mut loaded)?;
         }
+        let (mut records, mut damages) = (loaded.records, loaded.damages);
+        let mut large_sizes = loaded.large_sizes;
+        large_sizes.sort_unstable();
         let deleted = DeletedNames::load(index, None, &hasher, &mut |damage| damages.push(damage))?;
         keep_newest(&mut records, &deleted);
         let (released, void_releases) = index.releases()?;
@@ -135,6 +173,8 @@ impl NameTable {
             released,
             void_releases,
             last_row,
+            large_sizes,
+            recorded: dictionary.map_or_else(Vec::new, MetadataDictionary::into_entries),
             damages,
         })
     }
@@ -142,6 +182,11 @@ impl NameTable {
     /// Returns damage that hides rows: those without a readable name are not in the table.
     pub fn damages(&self) -> &[IndexDamage] {
         &self.damages
+    }
+
+    /// Returns all combinations of type, mode and owner that occur.
+    pub fn recorded(&self) -> &[RecordedMetadata] {
+        &self.recorded
     }
 
     /// Returns the newest row of a name, and marks it as visited.
@@ -152,11 +197,17 @@ impl NameTable {
         let id = (!record.is_staged()).then_some(RowId(record.id));
         Some(NewestRow {
             id,
-            size: record.size(),
+            size: record.size().unwrap_or_else(|| self.large_size(record.id)),
             mtime: record.mtime,
             is_file: record.is_file(),
+            recorded: record.metadata(),
             is_readable: record.is_readable(),
         })
+    }
+
+    fn large_size(&self, id: i64) -> u64 {
+        let found = self.large_sizes.binary_search_by_key(&id, |entry| entry.0);
+        found.map_or(u64::MAX, |at| self.large_sizes[at].1)
     }
 
     /// Returns the number of names.
@@ -359,7 +410,7 @@ mod tests {
             let record = |i| Record {
                 hash: hash(i),
                 id: 1,
-                size_and_kind: i,
+                facts: i,
                 mtime: Mtime(0),
             };
             let mut records: Vec<Record> = (0..count).map(record).collect();
@@ -367,9 +418,7 @@ mod tests {
             let table = Table::new(records);
             for i in 0..count {
                 assert_eq!(
-                    table
-                        .find(hash(i))
-                        .map(|index| table.records[index].size_and_kind),
+                    table.find(hash(i)).map(|index| table.records[index].facts),
                     Some(i)
                 );
             }
@@ -385,7 +434,7 @@ mod tests {
         let record = |i| Record {
             hash: NameHash(u64::MAX, i),
             id: 1,
-            size_and_kind: i,
+            facts: i,
             mtime: Mtime(0),
         };
         let table = Table::new((0..5000).map(record).collect());

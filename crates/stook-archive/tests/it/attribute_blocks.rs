@@ -19,7 +19,7 @@ use crate::resuming::Stopper;
 use crate::scene::{Scene, names, options, python};
 
 /// Runs SQL on the index of an archive; false, said aloud, where there is no Python.
-fn sql(archive: &Path, statements: &str) -> bool {
+pub(crate) fn sql(archive: &Path, statements: &str) -> bool {
     let script = "import sqlite3, sys\nc = sqlite3.connect(sys.argv[1])\nc.executescript(sys.argv[2])\nc.close()";
     python(script, &[&archive.join("index.db"), Path::new(statements)]).is_some()
 }

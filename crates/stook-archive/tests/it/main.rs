@@ -24,6 +24,7 @@ mod holes;
 mod hostile;
 mod index_damage;
 mod listing;
+mod metadata_changes;
 mod other_programs;
 mod plan;
 mod read_only_media;

@@ -204,6 +204,7 @@ fn shown(difference: &Difference) -> String {
     let change = match difference.change {
         stook_archive::Change::New => "new",
         stook_archive::Change::Changed { .. } => "changed",
+        stook_archive::Change::Metadata(_) => "metadata",
         stook_archive::Change::Deleted => "deleted",
     };
     format!("{change} {}", String::from_utf8_lossy(&difference.path))

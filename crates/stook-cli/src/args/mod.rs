@@ -96,13 +96,18 @@ pub(crate) enum Command {
     /// Add what has changed in a tree to its archive
     ///
     /// New and changed files go into new volumes; older versions stay in the archive. A file counts as
-    /// changed if its size, its kind, or its modification time to the microsecond differs. Names that
+    /// changed if its size, its kind, or its modification time to the microsecond differs. If only its
+    /// mode or owner changed it is counted, and archived again with `--metadata`. Names that
     /// are gone are recorded as deleted. An update stops before it writes anything if the tree is empty,
     /// if less than 1 % of its names are in the archive, or if more than half of 100 or more names are
     /// gone; `--deletions` decides what to do then. With --include and --exclude, only selected names
     /// count.
     Update(UpdateArgs),
     /// Show how a tree differs from an archive
+    ///
+    /// A line for each entry that is `new`, `changed` (size, kind or time, to the microsecond), `deleted`, or has another
+    /// mode, owner or group (`metadata`, with the archived and the present values). An owner is the same with the archived
+    /// number or the archived name.
     Diff(DiffArgs),
     /// Check an archive for damage
     ///
@@ -301,9 +306,22 @@ pub(crate) enum DeletionsArg {
 pub(crate) struct UpdateArgs {
     #[command(flatten)]
     pub(crate) write: WriteArgs,
+    #[command(flatten)]
+    pub(crate) compared: ComparedArgs,
+}
+
+/// What counts as changed, besides size, kind and time.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ComparedArgs {
     /// Compare the content of files whose size and time are unchanged
     #[arg(long)]
     pub(crate) checksum: bool,
+    /// Also archive entries of which only the mode, the owner or the group changed
+    ///
+    /// Without this option they are only counted. An owner is the same with the archived number or the archived name. Changes of members that only
+    /// zstash has written are not seen until the next update has added their attributes to the index.
+    #[arg(long)]
+    pub(crate) metadata: bool,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -318,6 +336,9 @@ pub(crate) struct DiffArgs {
     /// Compare the content of files whose size and time are unchanged
     #[arg(long)]
     pub(crate) checksum: bool,
+    /// Do not compare mode, owner and group
+    #[arg(long)]
+    pub(crate) no_metadata: bool,
     /// Compare what symbolic links point to, instead of the links
     #[arg(long)]
     pub(crate) follow_symlinks: bool,
@@ -512,7 +533,7 @@ pub(crate) struct RemoveArgs {
     pub(crate) no_preserve_root: bool,
     /// Remove only what this archive holds with the same size, time and MD5, in volumes that passed a check
     ///
-    /// Volumes that have not passed a check are checked first. Directories are removed once they are empty. What is kept is
+    /// Mode and owner may differ. Volumes that have not passed a check are checked first. Directories are removed once they are empty. What is kept is
     /// printed with the reason: `new` is not in the archive, `changed` is another version, `changing` changed meanwhile,
     /// `unchecked` is in a damaged or missing volume, `special` is a fifo, a socket or a device, `archive` is an archive. If
     /// anything is kept that is neither an archive nor excluded by a pattern, the exit status is 3.

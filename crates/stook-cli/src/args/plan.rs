@@ -4,16 +4,15 @@ use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 
-use super::{PATTERNS, WriteArgs};
+use super::{ComparedArgs, PATTERNS, WriteArgs};
 
 #[derive(Debug, ClapArgs)]
 #[command(after_long_help = PATTERNS)]
 pub(crate) struct PlanArgs {
     #[command(flatten)]
     pub(crate) write: WriteArgs,
-    /// Compare the content of files whose size and time are unchanged
-    #[arg(long)]
-    pub(crate) checksum: bool,
+    #[command(flatten)]
+    pub(crate) compared: ComparedArgs,
     /// Memory for members that are not sorted yet; more are sorted in files (default: 128MiB)
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<String>,

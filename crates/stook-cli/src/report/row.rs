@@ -1,7 +1,7 @@
 //! Lines about one thing each: entries, differences, runs, volumes, system calls.
 
 use serde::Serialize;
-use stook_archive::{Change, Difference, PlannedVolume, RunCounts, Writer};
+use stook_archive::{Change, Difference, MetadataChange, PlannedVolume, RunCounts, Writer};
 use stook_sys::{CallCount, FileKind, Metadata, display_bytes};
 
 use super::{JsonPath, time};
@@ -88,13 +88,45 @@ pub(crate) struct Differing {
     mtime: Option<String>,
     archived_size: Option<u64>,
     archived_mtime: Option<String>,
+    #[serde(flatten)]
+    metadata: Option<OtherMetadata>,
+}
+
+/// Mode and owner, where they differ.
+#[derive(Serialize)]
+struct OtherMetadata {
+    mode: Option<String>,
+    uid: Option<u64>,
+    gid: Option<u64>,
+    archived_mode: Option<String>,
+    archived_uid: Option<u64>,
+    archived_gid: Option<u64>,
+}
+
+impl OtherMetadata {
+    fn new(change: &MetadataChange) -> Self {
+        let MetadataChange { mode, uid, gid } = change;
+        let octal = |mode: u32| format!("{mode:o}");
+        Self {
+            mode: mode.map(|mode| octal(mode.now)),
+            uid: uid.map(|uid| uid.now),
+            gid: gid.map(|gid| gid.now),
+            archived_mode: mode.map(|mode| octal(mode.archived)),
+            archived_uid: uid.map(|uid| uid.archived),
+            archived_gid: gid.map(|gid| gid.archived),
+        }
+    }
 }
 
 impl Differing {
     pub(crate) fn new(difference: &Difference) -> Self {
         let (archived_size, archived_mtime) = match difference.change {
             Change::Changed { size, mtime } => (size, mtime),
-            Change::New | Change::Deleted => (None, None),
+            Change::New | Change::Metadata(_) | Change::Deleted => (None, None),
+        };
+        let metadata = match &difference.change {
+            Change::Metadata(change) => Some(OtherMetadata::new(change)),
+            _ => None,
         };
         Self {
             path: JsonPath::new(&difference.path),
@@ -103,6 +135,7 @@ impl Differing {
             mtime: difference.mtime.map(time),
             archived_size,
             archived_mtime: archived_mtime.map(time),
+            metadata,
         }
     }
 }
@@ -111,6 +144,7 @@ fn change_word(change: &Change) -> &'static str {
     match change {
         Change::New => "new",
         Change::Changed { .. } => "changed",
+        Change::Metadata(_) => "metadata",
         Change::Deleted => "deleted",
     }
 }
@@ -118,7 +152,20 @@ fn change_word(change: &Change) -> &'static str {
 /// Returns a difference as `diff` prints it.
 pub(crate) fn difference_text(difference: &Difference) -> String {
     let word = change_word(&difference.change);
-    format!("{word:<8} {}", display_bytes(&difference.path))
+    let path = display_bytes(&difference.path);
+    match &difference.change {
+        Change::Metadata(change) => format!("{word:<8} {path}: {}", metadata_text(change)),
+        _ => format!("{word:<8} {path}"),
+    }
+}
+
+fn metadata_text(change: &MetadataChange) -> String {
+    let MetadataChange { mode, uid, gid } = change;
+    let mode = mode.map(|mode| format!("mode {:04o} -> {:04o}", mode.archived, mode.now));
+    let uid = uid.map(|uid| format!("owner {} -> {}", uid.archived, uid.now));
+    let gid = gid.map(|gid| format!("group {} -> {}", gid.archived, gid.now));
+    let parts: Vec<String> = [mode, uid, gid].into_iter().flatten().collect();
+    parts.join(", ")
 }
 
 /// A run, and the rows that belong to it; without a number, rows that no run added.

@@ -55,11 +55,15 @@ pub(crate) enum Summary {
     Page(Page),
 }
 
+/// Entries of which nothing else changed.
+const OTHER_METADATA: &str = "with another mode or owner";
+
 /// What `create` and `update` wrote, or would write.
 #[derive(Serialize)]
 pub(crate) struct Written {
     entries: u64,
     unchanged: u64,
+    metadata: u64,
     members: u64,
     bytes: u64,
     volumes: u64,
@@ -74,6 +78,7 @@ impl Written {
         Self {
             entries: report.entries,
             unchanged: report.unchanged,
+            metadata: report.metadata_changed,
             members: plan.map_or(report.members, |plan| plan.members),
             bytes: plan.map_or(report.bytes, |plan| plan.bytes),
             volumes: plan.map_or(report.volumes, |plan| plan.volumes.len() as u64),
@@ -88,7 +93,8 @@ impl Written {
         if is_nothing && !self.dry_run {
             let unchanged = count(self.unchanged, "entry", "entries");
             return format!(
-                "nothing to archive, {unchanged} unchanged{}",
+                "nothing to archive, {unchanged} unchanged{}{}",
+                also(self.metadata, OTHER_METADATA),
                 failed(self.failed)
             );
         }
@@ -106,6 +112,7 @@ impl Written {
         if !self.dry_run {
             text += &also(self.unchanged, "unchanged");
         }
+        text += &also(self.metadata, OTHER_METADATA);
         text + &also(self.deleted, "deleted") + &failed(self.failed)
     }
 }
@@ -116,6 +123,7 @@ pub(crate) struct Compared {
     entries: u64,
     new: u64,
     changed: u64,
+    metadata: u64,
     deleted: u64,
     unchanged: u64,
     failed: u64,
@@ -131,6 +139,7 @@ impl Compared {
             entries: report.entries,
             new: of(|change| matches!(change, Change::New)),
             changed: of(|change| matches!(change, Change::Changed { .. })),
+            metadata: of(|change| matches!(change, Change::Metadata(_))),
             deleted: of(|change| matches!(change, Change::Deleted)),
             unchanged: report.unchanged,
             failed: report.failed,
@@ -139,11 +148,12 @@ impl Compared {
 
     pub(crate) fn text(&self) -> String {
         format!(
-            "{} new, {} changed, {} deleted, {} unchanged{}",
+            "{} new, {} changed, {} deleted, {} unchanged{}{}",
             grouped(self.new),
             grouped(self.changed),
             grouped(self.deleted),
             grouped(self.unchanged),
+            also(self.metadata, OTHER_METADATA),
             failed(self.failed),
         )
     }

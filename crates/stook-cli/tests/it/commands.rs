@@ -63,6 +63,40 @@ fn the_main_flow_says_what_it_does_on_stderr_and_nothing_on_stdout() {
 }
 
 #[test]
+fn another_mode_is_said_and_archived_on_request() {
+    let place = Place::with(&sample_tree());
+    place.stderr(&["create", "src", "arc"]);
+    place.set_mode("src/a", 0o600);
+    place.set_mode("src/d/deep", 0o4755);
+    let diff = place.run(&["diff", "src", "arc", "--exit-code"]);
+    assert_eq!(diff.status, Some(1));
+    assert_snapshot!(diff.text(), @r"
+    metadata a: mode 0644 -> 0600
+    metadata d/deep: mode 0644 -> 4755
+    ");
+    assert_snapshot!(diff.stderr, @"0 new, 0 changed, 0 deleted, 4 unchanged; 2 with another mode or owner");
+    assert_snapshot!(place.stderr(&["update", "src", "arc"]), @r"
+    note: only mode or owner of 2 entries changed
+    hint: `--metadata` archives them again
+    nothing to archive, 4 entries unchanged; 2 with another mode or owner
+    ");
+    let ignoring = ["diff", "src", "arc", "--no-metadata", "--exit-code"];
+    assert_snapshot!(place.stderr(&ignoring), @"0 new, 0 changed, 0 deleted, 6 unchanged");
+    assert_snapshot!(place.stderr(&["update", "src", "arc", "--compat", "zstash"]), @"nothing to archive, 5 entries unchanged");
+    assert_snapshot!(place.stderr(&["update", "src", "arc", "--metadata"]), @"archived 2 entries, 3.0 kB, in 1 volume; 4 unchanged");
+    assert_snapshot!(place.stderr(&["diff", "src", "arc", "--exit-code"]), @"0 new, 0 changed, 0 deleted, 6 unchanged");
+}
+
+#[test]
+fn what_is_archived_with_another_mode_may_be_removed() {
+    let place = Place::with(&sample_tree());
+    place.stderr(&["create", "src", "arc"]);
+    place.set_mode("src/a", 0o600);
+    place.stderr(&["remove", "src", "--archived-in", "arc"]);
+    assert_eq!(place.names("src"), [""; 0]);
+}
+
+#[test]
 fn an_older_state_comes_back() {
     let place = updated();
     place.stderr(&["update", "src", "arc"]);

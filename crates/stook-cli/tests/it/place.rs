@@ -57,6 +57,12 @@ impl Place {
         std::fs::write(self.path(name), bytes).unwrap();
     }
 
+    pub(crate) fn set_mode(&self, name: &str, mode: u32) {
+        use std::os::unix::fs::PermissionsExt;
+        let permissions = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(self.path(name), permissions).unwrap();
+    }
+
     /// Copies a folder of plain files, such as an archive.
     pub(crate) fn copy(&self, from: &str, to: &str) {
         std::fs::create_dir(self.path(to)).unwrap();

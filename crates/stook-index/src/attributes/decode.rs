@@ -4,7 +4,9 @@ use std::ops::Range;
 
 use stook_sys::Timestamp;
 
-use super::{Attributes, BLOCK, MOST_MEMBERS, MemberKind, SPARSE, XATTRS, unbiased};
+use super::{
+    Attributes, BLOCK, MOST_MEMBERS, MemberKind, RecordedMetadata, SPARSE, XATTRS, unbiased,
+};
 use crate::column::{Column, Reader};
 use crate::types::VolumeId;
 
@@ -122,11 +124,28 @@ impl AttributesBlock {
         self.members
     }
 
-    fn offset(&self, index: usize) -> u64 {
+    pub(super) fn offset(&self, index: usize) -> u64 {
         self.first + BLOCK * self.offsets.get(&self.data, index)
     }
 
-    fn index_of(&self, offset: u64) -> Option<usize> {
+    /// Returns the number of the entry of the dictionary of a member.
+    pub(super) fn entry(&self, index: usize) -> usize {
+        usize::try_from(self.entries.get(&self.data, index)).unwrap_or(usize::MAX)
+    }
+
+    /// Returns what each entry of the dictionary says that a tree is compared with.
+    pub(super) fn recorded(&self) -> impl Iterator<Item = RecordedMetadata> {
+        self.dictionary.iter().map(|entry| RecordedMetadata {
+            kind: entry.kind,
+            mode: entry.mode,
+            uid: entry.uid,
+            gid: entry.gid,
+            uname: self.data[entry.uname.clone()].into(),
+            gname: self.data[entry.gname.clone()].into(),
+        })
+    }
+
+    pub(super) fn index_of(&self, offset: u64) -> Option<usize> {
         let (mut from, mut end) = (0, self.members);
         while from < end {
             let middle = from.midpoint(end);

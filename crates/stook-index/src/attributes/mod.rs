@@ -17,6 +17,7 @@
 mod decode;
 mod encode;
 mod missing;
+mod recorded;
 mod store;
 
 use stook_sys::Timestamp;
@@ -24,6 +25,8 @@ use stook_sys::Timestamp;
 pub use decode::{AttributesBlock, Members};
 pub use encode::AttributesEncoder;
 pub use missing::{Gaps, VolumeRows};
+pub use recorded::RecordedMetadata;
+pub(crate) use recorded::{MetadataCursor, MetadataDictionary, MetadataNumber, StagedMetadata};
 pub use store::StoredAttributes;
 
 /// Members in one block at most. Larger ones compress no better, and smaller ones are found no faster.

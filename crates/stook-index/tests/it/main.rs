@@ -15,6 +15,7 @@ mod names;
 mod opening;
 mod python;
 mod rebuilding;
+mod recorded;
 mod releases;
 mod samples;
 mod states;
