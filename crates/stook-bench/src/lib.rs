@@ -14,21 +14,27 @@ pub mod figure;
 pub mod fileset;
 mod flame;
 pub mod fs;
+mod groups;
 mod job;
 mod latency;
 mod machine;
+mod numbers;
 pub mod page_state;
 mod pair;
 pub mod profile;
+mod proof;
 mod random;
 mod record;
 pub mod report;
 mod scratch;
 mod shares;
+mod space;
 mod statistics;
 mod table;
+mod template;
 #[cfg(test)]
 mod testing;
+mod trees;
 pub mod update;
 mod warnings;
 

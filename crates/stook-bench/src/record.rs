@@ -135,6 +135,13 @@ impl Sample {
     }
 }
 
+/// Returns labels of a sample.
+pub(crate) fn labels<const N: usize>(labels: [(&str, &str); N]) -> BTreeMap<String, String> {
+    labels
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .into()
+}
+
 /// A header or a sample, as a line.
 #[derive(Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]

@@ -11,7 +11,6 @@ mod place;
 mod plan;
 mod properties;
 mod spec;
-mod spec_file;
 #[cfg(test)]
 mod tests;
 
@@ -65,8 +64,8 @@ pub fn make(
     };
     let claimed = Claimed::new(dir)?;
     observer.phase("make", Some(properties.files), Some(properties.bytes));
-    let made = claimed
-        .require_free_space(need)
+    let made = need
+        .require(dir, "ask for fewer files, or free some space")
         .and_then(|()| fill::fill(&plan, claimed.directory(), dir, options.jobs, observer));
     match made {
         Ok(()) => Ok(properties),

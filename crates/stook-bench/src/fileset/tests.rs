@@ -319,7 +319,7 @@ impl Drop for SmallDisk {
 fn a_set_that_there_is_no_room_for_is_refused_before_anything_is_made() {
     let folder = TempDir::new().unwrap();
     for (size, what) in [
-        ("size=1m", " bytes are needed, "),
+        ("size=1m", " MB are needed, "),
         ("nr_inodes=99", " inodes are needed, "),
     ] {
         let Some(disk) = SmallDisk::mount(folder.join(size), size) else {

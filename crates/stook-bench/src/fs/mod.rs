@@ -10,16 +10,15 @@
 //! folder of its own below each target, and unpacks its own tree there. Nothing outside these folders is touched.
 
 mod advice;
-mod commands;
 mod figures;
 mod options;
 mod packed;
+mod phase;
 mod round;
 mod single;
 mod tables;
 mod target;
-mod verify;
-mod words;
+mod versions;
 
 use std::collections::BTreeMap;
 
@@ -31,7 +30,8 @@ use crate::record::{Header, Kind, Sample};
 use crate::scratch::ScratchDirectory;
 
 pub use advice::{Advice, Concern, advise};
-pub use options::{FsCaches, FsOptions, Phase, Tool};
+pub use options::{FsCaches, FsOptions};
+pub use phase::{Phase, Tool};
 pub use tables::text;
 
 use packed::Packed;
@@ -61,7 +61,7 @@ impl FsBench {
             // Whoever may not hears of it now, and not after the files are made.
             page_state::drop_all()?;
         }
-        let programs = commands::programs(&options, observer)?;
+        let programs = versions::programs(&options, observer)?;
         Ok(Self {
             options,
             properties,

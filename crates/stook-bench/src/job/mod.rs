@@ -347,6 +347,12 @@ impl Ran {
         Ok(())
     }
 
+    /// Returns the first line of what it wrote on stdout.
+    pub(crate) fn first_line(&self) -> String {
+        let text = String::from_utf8_lossy(&self.stdout);
+        text.lines().next().unwrap_or_default().to_owned()
+    }
+
     /// Returns the figures of the run as a sample without labels.
     pub fn sample(&self, round: u32) -> Sample {
         let proof = self.waited_share.map(|share| (WAITED_SHARE, share.into()));

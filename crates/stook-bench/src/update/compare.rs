@@ -4,16 +4,16 @@ use std::collections::{BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 
 use serde_json::json;
 use stook_sys::display_bytes;
-use stook_tree::{CopyObserver, CopyOptions, TreeError, verify};
+use stook_tree::{CopyOptions, verify};
 
 use super::tree_digest::{Paths, digest};
 use crate::Observer;
 use crate::error::BenchError;
 use crate::record::Sample;
+use crate::trees::Failures;
 
 /// How two sets of names, and what they name, differ.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -77,17 +77,16 @@ pub(super) fn compare_trees(
     extracted: &Path,
     observer: &dyn Observer,
 ) -> Result<Difference, BenchError> {
-    let failures = Failures {
-        observer,
-        roots: [source, extracted],
-        paths: Mutex::default(),
-    };
+    let failures = Failures::of(observer);
     verify(source, extracted, &CopyOptions::default(), &failures)?;
     if observer.is_stopped() {
         return Err(BenchError::Interrupted);
     }
-    let failed = failures.paths.into_inner();
-    let failed = failed.unwrap_or_else(PoisonError::into_inner);
+    let failed = failures.into_all();
+    let failed: BTreeSet<Vec<u8>> = failed
+        .iter()
+        .map(|error| below(&error.path, [source, extracted]).to_vec())
+        .collect();
     if failed.is_empty() && digest(source)?.has_names_of(&digest(extracted)?) {
         return Ok(Difference::default());
     }
@@ -108,32 +107,12 @@ fn slices(names: &BTreeSet<Vec<u8>>) -> BTreeSet<&[u8]> {
     names.iter().map(Vec::as_slice).collect()
 }
 
-/// Keeps the paths below the tree of what is not the same.
-struct Failures<'a> {
-    observer: &'a dyn Observer,
-    roots: [&'a Path; 2],
-    paths: Mutex<BTreeSet<Vec<u8>>>,
+/// Returns the paths below a tree, whichever of the trees they are in.
+fn below<'a>(path: &'a [u8], roots: [&Path; 2]) -> &'a [u8] {
+    let mut roots = roots.iter();
+    let below = roots.find_map(|root| path.strip_prefix(root.as_os_str().as_bytes()));
+    below.map_or(path, |rest| rest.strip_prefix(b"/").unwrap_or(rest))
 }
-
-impl stook_pool::Observer for Failures<'_> {
-    type Failure = TreeError;
-
-    fn failed(&self, error: &TreeError) {
-        let below = self.roots.iter().find_map(|root| {
-            let rest = error.path.strip_prefix(root.as_os_str().as_bytes())?;
-            Some(rest.strip_prefix(b"/").unwrap_or(rest))
-        });
-        let path = below.unwrap_or(&error.path).to_vec();
-        let mut paths = self.paths.lock().unwrap_or_else(PoisonError::into_inner);
-        paths.insert(path);
-    }
-
-    fn is_interrupted(&self) -> bool {
-        self.observer.is_stopped()
-    }
-}
-
-impl CopyObserver for Failures<'_> {}
 
 /// What a tool says is in its archive.
 #[derive(Debug, PartialEq, Eq)]

@@ -1,13 +1,12 @@
 use super::*;
 use crate::Latencies;
+use crate::record::labels;
 
 /// Three rounds of a phase, with so much CPU time in each.
 fn cell(target: &str, phase: &str, tool: &str, seconds: [f64; 3], cpu_seconds: f64) -> Vec<Sample> {
     let sample = |(round, real_seconds)| Sample {
         round,
-        labels: [("target", target), ("phase", phase), ("tool", tool)]
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .into(),
+        labels: labels([("target", target), ("phase", phase), ("tool", tool)]),
         real_seconds,
         user_seconds: cpu_seconds,
         run_delay_seconds: Some(0.0),
@@ -155,7 +154,7 @@ fn a_tail_is_told_if_it_is_long_and_felt() {
     let told = said(&with_tail("create", 12_000_000), Concern::LongTail);
     assert_eq!(told.len(), 1);
     assert!(
-        told[0].starts_with("on `nfs`, one `create` of untar in a hundred takes 12 ms or more"),
+        told[0].starts_with("on `nfs`, one `create` of untar in a hundred takes 12.0 ms or more"),
         "{told:?}"
     );
     assert_eq!(
