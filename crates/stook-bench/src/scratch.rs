@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_holder_that_vanishes_is_told_and_a_place_that_went_is_not() {
+    fn a_holder_that_vanishes_is_reported_and_a_place_that_went_is_not() {
         let folder = TempDir::new().unwrap();
         std::fs::create_dir(folder.join("target")).unwrap();
         let (first, second) = (folder.path(), folder.join("target"));

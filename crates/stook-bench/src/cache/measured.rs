@@ -24,14 +24,13 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// few there are: programs that start read some files of the system, and those of others start all the time.
 const MAY_COME_BACK: (u64, u64) = (64, 16);
 
-/// Whether it is the local command.
-struct IsLocal(bool);
-
 /// A command and what is known of it.
 pub(super) struct MeasuredCommand<'a> {
     job: &'a Job,
     options: &'a CacheOptions,
     is_local: bool,
+    /// Which files the user said are read; none if they are found out.
+    named: &'a [PathBuf],
     method: Method,
     states: Vec<State>,
     inputs: Inputs,
@@ -51,12 +50,12 @@ impl<'a> MeasuredCommand<'a> {
             Method::Fadvise if !options.has_hooks() => vec![State::Cold, State::Hot],
             _ => State::ALL.to_vec(),
         };
-        let hook = options.cold_hook.as_ref();
-        hook.map(|hook| hook.succeed("before the untimed run", observer))
-            .transpose()?;
+        if let Some(hook) = &options.cold_hook {
+            hook.succeed("before the untimed run", observer)?;
+        }
         Self::surveyed(
             &options.command,
-            IsLocal(false),
+            &options.files,
             options,
             states,
             method,
@@ -74,15 +73,20 @@ impl<'a> MeasuredCommand<'a> {
             Method::DropCaches if !options.has_hooks() => State::ALL.to_vec(),
             _ => vec![State::Cold, State::Hot],
         };
-        let job = options.local.as_ref();
-        job.map(|job| Self::surveyed(job, IsLocal(true), options, states, method, observer))
-            .transpose()
+        let Some(job) = &options.local else {
+            return Ok(None);
+        };
+        let local = Self::surveyed(job, &[], options, states, method, observer)?;
+        Ok(Some(Self {
+            is_local: true,
+            ..local
+        }))
     }
 
-    /// Runs the command from the cold state, and finds out what it reads and how much it prints.
+    /// Runs the command from the cold state, and finds out what it reads, if that is not named, and how much it prints.
     fn surveyed(
         job: &'a Job,
-        IsLocal(is_local): IsLocal,
+        named: &'a [PathBuf],
         options: &'a CacheOptions,
         states: Vec<State>,
         method: Method,
@@ -93,11 +97,6 @@ impl<'a> MeasuredCommand<'a> {
         if method == Method::DropCaches {
             drop_all()?;
         }
-        let named = if is_local {
-            &[]
-        } else {
-            options.files.as_slice()
-        };
         let paths = first_run(job, named, when, observer)?;
         if method == Method::Fadvise {
             // Only now it is known what to drop.
@@ -109,7 +108,8 @@ impl<'a> MeasuredCommand<'a> {
         let command = Self {
             job,
             options,
-            is_local,
+            is_local: false,
+            named,
             method,
             states,
             inputs,
@@ -140,7 +140,7 @@ impl<'a> MeasuredCommand<'a> {
 
     /// Whether the user said which files are read.
     fn is_named(&self) -> bool {
-        !self.is_local && !self.options.files.is_empty()
+        !self.named.is_empty()
     }
 
     pub(super) fn job(&self) -> &Job {

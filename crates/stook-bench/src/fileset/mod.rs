@@ -46,7 +46,7 @@ pub struct FilesetOptions {
 /// with, and a full file system is in the way of others. In one that was there, what was made stays, and is warned of.
 ///
 /// # Errors
-/// [`BenchError::Usage`] for no files or too many; [`BenchError::Refused`] if `dir` is not empty, or there is not enough room;
+/// [`BenchError::Usage`] for no files or too many; [`BenchError::Refused`] if `dir` is not empty, or there is too little free space;
 /// [`BenchError::Interrupted`] if the observer wants an end; [`BenchError::Sys`] for the first call that fails.
 ///
 /// # Cost

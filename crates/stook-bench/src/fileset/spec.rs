@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_told_with_its_line() {
+    fn what_makes_no_sense_is_reported_with_its_line() {
         let day = "it must be a day from 1970-01-01 to 2037-12-31, without a time";
         for (text, line, why) in [
             (

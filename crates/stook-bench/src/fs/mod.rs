@@ -89,10 +89,10 @@ impl FsBench {
     /// # Errors
     /// What ended it, with the target and the phase.
     pub fn run(&self, observer: &dyn Observer) -> Result<Vec<Sample>, BenchError> {
-        let mut workplaces = Vec::new();
-        let measured = self.run_in(&mut workplaces, observer);
-        for workplace in workplaces {
-            if let Err(error) = workplace.remove() {
+        let mut folders = Vec::new();
+        let measured = self.run_in(&mut folders, observer);
+        for folder in folders {
+            if let Err(error) = folder.remove() {
                 observer.warning(&error.to_string());
             }
         }
@@ -101,14 +101,14 @@ impl FsBench {
 
     fn run_in(
         &self,
-        workplaces: &mut Vec<ScratchDirectory>,
+        folders: &mut Vec<ScratchDirectory>,
         observer: &dyn Observer,
     ) -> Result<Vec<Sample>, BenchError> {
         let places = self.targets.iter().map(|target| target.path.as_path());
         for place in places.chain([self.options.work.as_path()]) {
-            workplaces.push(ScratchDirectory::make(place)?);
+            folders.push(ScratchDirectory::make(place)?);
         }
-        let (work, targets) = workplaces.split_last().expect("there is the work folder");
+        let (work, targets) = folders.split_last().expect("there is the work folder");
         let packed = Packed::make(&self.options, work, observer)?;
         let bench = round::Bench {
             options: &self.options,

@@ -42,7 +42,7 @@ impl Bench<'_> {
     /// Goes through all rounds.
     ///
     /// # Errors
-    /// The first failure, with target and phase. Samples until then have been told to the observer.
+    /// The first failure, with target and phase. The observer has the samples until then.
     pub(super) fn run(&self) -> Result<Vec<Sample>, BenchError> {
         for place in self.places {
             for tool in &self.options.tools {

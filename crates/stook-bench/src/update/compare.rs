@@ -1,6 +1,6 @@
 //! Whether what came out of an archive is what went in.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -9,7 +9,7 @@ use serde_json::json;
 use stook_sys::display_bytes;
 use stook_tree::{CopyOptions, verify};
 
-use super::tree_digest::{Paths, digest};
+use super::tree_digest::{digest, paths_below};
 use crate::Observer;
 use crate::error::BenchError;
 use crate::record::Sample;
@@ -56,11 +56,11 @@ impl Difference {
         }
     }
 
-    fn of_names(source: &BTreeSet<&[u8]>, other: &BTreeSet<&[u8]>) -> Self {
+    fn of_names<T: AsRef<[u8]> + Ord>(source: &BTreeSet<T>, other: &BTreeSet<T>) -> Self {
         let (missing, extra) = (source.difference(other), other.difference(source));
         let example = missing.clone().next().or_else(|| extra.clone().next());
         Self {
-            example: example.map(|name| display_bytes(name)),
+            example: example.map(|name| display_bytes(name.as_ref())),
             missing: missing.count() as u64,
             extra: extra.count() as u64,
             changed: 0,
@@ -90,21 +90,15 @@ pub(super) fn compare_trees(
     if failed.is_empty() && digest(source)?.has_names_of(&digest(extracted)?) {
         return Ok(Difference::default());
     }
-    let (before, after) = (Paths::below(source)?, Paths::below(extracted)?);
-    let names = |paths: &Paths| -> BTreeSet<Vec<u8>> {
-        paths.iter().map(|(path, _)| path.to_vec()).collect()
-    };
-    let (before, after) = (names(&before), names(&after));
-    let mut difference = Difference::of_names(&slices(&before), &slices(&after));
+    let (before, after) = (paths_below(source)?, paths_below(extracted)?);
+    let names = |paths: &'_ BTreeMap<Vec<u8>, bool>| paths.keys().cloned().collect::<BTreeSet<_>>();
+    let after = names(&after);
+    let mut difference = Difference::of_names(&names(&before), &after);
     let mut changed = failed.intersection(&after);
     let example = changed.clone().next().map(|path| display_bytes(path));
     difference.changed = changed.by_ref().count() as u64;
     difference.example = difference.example.or(example);
     Ok(difference)
-}
-
-fn slices(names: &BTreeSet<Vec<u8>>) -> BTreeSet<&[u8]> {
-    names.iter().map(Vec::as_slice).collect()
 }
 
 /// Returns the paths below a tree, whichever of the trees they are in.
@@ -142,20 +136,14 @@ impl Listed {
 /// # Errors
 /// [`BenchError::Sys`] if the source cannot be read.
 pub(super) fn compare_list(source: &Path, printed: &[u8]) -> Result<Listed, BenchError> {
-    let paths = Paths::below(source)?;
-    let (mut expected, mut directories) = (BTreeSet::new(), HashSet::new());
-    for (path, is_directory) in paths.iter() {
-        if is_directory {
-            directories.insert(path);
-        } else {
-            expected.insert(path);
-        }
-    }
+    let paths = paths_below(source)?;
+    let files = paths.iter().filter(|(_, is_directory)| !**is_directory);
+    let expected = files.map(|(path, _)| path.as_slice()).collect();
     let end = if printed.contains(&0) { 0 } else { b'\n' };
     let mut seen = HashSet::new();
     let mut names: Vec<&[u8]> = Vec::new();
     for name in printed.rsplit(|&byte| byte == end).map(plain) {
-        if !name.is_empty() && !directories.contains(name) && seen.insert(name) {
+        if !name.is_empty() && paths.get(name) != Some(&true) && seen.insert(name) {
             names.push(name);
         }
     }

@@ -31,7 +31,7 @@ pub use tool::{Operation, Tool};
 
 use crate::error::BenchError;
 use crate::job::{Job, Output};
-use crate::record::{Header, Kind, Sample};
+use crate::record::{Header, Kind};
 use crate::scratch::ScratchDirectory;
 use crate::{Observer, page_state};
 use run::Rounds;
@@ -135,7 +135,7 @@ impl UpdateStudy {
         &self.header
     }
 
-    /// Makes the study; returns how many trees and lists were not those of their source, which the observer was told.
+    /// Makes the study; returns how many trees and lists were not those of their source; the observer got a warning for each.
     ///
     /// # Errors
     /// [`BenchError::Command`] with the first command that fails, [`BenchError::Refused`] if one changes its source,
@@ -161,7 +161,7 @@ fn versions(tools: &[Tool], stook: &Path) -> Result<BTreeMap<String, String>, Be
             output: Output::Kept,
             ..job
         };
-        let ran = job.run(&Unheard)?;
+        let ran = job.run(&())?;
         if ran.status.success() {
             return Ok(ran.first_line());
         }
@@ -175,21 +175,6 @@ fn versions(tools: &[Tool], stook: &Path) -> Result<BTreeMap<String, String>, Be
         .iter()
         .map(|tool| Ok((tool.name.clone(), version(tool)?)));
     versions.collect()
-}
-
-/// For commands that are over in a moment.
-struct Unheard;
-
-impl Observer for Unheard {
-    fn progress(&self, _text: &str) {}
-
-    fn warning(&self, _text: &str) {}
-
-    fn sampled(&self, _sample: &Sample) {}
-
-    fn is_stopped(&self) -> bool {
-        false
-    }
 }
 
 /// The options as results have them.

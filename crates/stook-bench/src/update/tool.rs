@@ -78,7 +78,7 @@ const BUILT_IN: [BuiltIn; 3] = [
             "{stook} list --null {archive}",
         ],
     },
-    // Incremental archives, as the manual of GNU tar has them for backups: what has changed is told by times and inode
+    // Incremental archives, as the manual of GNU tar has them for backups: what has changed follows from times and inode
     // numbers that tar keeps beside. Its `--update` would read all headers of the archive first, and would pass over files
     // that have become older.
     BuiltIn {
@@ -184,7 +184,7 @@ impl Tool {
         self.lines.get(&operation).map(String::as_str)
     }
 
-    /// Returns true if the tool can be told how many workers extract.
+    /// Returns true if the number of workers that extract can be set.
     pub(crate) fn has_workers(&self) -> bool {
         self.line(Operation::Extract)
             .is_some_and(|line| line.contains("{workers}"))
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_told() {
+    fn what_makes_no_sense_is_reported() {
         let why = |text: &str| parse(&[text]).unwrap_err();
         for (text, expected) in [
             (

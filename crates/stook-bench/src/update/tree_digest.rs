@@ -1,8 +1,8 @@
 //! What a tree is like, in a few numbers that are the same whenever the tree is: counts, and sums of hashes.
 //!
-//! Listings come in no order, so hashes are added up. A sum takes no memory for names: what the bench holds when it starts
-//! a command would count as the command's. Names are listed only where two trees are not the same.
+//! Listings come in no order, so hashes are added up. Names are listed only where two trees are not the same.
 
+use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use std::sync::Mutex;
@@ -95,46 +95,19 @@ pub(super) fn summary(tree: &Path) -> Result<Summary, BenchError> {
     Ok(into_inner(builder).summary())
 }
 
-/// All paths below a tree, in one buffer, so that all of the memory goes back when they do.
-#[derive(Debug, Default)]
-pub(super) struct Paths {
-    bytes: Vec<u8>,
-    /// Where each ends, and whether it is a directory.
-    ends: Vec<(usize, bool)>,
-}
-
-impl Paths {
-    /// Lists a tree.
-    ///
-    /// # Errors
-    /// As [`digest`].
-    pub(super) fn below(tree: &Path) -> Result<Self, BenchError> {
-        let all: Mutex<Self> = Mutex::default();
-        each_directory(tree, Detail::Kinds, |listing| {
-            let mut all = lock(&all);
-            if !listing.path.is_empty() {
-                all.push(&listing.path, true);
-            }
-            for entry in &listing.entries {
-                let path = join(&listing.path, listing.name(entry));
-                all.push(&path, false);
-            }
-        })?;
-        Ok(into_inner(all))
-    }
-
-    fn push(&mut self, path: &[u8], is_directory: bool) {
-        self.bytes.extend_from_slice(path);
-        self.ends.push((self.bytes.len(), is_directory));
-    }
-
-    /// Returns each path, and whether it is a directory.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&[u8], bool)> {
-        let starts = std::iter::once(0).chain(self.ends.iter().map(|(end, _)| *end));
-        starts
-            .zip(&self.ends)
-            .map(|(start, (end, is_directory))| (&self.bytes[start..*end], *is_directory))
-    }
+/// Returns all paths below a tree, and whether each is a directory.
+///
+/// # Errors
+/// As [`digest`].
+pub(super) fn paths_below(tree: &Path) -> Result<BTreeMap<Vec<u8>, bool>, BenchError> {
+    let all: Mutex<BTreeMap<Vec<u8>, bool>> = Mutex::default();
+    each_directory(tree, Detail::Kinds, |listing| {
+        let entries = listing.entries.iter().map(|entry| listing.name(entry));
+        let entries = entries.map(|name| (join(&listing.path, name), false));
+        let own = (!listing.path.is_empty()).then(|| (listing.path.clone(), true));
+        lock(&all).extend(entries.chain(own));
+    })?;
+    Ok(into_inner(all))
 }
 
 #[cfg(test)]
@@ -166,9 +139,8 @@ mod tests {
         tree! { "a/b" => file(b""), "c" => symlink("a") }
             .write(folder.path())
             .unwrap();
-        let paths = Paths::below(folder.path()).unwrap();
-        let mut found: Vec<(&[u8], bool)> = paths.iter().collect();
-        found.sort_unstable();
+        let paths = paths_below(folder.path()).unwrap();
+        let found: Vec<(&[u8], bool)> = paths.iter().map(|(path, is)| (&**path, *is)).collect();
         let expected: [(&[u8], bool); 3] = [(b"a", true), (b"a/b", false), (b"c", false)];
         assert_eq!(found, expected);
     }

@@ -34,6 +34,9 @@ pub(super) enum Found<'a> {
 /// Does something with what is found.
 pub(super) type Work<'w> = dyn FnMut(&mut Worker<'_>, Found<'_>) -> Result<(), BenchError> + 'w;
 
+/// Takes a block of a file and its offset.
+type Take<'t> = dyn FnMut(&mut Worker<'_>, &[u8], u64) -> Result<(), BenchError> + 't;
+
 /// Goes through a tree, a directory at a time; those in it come later.
 pub(super) fn go_through(
     worker: &mut Worker<'_>,
@@ -128,7 +131,7 @@ impl Entry<'_> {
         &self,
         worker: &mut Worker<'_>,
         block: &mut [u8],
-        take: &mut dyn FnMut(&mut Worker<'_>, &[u8], u64) -> Result<(), BenchError>,
+        take: &mut Take<'_>,
     ) -> Result<(), BenchError> {
         let open = || self.at.directory.open_file(self.name, Links::Refuse);
         let file = worker.time(Op::Open, self.subject(), open)?;
