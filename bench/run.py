@@ -17,8 +17,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -30,6 +29,7 @@ from stookbench.results import Results, timestamp
 from stookbench.rivals import BY_NAME, Collection, cache_directory, say
 
 MEMORY = Path("/dev/shm")
+DEFAULT = Path(f"/var/tmp/stook-bench-{os.geteuid()}")
 
 
 def main() -> int:
@@ -60,8 +60,8 @@ def arguments() -> argparse.ArgumentParser:
     listing.add_argument("--full", action="store_true")
     listing.set_defaults(command=list_pairs)
     clean = commands.add_parser("clean", help="remove the file sets")
-    clean.add_argument("--on", type=Path, action="append", default=[], metavar="DIR")
-    clean.add_argument("--sets", type=Path, action="append", default=[], metavar="DIR")
+    for option in ("--on", "--sets"):
+        clean.add_argument(option, type=Path, action="append", default=[], metavar="DIR")
     clean.set_defaults(command=remove_sets)
     shown = commands.add_parser("evidence", help="print what an outcome shows; `stook bench pair` calls it")
     shown.add_argument("name")
@@ -79,12 +79,12 @@ def measure_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rounds", type=positive, help="runs of each side; default 5, less where they are long")
     parser.add_argument("--budget", type=positive, metavar="SECONDS", help=f"for each pair; {budgets}")
     parser.add_argument("--seed", type=int, default=7, help="of the order of sides (default 7)")
-    parser.set_defaults(command=measure)
     parser.add_argument("--programs", type=Path, metavar="DIR", help="where stook and the test kit's programs are")
     parser.add_argument("--results", type=Path, metavar="FILE", help="where raw results go; default in the cache")
     parser.add_argument("--save", metavar="DATE", help="keep the results under bench/runs/DATE")
     parser.add_argument("--markdown", action="store_true")
     parser.add_argument("--no-install", action="store_true", help="install no rivals")
+    parser.set_defaults(command=measure)
 
 
 def absolute(text: str) -> Path:
@@ -95,6 +95,20 @@ def positive(text: str) -> int:
     if (number := int(text)) < 1:
         raise argparse.ArgumentTypeError("must be at least 1")
     return number
+
+
+@dataclass(frozen=True)
+class Work:
+    """Pairs, where their outputs go, and where their sets are."""
+
+    place: Place
+    set_place: Place
+    pairs: list[Pair]
+
+    def facts(self) -> dict[str, object]:
+        """The file system of outputs, and that of sets if they are elsewhere."""
+        facts: dict[str, object] = asdict(self.place.mount)
+        return facts if self.set_place is self.place else facts | {"sets": asdict(self.set_place.mount)}
 
 
 def measure(options: argparse.Namespace) -> int:
@@ -112,21 +126,33 @@ def measure(options: argparse.Namespace) -> int:
         for place in {os.stat(one.directory)[1:3]: one for each in work for one in (each.place, each.set_place)}.values():
             held.enter_context(place.locked())
         found = measure_all(options, programs, work)
-    print(table.report(found.records, options.markdown))
-    say(f"\nraw results: {found.path}")
-    return keep(found.path, found.records, options.save)
+    say(f"raw results: {found.path}")
+    return show(options, found.path, found.records)
 
 
-def keep(raw: Path, records: list[results.Record], date: str | None) -> int:
-    """Keeps results if that is wanted; returns the exit code."""
-    if date:
-        folder = results.save(raw, date, table.report(records, as_markdown=True), table.commands(records))
-        say(f"kept in {folder}")
-    return 1 if table.refusals(records) else 0
+def find_work(options: argparse.Namespace, wanted: list[Pair]) -> list[Work]:
+    """Each place, and with --full memory, for which sets that are in memory already will do."""
+    places = [Place(directory) for directory in options.on or [DEFAULT]]
+    sets = next((place for place in places if place.directory == options.sets), options.sets and Place(options.sets))
+    work = [Work(place, sets or place, wanted) for place in places]
+    in_memory = pairs.chosen(pairs.IN_MEMORY, options.pairs or ["*"]) if options.full else []
+    if in_memory and Mount.of(MEMORY).filesystem == "tmpfs":
+        memory = Place(MEMORY / DEFAULT.name)
+        work.append(Work(memory, sets if sets and sets.in_memory else memory, in_memory))
+    return work
+
+
+def find_programs(folder: Path | None) -> Programs:
+    """The release build."""
+    folder = folder or Path(os.environ.get("CARGO_TARGET_DIR") or machine.REPOSITORY / "target") / "release"
+    stook, same_tree, slowfs = ((folder / name).absolute() for name in ("stook", "stook-same-tree", "slowfs"))
+    if missing := [path.name for path in (stook, same_tree) if not path.exists()]:
+        raise SystemExit(f"error: {', '.join(missing)} not built; `make bench` builds what it needs")
+    return Programs(stook, same_tree, slowfs if slowfs.exists() else None)
 
 
 def measure_all(options: argparse.Namespace, programs: Programs, work: list[Work]) -> Results:
-    """All pairs at all places."""
+    """All pairs at all places. File sets stay for the next time, but in memory only where that was asked for."""
     rivals = Collection(cache_directory())
     wanted = {"tar"}.union(*(pair.names() for one in work for pair in one.pairs))
     rivals.collect(not options.no_install, wanted)
@@ -136,7 +162,7 @@ def measure_all(options: argparse.Namespace, programs: Programs, work: list[Work
         "machine",
         time=timestamp(),
         **machine.facts(),
-        places=[place_facts(one) for one in work],
+        places=[one.facts() for one in work],
         stook=machine.stook_version(programs.stook, is_ours=options.programs is None),
         rivals=rivals.versions(),
         missing={name: scrub(reason, {}) for name, reason in rivals.missing.items()},
@@ -145,35 +171,15 @@ def measure_all(options: argparse.Namespace, programs: Programs, work: list[Work
     )
     for one in work:
         bench = Bench(one.place, one.set_place, programs, rivals, found, options.seed, options.rounds, budget(options))
-        with tidied(bench, one, keep_sets=one.set_place.directory == options.sets):
+        try:
+            bench.release()
             for pair in one.pairs:
                 bench.measure(pair)
+        finally:
+            bench.release()
+            if one.set_place.in_memory and one.set_place.directory != options.sets:
+                one.set_place.remove(one.set_place.path("sets"))
     return found
-
-
-@dataclass(frozen=True)
-class Work:
-    """Pairs, where their outputs go, and where their sets are."""
-
-    place: Place
-    set_place: Place
-    pairs: list[Pair]
-
-    @property
-    def is_apart(self) -> bool:
-        return self.set_place is not self.place
-
-
-def find_work(options: argparse.Namespace, wanted: list[Pair]) -> list[Work]:
-    """Each place, and with --full memory, for which sets that are in memory already will do."""
-    places = [Place(directory) for directory in options.on or [default_place()]]
-    sets = next((place for place in places if place.directory == options.sets), options.sets and Place(options.sets))
-    work = [Work(place, sets or place, wanted) for place in places]
-    in_memory = pairs.chosen(pairs.IN_MEMORY, options.pairs or ["*"]) if options.full else []
-    if in_memory and Mount.of(MEMORY).filesystem == "tmpfs":
-        memory = Place(MEMORY / f"stook-bench-{os.geteuid()}")
-        work.append(Work(memory, sets if sets and sets.in_memory else memory, in_memory))
-    return work
 
 
 def budget(options: argparse.Namespace) -> float | None:
@@ -183,42 +189,17 @@ def budget(options: argparse.Namespace) -> float | None:
     return pairs.FULL_BUDGET_S if options.full else pairs.SMALL_BUDGET_S
 
 
-@contextmanager
-def tidied(bench: Bench, work: Work, keep_sets: bool) -> Iterator[None]:
-    """Leaves the file sets for the next time, but in memory only where that was asked for."""
-    try:
-        bench.release()
-        yield
-    finally:
-        bench.release()
-        if work.set_place.in_memory and not keep_sets:
-            work.set_place.remove(work.set_place.path("sets"))
-
-
-def place_facts(work: Work) -> dict[str, object]:
-    """The file system of outputs, and that of sets if they are elsewhere."""
-    facts: dict[str, object] = asdict(work.place.mount)
-    return facts | {"sets": asdict(work.set_place.mount)} if work.is_apart else facts
-
-
-def default_place() -> Path:
-    return Path(f"/var/tmp/stook-bench-{os.geteuid()}")
-
-
-def find_programs(folder: Path | None) -> Programs:
-    """The release build."""
-    folder = folder or Path(os.environ.get("CARGO_TARGET_DIR") or machine.REPOSITORY / "target") / "release"
-    stook, same_tree = ((folder / name).absolute() for name in ("stook", "stook-same-tree"))
-    if missing := [path.name for path in (stook, same_tree) if not path.exists()]:
-        raise SystemExit(f"error: {', '.join(missing)} not built; `make bench` builds what it needs")
-    slowfs = (folder / "slowfs").absolute()
-    return Programs(stook, same_tree, slowfs if slowfs.exists() else None)
+def show(options: argparse.Namespace, raw: Path, records: list[results.Record]) -> int:
+    """Prints the table, and keeps results if that is wanted; returns the exit code."""
+    print(table.report(records, options.markdown))
+    if options.save:
+        said = table.report(records, as_markdown=True)
+        say(f"kept in {results.save(raw, options.save, said, table.commands(records))}")
+    return 1 if table.refusals(records) else 0
 
 
 def print_table(options: argparse.Namespace) -> int:
-    records = results.read(options.results)
-    print(table.report(records, options.markdown))
-    return keep(options.results, records, options.save)
+    return show(options, options.results, results.read(options.results))
 
 
 def show_evidence(options: argparse.Namespace) -> int:
@@ -240,8 +221,7 @@ def list_rivals(_options: argparse.Namespace) -> int:
 
 def list_pairs(options: argparse.Namespace) -> int:
     for pair in pairs.FULL if options.full else pairs.SMALL:
-        goal = f", goal {pair.goal}" if f"{pair.goal}" else ""
-        print(f"{pair.name} ({pair.rounds or 5} rounds{goal})")
+        print(f"{pair.name} ({pair.rounds or 5} rounds, goal {pair.goal})")
         for side in pair.sides:
             print(f"    {side.name:10} {side.command}")
     return 0
@@ -249,7 +229,7 @@ def list_pairs(options: argparse.Namespace) -> int:
 
 def remove_sets(options: argparse.Namespace) -> int:
     """What is below the places; of those of --sets only the sets."""
-    everything = options.on or ([] if options.sets else [default_place()])
+    everything = options.on or ([] if options.sets else [DEFAULT])
     for directory in filter(Path.exists, [*everything, *options.sets]):
         place = Place(directory)
         with place.locked():

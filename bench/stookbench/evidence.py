@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import sqlite3
 import subprocess
 from collections.abc import Iterable
@@ -23,6 +22,7 @@ from .pair import Refused
 # Of `stook-same-tree`: 292 years.
 ANY_TIME = 2**63 - 1
 ENVIRONMENT = {"LC_ALL": "C", "PATH": "/usr/bin:/bin"}
+Facts = dict[str, object]
 
 
 @dataclass(frozen=True)
@@ -48,105 +48,114 @@ class Case:
         values = json.loads(text)
         return Case(**{name: value if name == "files" else Path(value) for name, value in values.items()})
 
+    def lines(self) -> Iterable[bytes]:
+        """What the command printed."""
+        with self.stdout.open("rb") as lines:
+            yield from (line.rstrip(b"\n") for line in lines)
 
-def show(name: str, case: Case) -> dict[str, object]:
+
+def show(name: str, case: Case) -> Facts:
     """The facts; Refused if there are none."""
     try:
-        facts: dict[str, object] = globals()[name](case)
+        facts: Facts = globals()[name](case)
         return facts
     except (OSError, ValueError, KeyError, TypeError) as why:
         raise Refused(f"the outcome cannot be understood: {why}") from why
 
 
-def walked(case: Case) -> dict[str, object]:
+def walked(case: Case) -> Facts:
     """Lines of `SIZE MTIME PATH`, in any order; the root itself does not count."""
-    prefix = re.compile(re.escape(f"{case.seen}".encode()) + b"/?")
-    with case.stdout.open("rb") as lines:
-        entries = sorted(filter(None, (canonical_entry(line.rstrip(b"\n"), prefix) for line in lines)))
-    return {"entries": len(entries), "sha256": digest(entries)}
+    entries = []
+    for line in case.lines():
+        try:
+            size, time, path = line.split(b" ", 2)
+        except ValueError:
+            raise Refused(f"a line of the walk is not `SIZE MTIME PATH`: {line[:80]!r}") from None
+        # Nine digits of the second.
+        seconds, _, fraction = time.partition(b".")
+        if path := below(path, case.seen):
+            entries.append(b"%s %s.%s %s" % (size, seconds, fraction[:9].ljust(9, b"0"), path))
+    return digest("entries", entries)
 
 
-def canonical_entry(line: bytes, prefix: re.Pattern[bytes]) -> bytes | None:
-    """The line with nine digits of the second and a path relative to the tree; None for the tree itself."""
-    try:
-        size, time, path = line.split(b" ", 2)
-    except ValueError:
-        raise Refused(f"a line of the walk is not `SIZE MTIME PATH`: {line[:80]!r}") from None
-    match = prefix.match(path)
-    path = path[match.end() :] if match else path.removeprefix(b"./")
-    if path in (b"", b"."):
-        return None
-    seconds, _, fraction = time.partition(b".")
-    return b"%s %s.%s %s" % (size, seconds, fraction[:9].ljust(9, b"0"), path)
-
-
-def named(case: Case) -> dict[str, object]:
+def named(case: Case) -> Facts:
     """Lines of paths, in any order; the root itself and slashes behind directories do not count."""
-    prefix = re.compile(re.escape(f"{case.seen}".encode()) + b"/?")
-    with case.stdout.open("rb") as lines:
-        names = canonical_names(prefix.sub(b"", line, count=1) for line in lines)
-    return {"entries": len(names), "sha256": digest(names)}
+    return digest("entries", (below(line, case.seen) for line in case.lines()))
 
 
-def summarised(case: Case) -> dict[str, object]:
+def below(path: bytes, tree: Path | None = None) -> bytes:
+    """A path relative to the tree, without `./` and slashes behind; nothing for the tree itself."""
+    path = path.removeprefix(f"{tree or ''}".encode()).removeprefix(b"/").removeprefix(b"./").rstrip(b"/")
+    return b"" if path == b"." else path
+
+
+def digest(what: str, names: Iterable[bytes]) -> Facts:
+    """How many there are, and the checksum of the sorted ones. The tree itself, which has no name, does not count."""
+    found = sorted(filter(None, names))
+    return {what: len(found), "sha256": hashlib.sha256(b"\n".join(found)).hexdigest()}
+
+
+def summarised(case: Case) -> Facts:
     """Regular files and their bytes, as `stook walk --summary --json` says last."""
-    lines = case.stdout.read_text().splitlines() or ["{}"]
-    summary = json.loads(lines[-1])
+    *_, last = case.lines()
+    summary = json.loads(last)
     return {"files": int(summary["files"]), "bytes": int(summary["bytes"])}
 
 
-def tallied(case: Case) -> dict[str, object]:
+def tallied(case: Case) -> Facts:
     """The same from a line that begins with them; its other figures may be rounded otherwise."""
     files, total, *_ = case.stdout.read_text().split()
     return {"files": int(files), "bytes": int(total)}
 
 
-def walk_count(case: Case) -> dict[str, object]:
+def walk_count(case: Case) -> Facts:
     """How many entries a walk found, with nothing archived: what an update without changes must agree with."""
     return {"entries": walked(case)["entries"], "archived": 0}
 
 
-def updated(case: Case) -> dict[str, object]:
+def updated(case: Case) -> Facts:
     """What `stook update --json` says it did."""
-    summary = json_summary(case.stdout)
+    summary = json_summary(case)
     return {"entries": summary["unchanged"], "archived": summary["members"]}
 
 
-def packed(case: Case) -> dict[str, object]:
+def packed(case: Case) -> Facts:
     """The names in the volumes of `out`, whose every member GNU tar finds equal to the source."""
     volumes = sorted(case.out.rglob("*.tar"))
     if not volumes:
         raise Refused("no volume was written")
-    names: list[bytes] = []
     for volume in volumes:
         run([case.tar, "--compare", "-f", volume, "-C", case.tree], "the volume is not equal to the source")
-        names += run([case.tar, "-tf", volume], "the volume cannot be listed").splitlines()
-    members = canonical_names(names)
-    return {"members": len(members), "sha256": digest(members)}
+    return digest("members", (name for volume in volumes for name in members(case, volume)))
 
 
-def unpacked(case: Case) -> dict[str, object]:
+def members(case: Case, volume: Path) -> list[bytes]:
+    """The names that GNU tar sees in a volume, without that of the tree itself."""
+    names = run([case.tar, "-tf", volume], "the volume cannot be listed").splitlines()
+    return list(filter(None, map(below, names)))
+
+
+def unpacked(case: Case) -> Facts:
     """That the tree at `target` is the source: bytes, modes, owners, times, links."""
-    return {"entries": same_entries(case, "the extracted tree is not the source")}
+    return same_entries(case, "the extracted tree is not the source")
 
 
-def copied(case: Case) -> dict[str, object]:
+def copied(case: Case) -> Facts:
     """The same of a copy."""
-    return {"entries": same_entries(case, "the copy is not the source")}
+    return same_entries(case, "the copy is not the source")
 
 
-def copied_without_times(case: Case) -> dict[str, object]:
+def copied_without_times(case: Case) -> Facts:
     """The same for a program that does not keep times, which does less than the others."""
-    options = ["--mtime-tolerance-ns", ANY_TIME]
-    return {"entries": same_entries(case, "the copy is not the source", *options)}
+    return same_entries(case, "the copy is not the source", "--mtime-tolerance-ns", ANY_TIME)
 
 
-def same_entries(case: Case, complaint: str, *options: object) -> int:
+def same_entries(case: Case, complaint: str, *options: object) -> Facts:
     said = run([case.same_tree, case.tree, case.target, *options], complaint)
-    return int(said.removeprefix(b"equal: ").split()[0])
+    return {"entries": int(said.removeprefix(b"equal: ").split()[0])}
 
 
-def gone(case: Case) -> dict[str, object]:
+def gone(case: Case) -> Facts:
     """That nothing is left at `target`, and that the set, from which it was copied, still has all its files."""
     if os.path.lexists(case.target):
         raise Refused("the tree is still there")
@@ -156,9 +165,9 @@ def gone(case: Case) -> dict[str, object]:
     return {"left": 0, "kept": kept}
 
 
-def checked(case: Case) -> dict[str, object]:
+def checked(case: Case) -> Facts:
     """How many members `stook check --json` found whole, and what the index says of the volume."""
-    summary = json_summary(case.stdout)
+    summary = json_summary(case)
     if summary["damages"]:
         raise Refused(f"check found {summary['damages']} damages")
     with sqlite3.connect(f"file:{case.archive}/index.db?mode=ro", uri=True) as index:
@@ -166,28 +175,17 @@ def checked(case: Case) -> dict[str, object]:
     return {"members": summary["members"], "md5": md5}
 
 
-def summed(case: Case) -> dict[str, object]:
+def summed(case: Case) -> Facts:
     """What md5sum printed, and how many members GNU tar sees in the volume."""
-    names = run([case.tar, "-tf", case.volume], "the volume cannot be listed").splitlines()
-    return {"members": len(canonical_names(names)), "md5": case.stdout.read_text().split()[0]}
+    return {"members": len(members(case, case.volume)), "md5": case.stdout.read_text().split()[0]}
 
 
-def canonical_names(names: Iterable[bytes]) -> list[bytes]:
-    """Sorted, without `./`, slashes behind, and the root."""
-    return sorted(filter(None, (name.rstrip(b"\n").removeprefix(b"./").rstrip(b"/") for name in names)))
-
-
-def digest(lines: list[bytes]) -> str:
-    return hashlib.sha256(b"\n".join(lines)).hexdigest()
-
-
-def json_summary(path: Path) -> dict[str, Any]:
+def json_summary(case: Case) -> dict[str, Any]:
     """The last object of type `summary` that stook printed."""
-    for line in reversed(path.read_text().splitlines()):
-        found: dict[str, Any] = json.loads(line)
-        if found.get("type") == "summary":
-            return found
-    raise Refused("stook printed no summary")
+    summaries = [line for line in map(json.loads, case.lines()) if line.get("type") == "summary"]
+    if not summaries:
+        raise Refused("stook printed no summary")
+    return dict(summaries[-1])
 
 
 def run(command: list[object], complaint: str) -> bytes:

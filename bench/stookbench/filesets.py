@@ -28,17 +28,18 @@ class Kind:
     """What a set is to be."""
 
     files: int
-    spec: str
-    bytes_per_file: int
-    """What a file needs on the disk, in memory, or in a volume, whichever is most, for the space that must be free."""
+    spec: str = "arc"
+    bytes_per_file: int = 9_500
+    """What a file needs on the disk, in memory, or in a volume, whichever is most, for the space that must be free.
+
+    8.7 kB a file of arc in a volume, 8.9 kB on ext4; a flat one takes a block or page, an inode, a name."""
 
 
-# 8.7 kB a file of arc in a volume, 8.9 kB on ext4; a flat one takes a block or page, an inode, a name.
 KINDS = {
-    "arc2k": Kind(2_000, "arc", 9_500),
-    "arc20k": Kind(20_000, "arc", 9_500),
-    "arc100k": Kind(100_000, "arc", 9_500),
-    "arc": Kind(1_290_284, "arc", 9_500),
+    "arc2k": Kind(2_000),
+    "arc20k": Kind(20_000),
+    "arc100k": Kind(100_000),
+    "arc": Kind(1_290_284),
     "flat100k": Kind(100_000, FLAT, 5_000),
     "flat200k": Kind(200_000, FLAT, 5_000),
 }
@@ -48,7 +49,6 @@ KINDS = {
 class FileSet:
     """A set that is there, and some of its files, of which the kernel is asked."""
 
-    name: str
     path: Path
     properties: dict[str, Any]
     """As `stook bench fileset --json` prints them."""
@@ -59,39 +59,34 @@ class FileSet:
 def ensure(place: Place, name: str, stook: Path) -> FileSet:
     """The set, made unless it is there."""
     path, marker = place.path("sets", name), place.path("sets", f"{name}.json")
-    known = read_marker(marker)
-    if known is None or known.get("version") != VERSION or count(path) != KINDS[name].files:
+    try:
+        known = json.loads(marker.read_text())
+    except (FileNotFoundError, json.JSONDecodeError):
+        known = {}
+    if known.get("version") != VERSION or len(files_in(path)) != KINDS[name].files:
         for old in (marker, path):
             place.remove(old)
-        known = make(place, name, stook)
+        known = make(path, KINDS[name], stook)
         marker.write_text(json.dumps(known))
-    return FileSet(name, path, known["properties"], known["sample"])
+    return FileSet(path, known["properties"], known["sample"])
 
 
-def make(place: Place, name: str, stook: Path) -> dict[str, Any]:
+def make(path: Path, kind: Kind, stook: Path) -> dict[str, Any]:
     """Makes the set, under another name first, so that a part of one is never taken for it; returns its marker."""
-    partial = place.fresh("sets", name + PARTIAL)
-    kind = KINDS[name]
+    partial = path.with_name(path.name + PARTIAL)
+    partial.parent.mkdir(exist_ok=True)
     command = [stook, "bench", "fileset", partial, "--files", kind.files, "--seed", SEED, "--spec", kind.spec, "--json"]
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise Refused(f"the file set {name} could not be made: {done.stderr.strip()}")
-    found = sorted(os.path.relpath(f"{top}/{file}", partial) for top, _, files in os.walk(partial) for file in files)
+        raise Refused(f"the file set {path.name} could not be made: {done.stderr.strip()}")
+    found = sorted(files_in(partial))
     sample = random.Random(SEED).sample(found, min(SAMPLE, len(found)))
-    partial.rename(place.path("sets", name))
+    partial.rename(path)
     return {"version": VERSION, "properties": json.loads(done.stdout), "sample": sample}
 
 
-def read_marker(path: Path) -> dict[str, Any] | None:
-    try:
-        marker: dict[str, Any] = json.loads(path.read_text())
-        return marker
-    except (FileNotFoundError, json.JSONDecodeError):
-        return None
-
-
-def count(path: Path) -> int:
-    return sum(len(files) for _, _, files in os.walk(path))
+def files_in(path: Path) -> list[str]:
+    return [os.path.relpath(f"{top}/{file}", path) for top, _, files in os.walk(path) for file in files]
 
 
 def remove_partial(place: Place) -> None:

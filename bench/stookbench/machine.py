@@ -1,4 +1,4 @@
-"""Facts about the machine and the programs: what a sample means nothing without. No names of hosts or directories."""
+"""Facts about the machine and the program: what a sample means nothing without. No names of hosts or directories."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ REPOSITORY = Path(__file__).parent.parent.parent
 def facts() -> dict[str, object]:
     return {
         "cpu": cpu_model(Path("/proc/cpuinfo").read_text()),
-        "cores": cores(),
+        "cores": len(os.sched_getaffinity(0)),
         "memory_bytes": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
         "kernel": f"{platform.system()} {platform.release()}",
         "system": platform.freedesktop_os_release().get("PRETTY_NAME", "unknown"),
@@ -24,15 +24,10 @@ def facts() -> dict[str, object]:
     }
 
 
-def cores() -> int:
-    return len(os.sched_getaffinity(0))
-
-
 def cpu_model(cpuinfo: str) -> str:
     """The first core's; other architectures than x86 name it differently or not at all."""
-    names = dict(line.partition(":")[::2] for line in cpuinfo.splitlines() if ":" in line)
-    known = {name.strip(): value.strip() for name, value in names.items()}
-    return known.get("model name") or known.get("Hardware") or platform.machine()
+    found = re.search(r"^(?:model name|Hardware)\s*: *(.*)$", cpuinfo, re.MULTILINE)
+    return found[1].strip() if found else platform.machine()
 
 
 def stook_version(stook: Path, is_ours: bool) -> str:
@@ -41,19 +36,18 @@ def stook_version(stook: Path, is_ours: bool) -> str:
     A program that was not built from this checkout just before is asked for its commit, as that of the checkout may be
     another one.
     """
-    said = subprocess.run([stook, "--version"], capture_output=True, text=True, check=False).stdout.strip()
+    said = output(str(stook), "--version") or "stook, version unknown"
     if re.search(r"\b[0-9a-f]{7,40}\b", said):
         return said
-    if not is_ours:
-        return f"{said or 'stook, version unknown'} (commit unknown)"
-    commit = git("rev-parse", "--short=12", "HEAD")
-    changed = "+" if commit and git("--no-optional-locks", "status", "--porcelain") else ""
-    return f"{said or 'stook, version unknown'} ({commit or 'commit unknown'}{changed})"
+    git = ("git", "--no-optional-locks", "-C", str(REPOSITORY))
+    commit = output(*git, "rev-parse", "--short=12", "HEAD") if is_ours else ""
+    changed = "+" if commit and output(*git, "status", "--porcelain") else ""
+    return f"{said} ({commit or 'commit unknown'}{changed})"
 
 
-def git(*arguments: str) -> str:
+def output(*command: str) -> str:
+    """What a program prints; nothing if it fails or is not there."""
     try:
-        command = ["git", "-C", str(REPOSITORY), *arguments]
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return ""

@@ -18,7 +18,7 @@ from typing import Any
 
 from . import filesets
 from .pair import COLD, HOT, PLACES, SLOW, Pair, Refused, Side, template_names, words
-from .place import Place, available_memory, is_mount_point, scrub
+from .place import Place, available_memory, scrub
 from .results import MEASURED, NOT_MEASURED, REFUSED, Results, timestamp
 from .rivals import BY_NAME, Collection, say
 
@@ -32,7 +32,8 @@ FIND = ["sh", "-c", "find \"$1\" -printf '%s' >/dev/null", "sh"]
 CAT = ["sh", "-c", 'find "$1" -type f -print0 | xargs -0 -n 1000 -P 2 cat >/dev/null', "sh"]
 # A new mount for every run, so slowfs knows nothing of the tree yet. It ends with the process that started it: a shell that
 # waits for it.
-MOUNT = """( {slowfs} {source} {mount} --latency {latency} & wait ) >{log} 2>&1 &
+MOUNT = """mkdir -p {mount}
+( {slowfs} {source} {mount} --latency {latency} & wait ) >{log} 2>&1 &
 until grep -q '^slowfs: mounted' {log}; do kill -0 $! || {{ cat {log} >&2; exit 1; }}; sleep 0.01; done"""
 UNMOUNT = "umount {mount} 2>/dev/null || fusermount3 -u {mount}"
 
@@ -75,10 +76,8 @@ class Bench:
             self.place.remove(self.archive_path(pair.file_set))
         if reason:
             say(f"{pair.name} on {self.place.name}: {status}: {reason}")
-        self.results.add(
+        self.record(
             "pair",
-            place=self.place.name,
-            set_place=self.set_place.name,
             pair=pair.name,
             work=pair.work,
             set=pair.file_set,
@@ -94,6 +93,9 @@ class Bench:
             warnings=summary.get("warnings", []),
         )
         return status
+
+    def record(self, kind: str, **facts: object) -> None:
+        self.results.add(kind, place=self.place.name, set_place=self.set_place.name, **facts)
 
     def rounds_of(self, pair: Pair) -> int:
         return self.rounds or pair.rounds or ROUNDS
@@ -132,104 +134,113 @@ class Bench:
     def run(self, pair: Pair) -> dict[str, Any]:
         """Has the pair measured, records its runs, and returns the summary."""
         spec = self.place.path("spec.json")
-        spec.write_text(json.dumps(self.spec(pair)))
+        spec.write_text(json.dumps(self.spec(pair), default=str))
         try:
             lines = self.stook("bench", "pair", str(spec)).splitlines()
         finally:
             self.detach()
             self.place.remove(self.place.path("out"))
         *samples, summary = map(json.loads, lines)
+        commands = {side.name: side.command for side in pair.sides}
         for sample in samples:
-            self.results.add("run", place=self.place.name, set_place=self.set_place.name, **run_facts(pair, sample))
+            side, proof = sample["labels"]["side"], sample["proof"]
+            self.record(
+                "run",
+                pair=pair.name,
+                side=side,
+                command=commands[side],
+                state=pair.state,
+                round=sample["round"],
+                order=proof.pop("order"),
+                wall_s=sample["real_seconds"],
+                user_s=sample["user_seconds"],
+                sys_s=sample["system_seconds"],
+                max_rss_bytes=sample["peak_bytes"],
+                read_bytes=proof.pop("read_bytes"),
+                files=sample["files"],
+                bytes=sample["bytes"],
+                proof=proof,
+                time=timestamp(),
+            )
         found: dict[str, Any] = summary
         return found
 
     def stook(self, *arguments: str) -> str:
-        """What the program under test prints; Refused with what it says when it fails."""
-        environment = {"LC_ALL": "C", "PATH": os.environ["PATH"]}
+        """What the program under test prints, its progress shown as it comes; Refused with its error when it fails."""
         command = [str(self.programs.stook), *arguments]
+        environment = {"LC_ALL": "C", "PATH": os.environ["PATH"]}
         error: list[str] = []
         with self.place.path("printed").open("w+") as printed:
             with subprocess.Popen(command, stdout=printed, stderr=subprocess.PIPE, text=True, env=environment) as process:
-                assert process.stderr, "it is a pipe"
-                for line in process.stderr:
+                for line in process.stderr or ():
                     if error or line.startswith("error: "):
                         error.append(line.removeprefix("error: ").strip())
                     else:
                         say(line.rstrip())
-            printed.seek(0)
             if process.returncode != 0:
                 raise Refused("; ".join(error) or f"stook ended with status {process.returncode}")
+            printed.seek(0)
             return printed.read()
 
-    def spec(self, pair: Pair) -> dict[str, object]:
+    def spec(self, pair: Pair) -> dict[str, Any]:
         """What `stook bench pair` is to do; `docs/bench/pair.md` has the fields."""
         tree = self.file_set(pair.file_set)
         archive = self.archive(pair.file_set) if pair.needs_archive else self.place.path("no-archive")
-        volume, target = archive / "000000.tar", self.target(pair)
-        inputs = {
-            "volume": [volume],
-            "target": [target / file for file in tree.sample],
-        }.get(pair.reads, [tree.path / file for file in tree.sample])
-        warm = {"volume": ["cat", volume], "contents": [*CAT, tree.path], "target": [*FIND, target]}
         is_slow = pair.state == SLOW
+        folder = "mount" if is_slow and pair.slow == "target" else "out"
+        places: dict[str, object] = {
+            "stook": self.programs.stook,
+            "tree": self.place.path("mount") if is_slow and pair.slow == "tree" else tree.path,
+            "archive": archive,
+            "volume": archive / "000000.tar",
+            "volume_size": pair.volume_size,
+            "out": self.place.path("out", "files"),
+            "target": self.place.path(folder, "target"),
+        }
+        if places.keys() != PLACES:
+            raise ValueError("PLACES and what fills them have become different")
+        rivals = {name: found.path for name, found in self.rivals.found.items()}
+        values = {name: str(value) for name, value in (places | rivals).items()}
+        read = {"volume": values["volume"], "target": values["target"]}.get(pair.reads, str(tree.path))
+        warm = {"volume": ["cat"], "contents": CAT}.get(pair.reads, FIND)
+        inputs = [read] if pair.reads == "volume" else [f"{read}/{file}" for file in tree.sample]
         return {
             "rounds": self.rounds_of(pair),
             "budget_seconds": self.budget_s,
             "seed": self.seed,
             "state": "as-left" if is_slow else pair.state,
-            "inputs": [] if is_slow else [str(path) for path in inputs],
+            "inputs": [] if is_slow else inputs,
             "reads_data": pair.reads in ("contents", "volume"),
-            "warm": [str(word) for word in warm.get(pair.reads, [*FIND, tree.path])],
+            "warm": [*warm, read],
             "sync": sorted({str(self.place.directory), str(self.set_place.directory)}),
             "stdout": str(self.place.path("out", "stdout")),
             "evidence_in_first_round": is_slow or pair.writes == "tree",
             "files": tree.properties["files"],
             "bytes": tree.properties["bytes"],
-            "sides": [self.side(pair, side, tree, archive) for side in pair.sides],
+            "sides": [self.side(pair, side, tree, values) for side in pair.sides],
         }
 
-    def target(self, pair: Pair) -> Path:
-        is_slow = pair.state == SLOW and pair.slow == "target"
-        return self.place.path("mount", "target") if is_slow else self.place.path("out", "target")
-
-    def side(self, pair: Pair, side: Side, tree: filesets.FileSet, archive: Path) -> dict[str, object]:
-        out, mount = self.place.path("out"), self.place.path("mount")
+    def side(self, pair: Pair, side: Side, tree: filesets.FileSet, values: dict[str, str]) -> dict[str, object]:
+        out, mount = self.place.path("out"), shlex.quote(str(self.place.path("mount")))
         is_slow = pair.state == SLOW
-        seen = mount if is_slow and pair.slow == "tree" else tree.path
-        values: dict[str, object] = {
-            "stook": self.programs.stook,
-            "tree": seen,
-            "archive": archive,
-            "volume": archive / "000000.tar",
-            "volume_size": pair.volume_size,
-            "out": out / "files",
-            "target": self.target(pair),
-        }
-        if values.keys() != PLACES.keys():
-            raise ValueError("PLACES and what fills them have become different")
-        values |= {name: found.path for name, found in self.rivals.found.items()}
-        filled = {name: str(value) for name, value in values.items()}
-        before = words(side.before, filled | {"tree": str(tree.path), "target": str(out / "target")})
-        prepare = [f"rm -rf {quoted(out)} && mkdir -p {quoted(out / 'files')}", shlex.join(before)]
+        before = words(side.before, values | {"tree": str(tree.path), "target": str(out / "target")})
+        prepare = [shlex.join(["rm", "-rf", str(out)]), shlex.join(["mkdir", "-p", values["out"]]), shlex.join(before)]
         if is_slow:
             source = tree.path if pair.slow == "tree" else out
-            names = {"slowfs": self.programs.slowfs, "source": source, "mount": mount, "log": out / "slowfs"}
-            prepare += [f"mkdir -p {quoted(mount)}", MOUNT.format(latency=LATENCY, **{n: quoted(v) for n, v in names.items()})]
-        case = {name: filled[name] for name in ("archive", "volume", "out", "target")}
-        case |= {"tree": str(tree.path), "seen": str(seen), "stdout": str(out / "stdout")}
-        case |= {"tar": str(self.rivals.found["tar"].path), "same_tree": str(self.programs.same_tree)}
-        facts = json.dumps(case | {"files": tree.properties["files"]})
+            names = {"slowfs": self.programs.slowfs, "source": source, "log": out / "slowfs"}
+            quoted = {name: shlex.quote(str(value)) for name, value in names.items()}
+            prepare.append(MOUNT.format(latency=LATENCY, mount=mount, **quoted))
+        case = {name: values[name] for name in ("archive", "volume", "out", "target", "tar")}
+        case |= {"tree": tree.path, "seen": values["tree"], "stdout": out / "stdout"}
+        case |= {"same_tree": self.programs.same_tree, "files": tree.properties["files"]}
         used = sorted(template_names(side.command) & (self.rivals.found.keys() | {"stook"}))
-        libraries = [self.rivals.found[name].libraries for name in used if name in self.rivals.found]
         return {
             "name": side.name,
-            "command": words(side.command, filled),
+            "command": words(side.command, values),
             "prepare": ["sh", "-ec", "\n".join(filter(None, prepare))],
-            "tidy": ["sh", "-c", UNMOUNT.format(mount=quoted(mount))] if is_slow else [],
-            "evidence": [sys.executable, str(RUN), "evidence", side.evidence or pair.evidence, facts],
-            "load": [[filled[name], *(BY_NAME[name].version_arguments if name in BY_NAME else ["--version"])] for name in used],
-            "environment": {"LD_LIBRARY_PATH": ":".join(libraries)} if any(libraries) else {},
+            "tidy": ["sh", "-c", UNMOUNT.format(mount=mount)] if is_slow else [],
+            "evidence": [sys.executable, str(RUN), "evidence", side.evidence or pair.evidence, json.dumps(case, default=str)],
+            "load": [[values[name], *(BY_NAME[name].version_arguments if name in BY_NAME else ["--version"])] for name in used],
         }
 
     def file_set(self, name: str) -> filesets.FileSet:
@@ -268,39 +279,11 @@ class Bench:
 
     def detach(self) -> None:
         """Takes away a mount that is still there, lazily, so that it does not matter whether it is dead or in use."""
-        mount = self.place.path("mount")
         for command in (["umount", "-l"], ["fusermount3", "-uz"]):
-            if is_mount_point(mount) and shutil.which(command[0]):
-                subprocess.run([*command, mount], capture_output=True, check=False)
+            if shutil.which(command[0]):
+                subprocess.run([*command, self.place.path("mount")], capture_output=True, check=False)
 
     def scrub(self, text: str) -> str:
         """The text without this machine's directories."""
         programs = {self.programs.stook.parent: "{programs}"}
         return scrub(text, programs | {self.set_place.directory: "{sets}", self.place.directory: "{dir}"})
-
-
-def quoted(path: object) -> str:
-    return shlex.quote(str(path))
-
-
-def run_facts(pair: Pair, sample: dict[str, Any]) -> dict[str, object]:
-    """A sample of `stook bench pair` in the fields of results, which older runs have as well."""
-    side = sample["labels"]["side"]
-    proof = sample["proof"]
-    return {
-        "pair": pair.name,
-        "side": side,
-        "command": next(one.command for one in pair.sides if one.name == side),
-        "state": pair.state,
-        "round": sample["round"],
-        "order": proof.pop("order"),
-        "wall_s": sample["real_seconds"],
-        "user_s": sample["user_seconds"],
-        "sys_s": sample["system_seconds"],
-        "max_rss_bytes": sample["peak_bytes"],
-        "read_bytes": proof.pop("read_bytes"),
-        "files": sample["files"],
-        "bytes": sample["bytes"],
-        "proof": proof,
-        "time": timestamp(),
-    }

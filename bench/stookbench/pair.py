@@ -12,16 +12,10 @@ import string
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-# Names in templates that are no rivals: our program, the inputs, and where outputs go.
-PLACES = {
-    "stook": "the program under test",
-    "tree": "the file set",
-    "archive": "an archive of the file set, made by stook beforehand",
-    "volume": "the volume of that archive",
-    "volume_size": "the size at which the pair begins a new volume",
-    "out": "an empty directory, new for every run",
-    "target": "a path below `out`, or on slowfs, that does not exist yet",
-}
+# Names in templates that are no rivals: the program under test; the file set; an archive of it, made beforehand, and its
+# volume; the size at which the pair begins a new volume; an empty directory, new for every run; a path below that, or on
+# slowfs, that does not exist yet.
+PLACES = {"stook", "tree", "archive", "volume", "volume_size", "out", "target"}
 HOT, COLD, SLOW = "hot", "cold", "slow"
 
 

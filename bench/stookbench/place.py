@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import re
 import stat
 import subprocess
 from collections.abc import Iterator
@@ -25,43 +24,17 @@ MEMORY_LEFT_BYTES = 4_000_000_000
 
 @dataclass(frozen=True)
 class Mount:
-    """The file system of a directory."""
+    """The file system of a directory. Options that are paths are left out."""
 
     filesystem: str
     options: str
 
     @staticmethod
     def of(path: Path) -> Mount:
-        return mount_of(path.resolve(), mountinfo())
-
-
-def mountinfo() -> str:
-    return Path("/proc/self/mountinfo").read_text(errors="surrogateescape")
-
-
-def mount_of(path: Path, mounts: str) -> Mount:
-    """The last mount nearest above a path, not by device, as btrfs has several. Options that are paths are left out."""
-    found, depth = Mount("unknown", ""), 0
-    for line in mounts.splitlines():
-        before, _, after = line.partition(" - ")
-        fields, (filesystem, _, options) = before.split(), after.split(maxsplit=2)
-        point = mount_point(line)
-        if path.is_relative_to(point) and len(point.parts) >= depth:
-            shown = dict.fromkeys(fields[5].split(",") + options.split(","))
-            found = Mount(filesystem, ",".join(option for option in shown if "/" not in option))
-            depth = len(point.parts)
-    return found
-
-
-def mount_point(line: str) -> Path:
-    """Of a line of mountinfo, where blanks and backslashes are octal."""
-    return Path(re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), line.split()[4]))
-
-
-def is_mount_point(path: Path) -> bool:
-    """By the kernel's list: a directory whose FUSE program has died cannot be asked any more."""
-    real = path.parent.resolve() / path.name
-    return any(mount_point(line) == real for line in mountinfo().splitlines())
+        command = ["findmnt", "--noheadings", "--raw", "--output", "FSTYPE,OPTIONS", "--target", path]
+        said = subprocess.run(command, capture_output=True, text=True, check=False).stdout.split()
+        filesystem, options = said if len(said) == 2 else ("unknown", "")
+        return Mount(filesystem, ",".join(option for option in options.split(",") if "/" not in option))
 
 
 class Place:
@@ -78,12 +51,11 @@ class Place:
             self.directory.mkdir(parents=True, exist_ok=True)
         except FileExistsError:
             raise SystemExit(f"error: `{self.directory}` is no directory") from None
-        facts = self.directory.lstat()
+        facts, marker = self.directory.lstat(), self.directory / MARKER
         if not stat.S_ISDIR(facts.st_mode):
             raise SystemExit(f"error: `{self.directory}` is a symbolic link, and all below it would be removed")
         if facts.st_uid != os.geteuid():
             raise SystemExit(f"error: `{self.directory}` belongs to another user")
-        marker = self.directory / MARKER
         if not marker.exists():
             if any(self.directory.iterdir()):
                 raise SystemExit(f"error: `{self.directory}` is not empty and was not made by this program")
@@ -105,9 +77,6 @@ class Place:
     def name(self) -> str:
         return self.mount.filesystem
 
-    def path(self, *names: str) -> Path:
-        return self.directory.joinpath(*names)
-
     @property
     def in_memory(self) -> bool:
         return self.mount.filesystem == "tmpfs"
@@ -116,20 +85,25 @@ class Place:
     def device(self) -> int:
         return self.directory.stat().st_dev
 
+    def path(self, *names: str) -> Path:
+        return self.directory.joinpath(*names)
+
     def lack(self, files: int, bytes_per_file: int) -> str | None:
-        """What is missing to write `files` more files or members."""
-        return lack(self.free_bytes(), self.free_inodes(), files, bytes_per_file)
+        """What is missing to write `files` more files or members, with a tenth to spare."""
+        facts, free = os.statvfs(self.directory), self.free_bytes()
+        wanted_bytes, wanted_inodes = int(files * bytes_per_file * (1 + SPARE)), int(files * (1 + SPARE))
+        if wanted_bytes > free:
+            return f"needs {wanted_bytes / 1e9:.1f} GB, {free / 1e9:.1f} GB are free"
+        # File systems without a limit say that they have none at all.
+        if facts.f_files and wanted_inodes > facts.f_favail:
+            return f"needs {wanted_inodes:,} inodes, {facts.f_favail:,} are free"
+        return None
 
     def free_bytes(self) -> int:
         """What can be written."""
         facts = os.statvfs(self.directory)
         free = facts.f_bavail * facts.f_frsize
         return min(free, max(available_memory() - MEMORY_LEFT_BYTES, 0)) if self.in_memory else free
-
-    def free_inodes(self) -> int | None:
-        """None where there is no limit."""
-        facts = os.statvfs(self.directory)
-        return facts.f_favail if facts.f_files else None
 
     def remove(self, path: Path) -> None:
         """Removes a tree below the directory, two subtrees at a time: what it takes is not measured."""
@@ -142,13 +116,6 @@ class Place:
         else:
             path.unlink(missing_ok=True)
 
-    def fresh(self, *names: str) -> Path:
-        """An empty directory, whatever was there."""
-        path = self.path(*names)
-        self.remove(path)
-        path.mkdir(parents=True)
-        return path
-
 
 def scrub(text: str, known: dict[Path, str]) -> str:
     """The text without these directories and that of the user, the longest first as one may lie in another."""
@@ -156,16 +123,6 @@ def scrub(text: str, known: dict[Path, str]) -> str:
     for directory in sorted(known, key=lambda path: len(path.parts), reverse=True):
         text = text.replace(str(directory), known[directory]) if len(directory.parts) > 1 else text
     return text
-
-
-def lack(free_bytes: int, free_inodes: int | None, files: int, bytes_per_file: int) -> str | None:
-    """What `files` more files or members lack, with a tenth to spare."""
-    wanted_bytes, wanted_inodes = int(files * bytes_per_file * (1 + SPARE)), int(files * (1 + SPARE))
-    if wanted_bytes > free_bytes:
-        return f"needs {wanted_bytes / 1e9:.1f} GB, {free_bytes / 1e9:.1f} GB are free"
-    if free_inodes is not None and wanted_inodes > free_inodes:
-        return f"needs {wanted_inodes:,} inodes, {free_inodes:,} are free"
-    return None
 
 
 def available_memory() -> int:

@@ -17,6 +17,19 @@ Record = dict[str, Any]
 SCHEMA = 1
 MEASURED, REFUSED, NOT_MEASURED = "measured", "refused", "not measured"
 RUNS = Path(__file__).parent.parent / "runs"
+README = """# Run of {date}
+
+Raw samples: `raw.jsonl`. The table is made from them by `bench/run.py table --markdown bench/runs/{date}/raw.jsonl`.
+What the columns and states mean: [bench/README.md](../../README.md).
+
+{table}
+
+## Commands
+
+```
+{commands}
+```
+"""
 
 
 class Results:
@@ -28,12 +41,11 @@ class Results:
         self.records: list[Record] = []
         path.write_text("")
 
-    def add(self, kind: str, **facts: object) -> Record:
+    def add(self, kind: str, **facts: object) -> None:
         record: Record = {"kind": kind, "schema": SCHEMA, **facts}
         self.records.append(record)
         with self.path.open("a") as lines:
             lines.write(json.dumps(record) + "\n")
-        return record
 
 
 def read(path: Path) -> list[Record]:
@@ -63,19 +75,7 @@ def save(raw: Path, date: str, table: str, commands: str, runs: Path = RUNS) -> 
     folder = check(date, runs)
     folder.mkdir(parents=True)
     shutil.copyfile(raw, folder / "raw.jsonl")
-    (folder / "README.md").write_text(f"""# Run of {date}
-
-Raw samples: `raw.jsonl`. The table is made from them by `bench/run.py table --markdown bench/runs/{date}/raw.jsonl`.
-What the columns and states mean: [bench/README.md](../../README.md).
-
-{table}
-
-## Commands
-
-```
-{commands}
-```
-""")
+    (folder / "README.md").write_text(README.format(date=date, table=table, commands=commands))
     return folder
 
 

@@ -1,7 +1,7 @@
 """Tables from raw records: medians with least and greatest, ratios with their interval, goals, warnings.
 
 A pair's first line compares stook with the fastest rival that counts; then come the other rivals. A goal stands beside
-the rival that it names, or else in the first line. Pairs without a result say why.
+the rival that it names, or else in the first line. Pairs without a result say why. Older records lack some fields.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from .pair import SLOW
 from .results import MEASURED, REFUSED, Record
 
 RESAMPLES = 5_000
-
 HEADINGS = ["work", "on", "stook", "rival", "ratio", "goal", "result", "peak memory", "rounds"]
 
 
@@ -45,48 +44,21 @@ class Ratio:
 
 
 @dataclass(frozen=True)
-class Aim:
-    """The goal of one line of a pair: a ratio, and whether we took more memory than the goal allows."""
-
-    ratio: float | None
-    is_over: bool
-
-
-@dataclass(frozen=True)
 class Outcome:
-    """A pair with all that is derived from its runs."""
+    """A pair and its runs, by side."""
 
     pair: Record
     runs: dict[str, list[Record]]
 
     @property
-    def key(self) -> str:
-        return f"{self.pair['pair']} on {self.places}"
-
-    @property
     def places(self) -> str:
-        """Where the sets are, if elsewhere, and the outputs. Older records have sets and outputs at one place."""
+        """Where the sets are, if elsewhere, and the outputs."""
         place = str(self.pair["place"])
         return ", ".join(dict.fromkeys([str(self.pair.get("set_place", place)), place]))
 
     @property
-    def rounds(self) -> str:
-        """How many there were, and how many there would have been with more time."""
-        count, wanted = len(self.runs[self.ours]), self.pair.get("rounds")
-        return f"{count} of {wanted}" if wanted and wanted > count else str(count)
-
-    @property
     def measured(self) -> bool:
         return bool(self.pair["status"] == MEASURED)
-
-    def times(self, side: str) -> list[float]:
-        return [run["wall_s"] for run in self.runs[side]]
-
-    def median(self, side: str) -> float:
-        return statistics.median(self.times(side))
-
-    def ratio(self, side: str) -> Ratio:
-        return Ratio.of(self.times(self.ours), self.times(side))
 
     @property
     def ours(self) -> str:
@@ -94,20 +66,54 @@ class Outcome:
 
     def rivals(self) -> list[str]:
         """Those that count come first, the fastest of them at the head."""
-        sides = self.pair["sides"][1:]
-        ordered = sorted(sides, key=lambda side: (not side["counts"], self.median(side["side"])))
-        return [side["side"] for side in ordered]
+        def speed(side: Record) -> tuple[bool, float]:
+            return not side["counts"], statistics.median(self.times(side["side"]))
 
-    def goal_against(self, rival: str, is_first: bool) -> Aim:
-        """What the goal says about a line. Memory is judged in the first; older records name no rivals."""
+        return [side["side"] for side in sorted(self.pair["sides"][1:], key=speed)]
+
+    def times(self, side: str) -> list[float]:
+        return [run["wall_s"] for run in self.runs[side]]
+
+    def timing(self, side: str) -> str:
+        times = self.times(side)
+        return f"{statistics.median(times):.3f} s ({min(times):.3f}-{max(times):.3f})"
+
+    def lines(self) -> list[list[str]]:
+        """The lines of the pair."""
+        state = f"slowfs {LATENCY}" if self.pair["state"] == SLOW else self.pair["state"]
+        head = [f"{self.pair['work']} {self.pair['set']}, {state}", self.places]
+        if not self.measured:
+            return [[*head, f"{self.pair['status']}: {self.pair['reason']}"]]
+        first = [*head, self.timing(self.ours)]
+        return [self.line(rival, ["", "", ""] if at else first, is_first=at == 0) for at, rival in enumerate(self.rivals())]
+
+    def line(self, rival: str, head: list[str], is_first: bool) -> list[str]:
+        """One rival beside us. Our memory is judged in the first line, and shown there with the rounds."""
+        ratio = Ratio.of(self.times(self.ours), self.times(rival))
+        shown = f"{ratio.value:.3g} ({ratio.low:.3g}-{ratio.high:.3g})"
         goal = self.pair["goal"]
-        ratio = goal.get("against", {}).get(rival, goal["ratio"] if is_first else None)
+        wanted = goal.get("against", {}).get(rival, goal["ratio"] if is_first else None)
         limit = goal["peak_bytes"] if is_first else None
-        return Aim(ratio, limit is not None and self.peak_bytes > limit)
-
-    @property
-    def peak_bytes(self) -> int:
-        return max(int(run["max_rss_bytes"]) for run in self.runs[self.ours])
+        peak = max(int(run["max_rss_bytes"]) for run in self.runs[self.ours])
+        missed = {
+            "time": wanted is not None and ratio.value > wanted,
+            "memory": limit is not None and peak > limit,
+        }
+        result = ", ".join(name for name, is_missed in missed.items() if is_missed)
+        result = f"not met: {result}" if result else "met" if wanted is not None else ""
+        if wanted is not None and ratio.low <= wanted <= ratio.high:
+            result += ", unsure"
+        memory = f"{peak / 1e6:.0f} MB" + (f" of {limit / 1e6:.0f}" if limit else "")
+        count, planned = len(self.runs[self.ours]), self.pair.get("rounds")
+        rounds = f"{count} of {planned}" if planned and planned > count else str(count)
+        return [
+            *head,
+            f"{rival} {self.timing(rival)}",
+            shown,
+            "" if wanted is None else f"{wanted:g}",
+            result,
+            *([memory, rounds] if is_first else ["", ""]),
+        ]
 
 
 def outcomes(records: Iterable[Record]) -> list[Outcome]:
@@ -124,43 +130,6 @@ def outcomes(records: Iterable[Record]) -> list[Outcome]:
     return found
 
 
-def rows(outcome: Outcome) -> list[list[str]]:
-    """The lines of one pair."""
-    pair = outcome.pair
-    state = f"slowfs {LATENCY}" if pair["state"] == SLOW else pair["state"]
-    work = f"{pair['work']} {pair['set']}, {state}"
-    if not outcome.measured:
-        return [[work, outcome.places, f"{pair['status']}: {pair['reason']}"]]
-    lines = []
-    for position, rival in enumerate(outcome.rivals()):
-        ratio = outcome.ratio(rival)
-        head = [work, outcome.places, timing(outcome.times(outcome.ours))] if position == 0 else ["", "", ""]
-        goal = outcome.goal_against(rival, is_first=position == 0)
-        result = [*result_of(ratio, goal), *(facts_of_ours(outcome) if position == 0 else ["", ""])]
-        theirs = f"{rival} {timing(outcome.times(rival))}"
-        lines.append([*head, theirs, f"{ratio.value:.3g} ({ratio.low:.3g}-{ratio.high:.3g})", *result])
-    return lines
-
-
-def timing(times: list[float]) -> str:
-    return f"{statistics.median(times):.3f} s ({min(times):.3f}-{max(times):.3f})"
-
-
-def result_of(ratio: Ratio, goal: Aim) -> list[str]:
-    """A goal and whether it is met."""
-    if goal.ratio is None:
-        return ["", "not met: memory" if goal.is_over else ""]
-    missed = [name for name, bad in (("time", ratio.value > goal.ratio), ("memory", goal.is_over)) if bad]
-    result = f"not met: {', '.join(missed)}" if missed else "met"
-    return [f"{goal.ratio:g}", result + (", unsure" if ratio.low <= goal.ratio <= ratio.high else "")]
-
-
-def facts_of_ours(outcome: Outcome) -> list[str]:
-    """Our peak memory with its goal if it has one, and the rounds."""
-    limit = outcome.pair["goal"]["peak_bytes"]
-    return [f"{outcome.peak_bytes / 1e6:.0f} MB" + (f" of {limit / 1e6:.0f}" if limit else ""), outcome.rounds]
-
-
 def plain(lines: list[list[str]]) -> str:
     """Aligned columns. A line that says why there is no result does not widen them."""
     complete = [line for line in lines if len(line) == len(lines[0])]
@@ -175,6 +144,32 @@ def markdown(lines: list[list[str]]) -> str:
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in filled)
 
 
+def report(records: list[Record], as_markdown: bool = False) -> str:
+    """Facts about the machine, the table, and the notes."""
+    found = outcomes(records)
+    if not found:
+        return "no pair was measured"
+    lines = [HEADINGS] + [line for one in found for line in one.lines()]
+    bullet = "- " if as_markdown else ""
+    facts, said = ([bullet + text for text in texts] for texts in (heading(records[0]), notes(found, records[0])))
+    return "\n\n".join(map("\n".join, (facts, [markdown(lines) if as_markdown else plain(lines)], said)))
+
+
+def heading(machine: Record) -> list[str]:
+    def in_words(place: Record) -> str:
+        """A place of the machine, with that of its sets if they are elsewhere."""
+        said, sets = f"{place['filesystem']} ({place['options']})", place.get("sets")
+        return f"sets on {sets['filesystem']} ({sets['options']}), outputs on {said}" if sets else said
+
+    memory = f"{int(machine['memory_bytes']) / 1e9:.1f} GB"
+    places = "; ".join(map(in_words, machine["places"]))
+    return [
+        f"{machine['cpu']}, {machine['cores']} cores, {memory}, {machine['system']}, {machine['kernel']}, {places}",
+        f"{machine['stook']}, {machine['time']}, seed {machine['seed']}",
+        "; ".join(dict.fromkeys(machine["rivals"].values())),
+    ]
+
+
 def notes(found: list[Outcome], machine: Record) -> list[str]:
     """What a reader must know, then the warnings."""
     lines = ["median (least-greatest); ratio of medians (its 95 % interval); a goal is about the rival beside it"]
@@ -184,37 +179,8 @@ def notes(found: list[Outcome], machine: Record) -> list[str]:
     average, cores = float(machine["load_average"]), int(machine["cores"])
     if average > cores:
         lines.append(f"warning: the load average was {average:.1f} on {cores} cores before the start")
-    # Older records have none.
-    return lines + [f"warning: {one.key}: {text}" for one in found for text in one.pair.get("warnings", [])]
-
-
-def report(records: list[Record], as_markdown: bool = False) -> str:
-    """Facts about the machine, the table, and the notes."""
-    bullet = "- " if as_markdown else ""
-    found = outcomes(records)
-    if not found:
-        return "no pair was measured"
-    lines = [HEADINGS] + [row for one in found for row in rows(one)]
-    said = [bullet + text for text in notes(found, records[0])]
-    facts = [bullet + fact for fact in heading(records[0])]
-    return "\n\n".join(map("\n".join, (facts, [markdown(lines) if as_markdown else plain(lines)], said)))
-
-
-def heading(machine: Record) -> list[str]:
-    filesystems = "; ".join(map(in_words, machine["places"]))
-    return [
-        f"{machine['cpu']}, {machine['cores']} cores, {int(machine['memory_bytes']) / 1e9:.1f} GB, "
-        f"{machine['system']}, {machine['kernel']}, {filesystems}",
-        f"{machine['stook']}, {machine['time']}, seed {machine['seed']}",
-        "; ".join(dict.fromkeys(machine["rivals"].values())),
-    ]
-
-
-def in_words(place: Record) -> str:
-    """A place of the machine, with that of its sets if they are elsewhere."""
-    said = f"{place['filesystem']} ({place['options']})"
-    sets = place.get("sets")
-    return f"sets on {sets['filesystem']} ({sets['options']}), outputs on {said}" if sets else said
+    warned = [(one, text) for one in found for text in one.pair.get("warnings", [])]
+    return lines + [f"warning: {one.pair['pair']} on {one.places}: {text}" for one, text in warned]
 
 
 def refusals(records: list[Record]) -> list[str]:

@@ -84,6 +84,14 @@ pub enum BenchError {
 }
 
 impl BenchError {
+    /// Returns that the measurement cannot be made, without advice.
+    pub(crate) fn refused(what: impl Into<String>) -> Self {
+        Self::Refused {
+            what: what.into(),
+            hint: None,
+        }
+    }
+
     /// Returns advice, if there is some.
     pub fn hint(&self) -> Option<String> {
         match self {

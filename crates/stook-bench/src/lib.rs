@@ -14,21 +14,27 @@ pub mod figure;
 pub mod fileset;
 mod flame;
 pub mod fs;
+mod groups;
 mod job;
 mod latency;
 mod machine;
+mod numbers;
 pub mod page_state;
 mod pair;
 pub mod profile;
+mod proof;
 mod random;
 mod record;
 pub mod report;
 mod scratch;
 mod shares;
+mod space;
 mod statistics;
 mod table;
+mod template;
 #[cfg(test)]
 mod testing;
+mod trees;
 pub mod update;
 mod warnings;
 
@@ -47,10 +53,10 @@ pub use statistics::{
 pub use table::Table;
 pub use warnings::Warning;
 
-/// Hears how a bench goes on, on several threads at once, and may end it.
+/// Hears how a bench goes on, on several threads at once, and may end it. By itself it hears nothing.
 pub trait Observer: Sync {
     /// Says in one line what is done now, such as `round 2 of 5: untar on scratch`.
-    fn progress(&self, text: &str);
+    fn progress(&self, _text: &str) {}
 
     /// Begins a phase of so many files and bytes; what was done of it comes by [`Observer::advanced`].
     fn phase(&self, _name: &'static str, _files: Option<u64>, _bytes: Option<u64>) {}
@@ -59,11 +65,16 @@ pub trait Observer: Sync {
     fn advanced(&self, _files: u64, _bytes: u64) {}
 
     /// Says something that the user should know, such as what could not be cleaned up.
-    fn warning(&self, text: &str);
+    fn warning(&self, _text: &str) {}
 
     /// Gets each sample as soon as it is there, so that a long run that is broken off has given something.
-    fn sampled(&self, sample: &Sample);
+    fn sampled(&self, _sample: &Sample) {}
 
     /// Returns true if the user wants an end: running commands are ended, and what was made is removed.
-    fn is_stopped(&self) -> bool;
+    fn is_stopped(&self) -> bool {
+        false
+    }
 }
+
+/// Hears nothing: for what is over in a moment.
+impl Observer for () {}

@@ -135,6 +135,13 @@ impl Sample {
     }
 }
 
+/// Returns labels of a sample.
+pub(crate) fn labels<const N: usize>(labels: [(&str, &str); N]) -> BTreeMap<String, String> {
+    labels
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .into()
+}
+
 /// A header or a sample, as a line.
 #[derive(Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
@@ -184,7 +191,7 @@ pub fn read_results(path: &Path) -> Result<Vec<Results>, BenchError> {
         }
     }
     if read.is_empty() {
-        return Err(Wrong::Senseless("it holds no results".to_owned()).at(path, 1));
+        return Err(Wrong::Invalid("it holds no results".to_owned()).at(path, 1));
     }
     Ok(read)
 }
@@ -192,7 +199,7 @@ pub fn read_results(path: &Path) -> Result<Vec<Results>, BenchError> {
 /// What is wrong with a line.
 enum Wrong {
     Newer(u32),
-    Senseless(String),
+    Invalid(String),
 }
 
 impl Wrong {
@@ -204,7 +211,7 @@ impl Wrong {
                 found,
                 known: FORMAT,
             },
-            Self::Senseless(why) => BenchError::Results { path, line, why },
+            Self::Invalid(why) => BenchError::Results { path, line, why },
         }
     }
 }
@@ -214,7 +221,7 @@ impl From<serde_json::Error> for Wrong {
         let text = error.to_string();
         // The line within the one line is always 1.
         let why = text.split(" at line 1").next().unwrap_or(&text);
-        Self::Senseless(why.to_owned())
+        Self::Invalid(why.to_owned())
     }
 }
 
@@ -239,9 +246,9 @@ fn read_line(line: &str, read: &mut Vec<Results>) -> Result<(), Wrong> {
                 sample.system_seconds,
             ];
             if times.iter().any(|seconds| *seconds < 0.0) {
-                return Err(Wrong::Senseless("a time is less than 0".to_owned()));
+                return Err(Wrong::Invalid("a time is less than 0".to_owned()));
             }
-            let before = || Wrong::Senseless("a sample stands before any header".to_owned());
+            let before = || Wrong::Invalid("a sample stands before any header".to_owned());
             sample.forget_peak_of_the_bench();
             read.last_mut().ok_or_else(before)?.samples.push(sample);
         }
@@ -334,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_told_with_its_line() {
+    fn invalid_lines_are_reported_with_their_number() {
         let sample = Sample::default().line();
         assert_eq!(why(&sample), ", line 1: a sample stands before any header");
         assert_eq!(why("\n"), ", line 1: it holds no results");

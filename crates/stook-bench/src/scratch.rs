@@ -4,15 +4,12 @@
 //! still that one is looked at after it is opened: another one that has its name by then stays.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use stook_sys::{Context, Directory, FileId, Links, SysError, display_path};
-use stook_tree::{
-    Candidate, Decision, Guard, RemovalPolicy, RemoveObserver, RemoveOptions, TreeError, remove,
-};
+use stook_tree::{Candidate, Decision, Guard, RemovalPolicy, RemoveOptions, remove};
 
 use crate::error::BenchError;
+use crate::trees::Failures;
 
 /// For the one who made it alone: what is measured may be anything.
 const MODE: u32 = 0o700;
@@ -90,12 +87,8 @@ impl ScratchDirectory {
     }
 
     fn remove_if_own(&self) -> Result<(), BenchError> {
-        let stays = |why: &str| {
-            Err(BenchError::Refused {
-                what: format!("`{}` {why}", display_path(&self.path)),
-                hint: None,
-            })
-        };
+        let path = display_path(&self.path);
+        let stays = |why: &str| Err(BenchError::refused(format!("`{path}` {why}")));
         match self.look()? {
             Found::Own => remove_tree(&self.path, Some(self.identity)),
             Found::Other => stays("is not the folder that was made, and stays"),
@@ -149,7 +142,10 @@ impl Drop for ScratchDirectory {
 }
 
 /// Removes a tree, whatever modes its directories have; with an identity, only the directory that has it.
-fn remove_tree(path: &Path, own: Option<FileId>) -> Result<(), BenchError> {
+///
+/// # Errors
+/// As [`ScratchDirectory::remove`].
+pub(crate) fn remove_tree(path: &Path, own: Option<FileId>) -> Result<(), BenchError> {
     let tree = Guard::new(true, true)?.with_archives(true).admit(path)?;
     let options = RemoveOptions {
         force_chmod: true,
@@ -158,24 +154,9 @@ fn remove_tree(path: &Path, own: Option<FileId>) -> Result<(), BenchError> {
     };
     let failures = Failures::default();
     let policy = own.map(Only);
-    remove(
-        &[tree],
-        &options,
-        policy.as_ref().map(|policy| policy as &dyn RemovalPolicy),
-        &failures,
-    );
-    let first = failures.first.into_inner();
-    match (
-        first.unwrap_or_else(PoisonError::into_inner),
-        failures.number.into_inner(),
-    ) {
-        (None, _) => Ok(()),
-        (Some(first), 1) => Err(first.into()),
-        (Some(first), number) => Err(BenchError::Refused {
-            what: format!("{first}; {} more failures", number - 1),
-            hint: None,
-        }),
-    }
+    let policy = policy.as_ref().map(|policy| policy as &dyn RemovalPolicy);
+    remove(&[tree], &options, policy, &failures);
+    failures.none(Path::new(""))
 }
 
 /// Gives free the directory with this identity, and all in it.
@@ -195,32 +176,6 @@ impl RemovalPolicy for Only {
         true
     }
 }
-
-/// What could not be removed.
-#[derive(Default)]
-struct Failures {
-    first: Mutex<Option<SysError>>,
-    number: AtomicU64,
-}
-
-impl stook_pool::Observer for Failures {
-    type Failure = TreeError;
-
-    fn failed(&self, error: &TreeError) {
-        let error = error.clone();
-        use std::os::unix::ffi::OsStringExt;
-        self.number.fetch_add(1, Ordering::Relaxed);
-        let path = std::ffi::OsString::from_vec(error.path);
-        let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
-        first.get_or_insert(SysError {
-            operation: error.operation,
-            path: path.into(),
-            source: error.source,
-        });
-    }
-}
-
-impl RemoveObserver for Failures {}
 
 #[cfg(test)]
 mod tests {
@@ -301,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_holder_that_vanishes_is_told_and_a_place_that_went_is_not() {
+    fn a_holder_that_vanishes_is_reported_and_a_place_that_went_is_not() {
         let folder = TempDir::new().unwrap();
         std::fs::create_dir(folder.join("target")).unwrap();
         let (first, second) = (folder.path(), folder.join("target"));

@@ -1,4 +1,4 @@
-//! What the tests of this crate share.
+//! What the tests of this crate share, those beside it in `tests/` too.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::{Observer, Sample};
 
 /// An observer that keeps what it hears.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Quiet {
     is_stopped: AtomicBool,
     pub(crate) warnings: Mutex<Vec<String>>,
@@ -23,8 +23,6 @@ impl Quiet {
 }
 
 impl Observer for Quiet {
-    fn progress(&self, _text: &str) {}
-
     fn warning(&self, text: &str) {
         self.warnings.lock().unwrap().push(text.to_owned());
     }

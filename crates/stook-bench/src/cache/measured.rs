@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use stook_sys::{Forget, ResidencyQuery};
 
 use super::traced::run_traced;
@@ -13,9 +13,8 @@ use super::{CacheOptions, State};
 use crate::Observer;
 use crate::error::BenchError;
 use crate::job::{Job, Output};
-use crate::page_state::{
-    COLD_AT_MOST, HOT_AT_LEAST, Inputs, Method, Shares, drop_all, drop_pages_of, named_paths,
-};
+use crate::page_state::{Inputs, Method, Shares, drop_all, drop_pages_of, named_paths};
+use crate::proof::{self, Wanted};
 
 /// How often a state is made before it counts as one that does not hold: other programs drop caches and read files, too.
 const ATTEMPTS: usize = 5;
@@ -25,14 +24,13 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// few there are: programs that start read some files of the system, and those of others start all the time.
 const MAY_COME_BACK: (u64, u64) = (64, 16);
 
-/// Whether it is the local command.
-struct IsLocal(bool);
-
 /// A command and what is known of it.
 pub(super) struct MeasuredCommand<'a> {
     job: &'a Job,
     options: &'a CacheOptions,
     is_local: bool,
+    /// Which files the user said are read; none if they are found out.
+    named: &'a [PathBuf],
     method: Method,
     states: Vec<State>,
     inputs: Inputs,
@@ -52,12 +50,12 @@ impl<'a> MeasuredCommand<'a> {
             Method::Fadvise if !options.has_hooks() => vec![State::Cold, State::Hot],
             _ => State::ALL.to_vec(),
         };
-        let hook = options.cold_hook.as_ref();
-        hook.map(|hook| hook.succeed("before the untimed run", observer))
-            .transpose()?;
+        if let Some(hook) = &options.cold_hook {
+            hook.succeed("before the untimed run", observer)?;
+        }
         Self::surveyed(
             &options.command,
-            IsLocal(false),
+            &options.files,
             options,
             states,
             method,
@@ -75,15 +73,20 @@ impl<'a> MeasuredCommand<'a> {
             Method::DropCaches if !options.has_hooks() => State::ALL.to_vec(),
             _ => vec![State::Cold, State::Hot],
         };
-        let job = options.local.as_ref();
-        job.map(|job| Self::surveyed(job, IsLocal(true), options, states, method, observer))
-            .transpose()
+        let Some(job) = &options.local else {
+            return Ok(None);
+        };
+        let local = Self::surveyed(job, &[], options, states, method, observer)?;
+        Ok(Some(Self {
+            is_local: true,
+            ..local
+        }))
     }
 
-    /// Runs the command from the cold state, and finds out what it reads and how much it prints.
+    /// Runs the command from the cold state, and finds out what it reads, if that is not named, and how much it prints.
     fn surveyed(
         job: &'a Job,
-        IsLocal(is_local): IsLocal,
+        named: &'a [PathBuf],
         options: &'a CacheOptions,
         states: Vec<State>,
         method: Method,
@@ -94,11 +97,6 @@ impl<'a> MeasuredCommand<'a> {
         if method == Method::DropCaches {
             drop_all()?;
         }
-        let named = if is_local {
-            &[]
-        } else {
-            options.files.as_slice()
-        };
         let paths = first_run(job, named, when, observer)?;
         if method == Method::Fadvise {
             // Only now it is known what to drop.
@@ -110,7 +108,8 @@ impl<'a> MeasuredCommand<'a> {
         let command = Self {
             job,
             options,
-            is_local,
+            is_local: false,
+            named,
             method,
             states,
             inputs,
@@ -141,7 +140,7 @@ impl<'a> MeasuredCommand<'a> {
 
     /// Whether the user said which files are read.
     fn is_named(&self) -> bool {
-        !self.is_local && !self.options.files.is_empty()
+        !self.named.is_empty()
     }
 
     pub(super) fn job(&self) -> &Job {
@@ -184,7 +183,7 @@ impl<'a> MeasuredCommand<'a> {
         let mut attempt = 1;
         let shares = loop {
             let shares = self.made(state, attempt)?;
-            if self.wrong(state, shares).is_none() || attempt == ATTEMPTS {
+            if self.wrong(state, &shares).is_none() || attempt == ATTEMPTS {
                 break shares;
             }
             attempt += 1;
@@ -194,12 +193,15 @@ impl<'a> MeasuredCommand<'a> {
                     .succeed(&format!("in an untimed run before {when}"), observer)?;
             }
         };
-        let wrong = self.wrong(state, shares);
-        if let Some(wrong) = wrong.filter(|_| !self.is_tolerable(state, shares)) {
+        let wrong = self.wrong(state, &shares);
+        if let Some(wrong) = wrong.filter(|_| !self.is_tolerable(state, &shares)) {
             self.require_same_files(when)?;
             return Err(self.does_not_hold(when, &wrong));
         }
-        Ok(self.proof(shares, attempt))
+        let mut proof = proof::described(&self.inputs, &shares);
+        proof.insert("method".to_owned(), self.method.name().into());
+        proof.insert("attempts".to_owned(), attempt.into());
+        Ok(proof)
     }
 
     fn hook(&self, state: State) -> Option<&Job> {
@@ -229,28 +231,35 @@ impl<'a> MeasuredCommand<'a> {
         self.inputs.forget(self.method, what)
     }
 
-    fn wrong(&self, state: State, shares: Shares) -> Option<String> {
+    /// What is to be in memory: of pages, and of names, which stay if only data can be dropped.
+    fn wanted(&self, state: State) -> (Wanted, Wanted) {
         let pages = match state {
-            State::Hot => too_few(shares.pages, "pages"),
-            _ => too_many(shares.pages, "pages"),
+            State::Hot => Wanted::InMemory,
+            _ => Wanted::NotInMemory,
         };
         let names = match self.method {
-            _ if self.has_names(state) => too_few(shares.names, "names"),
-            Method::DropCaches => too_many(shares.names, "names"),
-            Method::Fadvise => None,
+            _ if self.has_names(state) => Wanted::InMemory,
+            Method::DropCaches => Wanted::NotInMemory,
+            Method::Fadvise => Wanted::Anywhere,
         };
-        pages.or(names)
+        (pages, names)
+    }
+
+    fn wrong(&self, state: State, shares: &Shares) -> Option<String> {
+        let (pages, names) = self.wanted(state);
+        proof::wrong(shares, pages, names)
     }
 
     /// Whether little enough is in memory of files that the user has not named; tables and warnings show it.
-    fn is_tolerable(&self, state: State, shares: Shares) -> bool {
+    fn is_tolerable(&self, state: State, shares: &Shares) -> bool {
         let (pages, names) = shares.counts;
-        let has_all_names = !self.has_names(state) || too_few(shares.names, "names").is_none();
-        state != State::Hot
-            && !self.is_named()
-            && has_all_names
-            && pages <= MAY_COME_BACK.0
-            && (self.has_names(state) || names <= MAY_COME_BACK.1)
+        if state == State::Hot || self.is_named() || pages > MAY_COME_BACK.0 {
+            return false;
+        }
+        match self.has_names(state) {
+            true => proof::wrong(shares, Wanted::Anywhere, Wanted::InMemory).is_none(),
+            false => names <= MAY_COME_BACK.1,
+        }
     }
 
     fn does_not_hold(&self, when: &str, wrong: &str) -> BenchError {
@@ -263,24 +272,6 @@ impl<'a> MeasuredCommand<'a> {
                 "no other program may use these files or drop caches meanwhile; --files can name others".to_owned(),
             ),
         }
-    }
-
-    fn proof(&self, shares: Shares, attempts: usize) -> BTreeMap<String, Value> {
-        let asking = match self.inputs.asking() {
-            ResidencyQuery::Cachestat => "cachestat",
-            ResidencyQuery::Mincore => "mincore",
-        };
-        let facts = [
-            ("method", json!(self.method.name())),
-            ("asked_with", json!(asking)),
-            ("files", json!(self.inputs.count())),
-            ("pages", json!(self.inputs.pages())),
-            ("pages_share", json!(shares.pages)),
-            ("names_share", json!(shares.names)),
-            ("mapped_files", json!(shares.mapped)),
-            ("attempts", json!(attempts)),
-        ];
-        facts.map(|(name, value)| (name.to_owned(), value)).into()
     }
 
     /// Makes sure that the command found what it found in its first run.
@@ -352,22 +343,4 @@ fn lines_of(job: &Job, observer: &dyn Observer) -> Result<String, BenchError> {
     };
     let ran = counted.succeed("when its lines were counted", observer)?;
     Ok(String::from_utf8_lossy(&ran.stdout).trim().to_owned())
-}
-
-fn too_many(share: Option<f64>, what: &str) -> Option<String> {
-    let share = share.filter(|share| *share > COLD_AT_MOST)?;
-    Some(format!(
-        "{:.1} % of the {what} are in memory, and at most {:.0} % may be",
-        share * 100.0,
-        COLD_AT_MOST * 100.0
-    ))
-}
-
-fn too_few(share: Option<f64>, what: &str) -> Option<String> {
-    let share = share.filter(|share| *share < HOT_AT_LEAST)?;
-    Some(format!(
-        "only {:.1} % of the {what} are in memory, and at least {:.0} % must be",
-        share * 100.0,
-        HOT_AT_LEAST * 100.0
-    ))
 }

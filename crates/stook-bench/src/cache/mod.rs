@@ -12,6 +12,7 @@
 mod measured;
 mod outcome;
 mod server;
+mod states;
 mod tables;
 mod traced;
 mod warnings;
@@ -176,7 +177,7 @@ impl Round<'_> {
         let watched = self.watched.filter(|_| !command.is_local());
         let before = watched.map(server::Watched::before).transpose()?;
         let ran = command.job().succeed(&format!("in {when}"), observer)?;
-        let served = before.map(server::Before::served).transpose()?;
+        let served = before.map(|before| before.served()).transpose()?;
         proof.insert("read_bytes".to_owned(), ran.read_bytes.into());
         let mut sample = ran.sample(self.number);
         sample.served_seconds = served.map(|served| served.as_secs_f64());

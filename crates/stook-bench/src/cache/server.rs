@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use stook_sys::{Directory, NameBuffer, ProcessClock, display_path};
 
+use super::traced::unescaped;
 use crate::error::BenchError;
 
 /// Whose CPU time counts besides that of the command.
@@ -20,54 +21,56 @@ pub enum Watch {
 
 /// What is watched, found to be there.
 #[derive(Debug)]
-pub(super) enum Watched {
-    Process(ProcessClock),
-    Mount(PathBuf),
-}
+pub(super) struct Watched(Watch);
 
-/// The clock before a run.
+/// The clock of the process before a run; None of a mount that comes with its first use, which has no server yet.
 #[derive(Debug)]
 pub(super) struct Before<'a> {
     watched: &'a Watched,
-    clock: Option<Clock<'a>>,
-}
-
-#[derive(Debug)]
-enum Clock<'a> {
-    Given(&'a ProcessClock, Duration),
-    Found(ProcessClock, Duration),
+    clock: Option<(ProcessClock, Duration)>,
 }
 
 impl Watched {
     pub(super) fn new(watch: &Watch) -> Result<Self, BenchError> {
-        match watch {
-            Watch::Process(process) => Ok(Self::Process(ProcessClock::of(*process)?)),
-            Watch::Mount(path) => {
-                let path = stook_sys::absolute(path)?;
-                server_of(&path)?.ok_or_else(|| not_served(&path))?;
-                Ok(Self::Mount(path))
-            }
-        }
+        let watched = Self(match watch {
+            Watch::Process(process) => Watch::Process(*process),
+            Watch::Mount(path) => Watch::Mount(stook_sys::absolute(path)?),
+        });
+        watched.clock()?.ok_or_else(|| watched.not_served())?;
+        Ok(watched)
+    }
+
+    /// Returns the clock of the process, if there is one now.
+    fn clock(&self) -> Result<Option<ProcessClock>, BenchError> {
+        let process = match &self.0 {
+            Watch::Process(process) => Some(*process),
+            Watch::Mount(path) => server_of(path)?,
+        };
+        Ok(process.map(ProcessClock::of).transpose()?)
     }
 
     /// Reads the clock before a run.
     pub(super) fn before(&self) -> Result<Before<'_>, BenchError> {
-        let clock = match self {
-            Self::Process(clock) => Some(Clock::Given(clock, clock.now()?)),
-            // A mount that comes with its first use has no server yet.
-            Self::Mount(path) => match server_of(path)? {
-                None => None,
-                Some(process) => {
-                    let clock = ProcessClock::of(process)?;
-                    let now = clock.now()?;
-                    Some(Clock::Found(clock, now))
-                }
-            },
-        };
+        let clock = self.clock()?;
+        let clock = clock.map(|clock| Ok::<_, BenchError>((clock.now()?, clock)));
+        let clock = clock.transpose()?.map(|(now, clock)| (clock, now));
         Ok(Before {
             watched: self,
             clock,
         })
+    }
+
+    fn not_served(&self) -> BenchError {
+        let name = match &self.0 {
+            Watch::Process(process) => process.to_string(),
+            Watch::Mount(path) => display_path(path),
+        };
+        BenchError::Refused {
+            what: format!("no process is found that serves `{name}`"),
+            hint: Some(
+                "--watch takes the root of a FUSE mount, or the number of a process".to_owned(),
+            ),
+        }
     }
 }
 
@@ -76,23 +79,12 @@ impl Before<'_> {
     ///
     /// # Errors
     /// [`BenchError::Sys`] if the process has ended, [`BenchError::Refused`] if none serves the mount.
-    pub(super) fn served(self) -> Result<Duration, BenchError> {
-        match (self.clock, self.watched) {
-            (Some(Clock::Given(clock, then)), _) => Ok(clock.now()?.saturating_sub(then)),
-            (Some(Clock::Found(clock, then)), _) => Ok(clock.now()?.saturating_sub(then)),
-            (None, Watched::Mount(path)) => {
-                let process = server_of(path)?.ok_or_else(|| not_served(path))?;
-                Ok(ProcessClock::of(process)?.now()?)
-            }
-            (None, Watched::Process(clock)) => Ok(clock.now()?),
+    pub(super) fn served(&self) -> Result<Duration, BenchError> {
+        if let Some((clock, then)) = &self.clock {
+            return Ok(clock.now()?.saturating_sub(*then));
         }
-    }
-}
-
-fn not_served(mount: &Path) -> BenchError {
-    BenchError::Refused {
-        what: format!("no process is found that serves `{}`", display_path(mount)),
-        hint: Some("--watch takes the root of a FUSE mount, or the number of a process".to_owned()),
+        let clock = self.watched.clock()?;
+        Ok(clock.ok_or_else(|| self.watched.not_served())?.now()?)
     }
 }
 
@@ -116,10 +108,8 @@ fn server_of(mount: &Path) -> Result<Option<u32>, BenchError> {
         [] => Ok(None),
         [server] => Ok(Some(server.process)),
         several => {
-            let numbers: Vec<String> = several
-                .iter()
-                .map(|server| server.process.to_string())
-                .collect();
+            let numbers = several.iter().map(|server| server.process.to_string());
+            let numbers = numbers.collect::<Vec<String>>();
             Err(BenchError::Refused {
                 what: format!(
                     "`{}` may be served by each of the processes {}",
@@ -141,24 +131,12 @@ fn connection_of(mounts: &str, mount: &Path) -> Option<u32> {
         let (facts, kind) = line.split_once(" - ")?;
         let mut facts = facts.split(' ').skip(2);
         let (device, _, point) = (facts.next()?, facts.next()?, facts.next()?);
-        let is_it = kind.starts_with("fuse") && unescaped(point) == mount.as_os_str().as_bytes();
+        let is_it = kind.starts_with("fuse") && unescaped(point) == mount;
         is_it
             .then(|| device.split_once(':')?.1.parse().ok())
             .flatten()
     };
     mounts.lines().rev().find_map(of_line)
-}
-
-/// `\040` is a blank; tabs, line ends and backslashes are written so, too.
-fn unescaped(text: &str) -> Vec<u8> {
-    let mut parts = text.split('\\');
-    let mut bytes = parts.next().unwrap_or("").as_bytes().to_vec();
-    for part in parts {
-        let (digits, rest) = part.split_at_checked(3).unwrap_or(("", part));
-        bytes.extend(u8::from_str_radix(digits, 8).ok());
-        bytes.extend(rest.as_bytes());
-    }
-    bytes
 }
 
 #[derive(Debug)]
@@ -197,16 +175,9 @@ fn connections_of(process: u32) -> Vec<Option<u32>> {
             .is_ok_and(|target| target == b"/dev/fuse")
     };
     let devices = names.iter().filter(is_device);
-    let mut connections: Vec<Option<u32>> = devices
-        .map(|name| {
-            connection_in(
-                &Path::new("/proc")
-                    .join(process.to_string())
-                    .join("fdinfo")
-                    .join(name),
-            )
-        })
-        .collect();
+    let fdinfo = PathBuf::from(format!("/proc/{process}/fdinfo"));
+    let connections = devices.map(|name| connection_in(&fdinfo.join(name)));
+    let mut connections: Vec<Option<u32>> = connections.collect();
     connections.sort_unstable();
     connections.dedup();
     connections
@@ -271,16 +242,9 @@ mod tests {
             .unwrap();
         let watched = Watched::new(&Watch::Process(child.id())).unwrap();
         let before = watched.before().unwrap();
-        while watched.before().unwrap().served().is_ok() {
-            let served = before.clock.as_ref().map(|clock| match clock {
-                Clock::Given(clock, then) => clock.now().unwrap() - *then,
-                Clock::Found(..) => Duration::ZERO,
-            });
-            if served > Some(Duration::from_millis(20)) {
-                break;
-            }
+        while before.served().unwrap() < Duration::from_millis(20) {
+            std::thread::yield_now();
         }
-        assert!(before.served().unwrap() > Duration::from_millis(20));
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(watched.before().is_err());

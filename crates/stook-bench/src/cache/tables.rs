@@ -2,22 +2,13 @@
 //!
 //! Pure: they come from samples alone, so that a file of results gives the same tables again.
 
+use super::states::{OfState, states};
 use super::warnings::warnings;
 use crate::record::Sample;
-use crate::shares::Shares;
-use crate::statistics::{Spread, ratio_of_medians, through_origin};
+use crate::statistics::{Spread, median, ratio_of_medians, through_origin};
 use crate::table::Table;
-use crate::warnings::{Warning, proved};
+use crate::warnings::proved;
 
-/// In this order states are shown, if there are samples of them.
-const STATES: [&str; 6] = [
-    "cold",
-    "warm",
-    "hot",
-    "local cold",
-    "local warm",
-    "local hot",
-];
 /// Which states are compared with which; of the last ones the first that there is.
 const COMPARED: [(&str, &[&str]); 6] = [
     ("cold", &["hot"]),
@@ -47,10 +38,7 @@ pub struct CacheTables {
 impl CacheTables {
     /// Computes the tables from samples with the label `state`.
     pub fn of(samples: &[Sample]) -> Self {
-        let states: Vec<Group<'_>> = STATES
-            .iter()
-            .filter_map(|name| Group::of(samples, name))
-            .collect();
+        let states = states(samples);
         Self {
             times: times(&states),
             shares: shares(&states),
@@ -72,141 +60,72 @@ impl CacheTables {
     }
 }
 
-/// The samples of one state.
-pub(super) struct Group<'a> {
-    pub(super) state: &'static str,
-    pub(super) samples: Vec<&'a Sample>,
-    /// Why it is not proved that memory was without what the state is to be without.
-    pub(super) unproved: Option<Warning>,
-}
-
-impl<'a> Group<'a> {
-    fn of(samples: &'a [Sample], state: &'static str) -> Option<Self> {
-        let samples: Vec<&Sample> = samples
-            .iter()
-            .filter(|sample| sample.label("state") == state)
-            .collect();
-        (!samples.is_empty()).then(|| Self {
-            state,
-            unproved: unproved(state, &samples),
-            samples,
-        })
-    }
-
-    /// The name in tables: with a question mark if the state is not proved.
-    fn name(&self) -> String {
-        let mark = if self.unproved.is_some() { "?" } else { "" };
-        format!("{}{mark}", self.state)
-    }
-
-    pub(super) fn each(&self, figure: impl Fn(&Sample) -> f64) -> Vec<f64> {
-        self.samples.iter().map(|sample| figure(sample)).collect()
-    }
-
-    pub(super) fn real(&self) -> Vec<f64> {
-        self.each(|sample| sample.real_seconds)
-    }
-
-    /// The mean, as text; nothing if a sample does not have the figure.
-    fn mean(&self, figure: impl Fn(&Sample) -> Option<f64>) -> String {
-        let figures: Option<Vec<f64>> = self.samples.iter().map(|sample| figure(sample)).collect();
-        let spread = figures.as_deref().and_then(Spread::of);
-        spread.map_or(String::new(), |spread| seconds(spread.mean))
-    }
-}
-
-/// Whether memory was without names and data, as far as samples say; those that say nothing of it are taken for what they
-/// are called.
-fn unproved(state: &str, samples: &[&Sample]) -> Option<Warning> {
-    if state.ends_with("hot") {
-        return None;
-    }
-    let is_asked = |sample: &Sample| {
-        let shares = ["pages_share", "names_share"].map(|name| sample.proof.get(name));
-        shares
-            .into_iter()
-            .flatten()
-            .any(serde_json::Value::is_number)
-    };
-    let of_sample = |sample: &&Sample| match sample.proof.get("method")?.as_str()? {
-        "fadvise" => Some(Warning::DataOnly),
-        _ => (!is_asked(sample)).then_some(Warning::NothingAsked),
-    };
-    samples.iter().find_map(of_sample)
-}
-
-fn times(states: &[Group<'_>]) -> Table {
-    let has_served = states
-        .iter()
-        .any(|group| group.samples.iter().any(|s| s.served_seconds.is_some()));
+fn times(states: &[OfState<'_>]) -> Table {
+    let mut samples = states.iter().flat_map(|state| &state.group.samples);
+    let has_served = samples.any(|sample| sample.served_seconds.is_some());
     let mut titles = vec!["state", "runs", "real s", "user s", "sys s"];
-    if has_served {
-        titles.push("served s");
-    }
+    titles.extend(has_served.then_some("served s"));
     titles.extend(["median s", "quartiles s", "min..max s"]);
     let mut table = Table::new(titles);
-    for group in states {
-        let Some(real) = Spread::of(&group.real()) else {
-            continue;
-        };
-        let mut row = vec![group.name(), real.count.to_string(), seconds(real.mean)];
-        row.push(group.mean(|sample| Some(sample.user_seconds)));
-        row.push(group.mean(|sample| Some(sample.system_seconds)));
+    for state in states {
+        let group = &state.group;
+        let mean = |figure: fn(&Sample) -> f64| seconds(group.spread(figure).mean);
+        let real = group.spread(|sample| sample.real_seconds);
+        let mut row = vec![state.name(), real.count.to_string(), seconds(real.mean)];
+        row.push(mean(|sample| sample.user_seconds));
+        row.push(mean(|sample| sample.system_seconds));
         if has_served {
-            row.push(group.mean(|sample| sample.served_seconds));
+            let is_known = group
+                .samples
+                .iter()
+                .all(|sample| sample.served_seconds.is_some());
+            let served = || mean(|sample| sample.served_seconds.unwrap_or(0.0));
+            row.push(is_known.then(served).unwrap_or_default());
         }
-        row.push(seconds(real.median));
-        row.push(format!(
-            "{}..{}",
-            seconds(real.lower_quartile),
-            seconds(real.upper_quartile)
-        ));
+        let (lower, upper) = (seconds(real.lower_quartile), seconds(real.upper_quartile));
+        row.extend([seconds(real.median), format!("{lower}..{upper}")]);
         row.push(format!("{}..{}", seconds(real.min), seconds(real.max)));
         table.row(row);
     }
     table
 }
 
-fn shares(states: &[Group<'_>]) -> Table {
+fn shares(states: &[OfState<'_>]) -> Table {
     let mut table = Table::new(["state", "CPU", "WAITED FOR CPU", "BLOCKED"]);
-    for group in states {
-        if let Some(shares) = Shares::of(&group.samples) {
+    for state in states {
+        if let Some(shares) = state.group.shares() {
             let [waited, blocked] = [shares.waited_text(percent), shares.blocked_text(percent)];
-            table.row([group.name(), percent(shares.cpu), waited, blocked]);
+            table.row([state.name(), percent(shares.cpu), waited, blocked]);
         }
     }
     table
 }
 
-fn ratios(states: &[Group<'_>]) -> Table {
+fn ratios(states: &[OfState<'_>]) -> Table {
     let mut table = Table::new(["compared", "real", "user", "sys", "of medians", "95 %"]);
-    let find = |name: &str| states.iter().find(|group| group.state == name);
+    let find = |name: &str| states.iter().find(|state| state.state == name);
     for (name, others) in COMPARED {
         let Some((a, b)) = find(name).zip(others.iter().find_map(|other| find(other))) else {
             continue;
         };
         let slope = |figure: fn(&Sample) -> f64| {
-            let slope = through_origin(&a.each(figure), &b.each(figure));
+            let slope = through_origin(&a.group.each(figure), &b.group.each(figure));
             slope.map_or("-".to_owned(), ratio)
         };
         let mut row = vec![format!("{} / {}", a.name(), b.name())];
         row.push(slope(|sample| sample.real_seconds));
         row.push(slope(|sample| sample.user_seconds));
         row.push(slope(|sample| sample.system_seconds));
-        if let Some(of_medians) = ratio_of_medians(&a.real(), &b.real()) {
-            row.push(ratio(of_medians.value));
-            row.push(format!(
-                "{}..{}",
-                ratio(of_medians.low),
-                ratio(of_medians.high)
-            ));
+        if let Some(found) = ratio_of_medians(&a.group.seconds(), &b.group.seconds()) {
+            let interval = format!("{}..{}", ratio(found.low), ratio(found.high));
+            row.extend([ratio(found.value), interval]);
         }
         table.row(row);
     }
     table
 }
 
-fn proofs(states: &[Group<'_>]) -> Table {
+fn proofs(states: &[OfState<'_>]) -> Table {
     let mut table = Table::new([
         "state",
         "made with",
@@ -214,26 +133,25 @@ fn proofs(states: &[Group<'_>]) -> Table {
         "names in memory",
         "read from devices",
     ]);
-    for group in states {
-        let Some(method) = group.samples[0]
+    for state in states {
+        let samples = &state.group.samples;
+        let method = samples[0]
             .proof
             .get("method")
-            .and_then(|method| method.as_str())
-        else {
-            continue;
-        };
-        let read = Spread::of(&proved(&group.samples, "read_bytes"));
-        let made_with = if group.state.ends_with("hot") {
+            .and_then(|method| method.as_str());
+        let Some(method) = method else { continue };
+        let made_with = if state.is_hot() {
             "a run before"
         } else {
             method
         };
+        let read = median(&proved(samples, "read_bytes"));
         table.row([
-            group.name(),
+            state.name(),
             made_with.to_owned(),
-            range(&proved(&group.samples, "pages_share")),
-            range(&proved(&group.samples, "names_share")),
-            read.map_or(String::new(), |read| format!("{:.1} MB", read.median / 1e6)),
+            range(&proved(samples, "pages_share")),
+            range(&proved(samples, "names_share")),
+            read.map_or(String::new(), |read| format!("{:.1} MB", read / 1e6)),
         ]);
     }
     table
@@ -264,13 +182,15 @@ fn ratio(ratio: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::states::STATES;
     use super::*;
+    use crate::record::labels;
 
     fn sample(state: &str, round: u32, figures: [f64; 3], served: Option<f64>) -> Sample {
         let [real_seconds, user_seconds, system_seconds] = figures;
         Sample {
             round,
-            labels: [("state".to_owned(), state.to_owned())].into(),
+            labels: labels([("state", state)]),
             real_seconds,
             user_seconds,
             system_seconds,

@@ -5,18 +5,15 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fs::File;
-use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-use stook_sys::Context;
-
 use crate::Observer;
 use crate::error::BenchError;
-use crate::job::Job;
+use crate::job::{Job, kept_text};
 use crate::page_state::{named_paths, words_that_are_paths};
+use crate::template::Places;
 
 /// Runs the command, which must succeed, and returns which files it read.
 ///
@@ -31,8 +28,7 @@ pub(super) fn run_traced(
     let path = format!("/proc/{}/fd/{}", std::process::id(), trace.as_raw_fd());
     match traced(job, &path).run(observer) {
         Ok(ran) if ran.status.success() => {
-            let text = written(&trace).context("read", "the trace of strace")?;
-            return Ok(paths_in(&text, job.directory.as_deref()));
+            return Ok(paths_in(&kept_text(&trace)?, job.directory.as_deref()));
         }
         Err(BenchError::Interrupted) => return Err(BenchError::Interrupted),
         // Either strace may not trace, which the command does without, or the command fails.
@@ -47,29 +43,14 @@ pub(super) fn run_traced(
     named_paths(&words)
 }
 
-fn written(trace: &File) -> io::Result<String> {
-    let mut bytes = Vec::new();
-    let len = usize::try_from(trace.metadata()?.len()).map_err(io::Error::other)?;
-    stook_sys::append_at(trace, &mut bytes, len, 0)?;
-    String::from_utf8(bytes).map_err(io::Error::other)
-}
-
 fn traced(job: &Job, trace: &str) -> Job {
     let calls = "trace=open,openat,openat2,creat,execve,execveat";
-    let strace = [
-        "strace",
-        "-f",
-        "-qq",
-        "-y",
-        "-z",
-        "--seccomp-bpf",
-        "-e",
-        calls,
-    ];
-    let strace = strace
-        .into_iter()
-        .chain(["-e", "signal=none", "-o", trace, "--"]);
-    let strace = strace.map(OsString::from);
+    let strace = "strace -f -qq -y -z --seccomp-bpf -e {calls} -e signal=none -o {trace} --";
+    let strace = Places::default()
+        .with("calls", calls)
+        .with("trace", trace)
+        .words(strace);
+    let strace = strace.command.into_iter();
     Job {
         command: strace.chain(job.command.iter().cloned()).collect(),
         ..job.clone()
@@ -125,8 +106,8 @@ fn used(line: &str) -> Option<Used> {
     (!flags.contains("O_WRONLY")).then_some(Used::Read(path))
 }
 
-/// Undoes what strace does to bytes that are not plain text: `\n`, `\"`, `\303`.
-fn unescaped(text: &str) -> PathBuf {
+/// Undoes what strace and the kernel do to bytes that are not plain text: `\n`, `\"`, `\303`.
+pub(super) fn unescaped(text: &str) -> PathBuf {
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes();
     while let [first, behind @ ..] = rest {
@@ -135,20 +116,23 @@ fn unescaped(text: &str) -> PathBuf {
             bytes.push(*first);
             continue;
         };
-        let digits = rest
+        let octal = |byte: &&u8| (b'0'..=b'7').contains(*byte);
+        let digits: Vec<u8> = rest
             .iter()
             .take(3)
-            .take_while(|byte| (b'0'..=b'7').contains(byte));
-        match digits.count() {
-            0 => {
-                bytes.push(plain(*escaped));
-                rest = behind;
-            }
-            digits => {
-                let octal = rest[..digits].iter();
-                bytes.push(octal.fold(0_u8, |byte, digit| byte.wrapping_mul(8) + (digit - b'0')));
-                rest = &rest[digits..];
-            }
+            .take_while(octal)
+            .map(|digit| digit - b'0')
+            .collect();
+        if digits.is_empty() {
+            bytes.push(plain(*escaped));
+            rest = behind;
+        } else {
+            bytes.push(
+                digits
+                    .iter()
+                    .fold(0, |byte: u8, digit| byte.wrapping_mul(8) + digit),
+            );
+            rest = &rest[digits.len()..];
         }
     }
     PathBuf::from(OsString::from_vec(bytes))

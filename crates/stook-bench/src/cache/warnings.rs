@@ -1,30 +1,30 @@
 //! What makes the samples of a state doubtful: what goes for all samples, and states that may be other ones.
 
-use super::tables::Group;
+use super::states::OfState;
 use crate::page_state::COLD_AT_MOST;
 use crate::statistics::median;
 use crate::warnings::{Warning, of_hot_reads, of_other_programs, of_rounds, of_times, proved};
 
 /// Returns a sentence for each warning about all states: of what goes for each alike, there is one.
-pub(super) fn warnings(states: &[Group<'_>]) -> Vec<String> {
-    let rounds = states.iter().map(|group| group.samples.len()).min();
+pub(super) fn warnings(states: &[OfState<'_>]) -> Vec<String> {
+    let rounds = states.iter().map(|state| state.group.samples.len()).min();
     let few = of_rounds(rounds).map(|few| few.to_string());
-    let of_states = states.iter().flat_map(|group| {
-        let warnings = of_state(group).into_iter();
+    let of_states = states.iter().flat_map(|state| {
+        let warnings = of_state(state).into_iter();
         warnings.map(|warning| match warning {
-            Warning::DataOnly | Warning::NothingAsked => format!("{}?: {warning}", group.state),
-            warning => format!("{}: {warning}", group.state),
+            Warning::DataOnly | Warning::NothingAsked => format!("{}?: {warning}", state.state),
+            warning => format!("{}: {warning}", state.state),
         })
     });
     few.into_iter().chain(of_states).collect()
 }
 
-fn of_state(group: &Group<'_>) -> Vec<Warning> {
-    let samples = &group.samples;
-    let mut warnings = of_times(&group.real());
-    warnings.extend(group.unproved);
+fn of_state(state: &OfState<'_>) -> Vec<Warning> {
+    let samples = &state.group.samples;
+    let mut warnings = of_times(&state.group.seconds());
+    warnings.extend(state.unproved);
     warnings.extend(of_other_programs(samples));
-    if group.state.ends_with("hot") {
+    if state.is_hot() {
         warnings.extend(of_hot_reads(samples, 0.0));
         return warnings;
     }
@@ -33,7 +33,7 @@ fn of_state(group: &Group<'_>) -> Vec<Warning> {
     warnings.extend((more > 0).then_some(Warning::CameBack(more, shares.len())));
     let has_pages = median(&proved(samples, "pages")).is_some_and(|pages| pages > 0.0);
     let reads_nothing = median(&proved(samples, "read_bytes")) == Some(0.0);
-    if group.state.ends_with("cold") && has_pages && reads_nothing {
+    if state.state.ends_with("cold") && has_pages && reads_nothing {
         warnings.push(Warning::ReadNothing);
     }
     warnings
@@ -46,7 +46,7 @@ mod tests {
 
     fn only(state: &str, proof: &[(&str, u64)]) -> String {
         let sample = Sample {
-            labels: [("state".to_owned(), state.to_owned())].into(),
+            labels: crate::record::labels([("state", state)]),
             real_seconds: 1.0,
             proof: proof
                 .iter()

@@ -1,7 +1,7 @@
 //! What is in the files: text of made-up words, or noise.
 //!
 //! Words are as frequent as in a language, so text shrinks to about a third as real text does; noise does not shrink.
-//! No two files share a stretch of content, so neither does a whole set shrink more than its files. A file consists of
+//! No two files share content, so neither does a whole set shrink more than its files. A file consists of
 //! pieces of 64 KiB, each from the file's key and its own number.
 
 use crate::random::Random;
@@ -28,7 +28,7 @@ pub(super) struct Content {
     slots: Vec<([u8; SLOT], usize)>,
 }
 
-/// Memory for a piece, with room for the end of its last word.
+/// Memory for a piece, with space for the end of its last word.
 #[derive(Debug)]
 pub(super) struct Piece(Vec<u8>);
 

@@ -1,4 +1,4 @@
-//! Making what is planned: a task for each directory, and for each stretch of files in it.
+//! Making what is planned: a task for each directory, and for each range of files in it.
 //!
 //! ```text
 //!   a directory: open below the root ──> make its directories ──> a task for each of them
@@ -11,10 +11,10 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use stook_pool::{Jobs, Tasks, WorkerPool, advance};
-use stook_sys::{Context, Directory, SysError};
+use stook_sys::{Context, Directory, SysError, into_inner, lock};
 use stook_timers::scope;
 
 use crate::Observer;
@@ -23,7 +23,7 @@ use crate::fileset::content::{Content, PIECE, Piece};
 use crate::fileset::plan::{File, Place, Plan, ROOT, file_name};
 
 /// Files that one worker makes before it looks for other work.
-const STRETCH: u64 = 512;
+const RANGE: u64 = 512;
 
 const FILE_MODE: u32 = 0o644;
 pub(super) const DIRECTORY_MODE: u32 = 0o755;
@@ -57,10 +57,7 @@ pub(super) fn fill(
     pool.recursive([Task::Directory(ROOT)], |task, tasks| {
         filler.work(task, tasks);
     });
-    let failed = filler.failed.into_inner();
-    failed
-        .unwrap_or_else(PoisonError::into_inner)
-        .map_or(Ok(()), Err)
+    into_inner(filler.failed).map_or(Ok(()), Err)
 }
 
 enum Task {
@@ -72,8 +69,8 @@ enum Task {
 struct Opened {
     number: u64,
     directory: Directory,
-    /// Stretches of its files that are not done.
-    stretches: AtomicU64,
+    /// Ranges of its files that are not done.
+    ranges: AtomicU64,
 }
 
 struct Filler<'a> {
@@ -98,8 +95,7 @@ impl Filler<'_> {
         };
         if let Err(error) = done {
             self.is_over.store(true, Ordering::Relaxed);
-            let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
-            failed.get_or_insert(error);
+            lock(&self.failed).get_or_insert(error);
         }
     }
 
@@ -115,20 +111,20 @@ impl Filler<'_> {
                 .context("create", self.path(place.number).join(&name))?;
         }
         let files = self.plan.files_in(place);
-        let stretches = (files.end - files.start).div_ceil(STRETCH);
+        let ranges = (files.end - files.start).div_ceil(RANGE);
         let opened = Arc::new(Opened {
             number: place.number,
             directory,
-            stretches: AtomicU64::new(stretches),
+            ranges: AtomicU64::new(ranges),
         });
-        if stretches == 0 {
+        if ranges == 0 {
             self.complete(&opened)?;
         }
         // The last one is taken first: so the files of this directory, and then the others in their order.
         tasks.extend(below.into_iter().rev().map(Task::Directory));
-        tasks.extend((0..stretches).rev().map(|stretch| {
-            let start = files.start + stretch * STRETCH;
-            Task::Files(Arc::clone(&opened), start..files.end.min(start + STRETCH))
+        tasks.extend((0..ranges).rev().map(|range| {
+            let start = files.start + range * RANGE;
+            Task::Files(Arc::clone(&opened), start..files.end.min(start + RANGE))
         }));
         Ok(())
     }
@@ -174,7 +170,7 @@ impl Filler<'_> {
         }
         advance(made);
         self.observer.advanced(made, bytes);
-        if opened.stretches.fetch_sub(1, Ordering::AcqRel) == 1 {
+        if opened.ranges.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.complete(opened)?;
         }
         Ok(())

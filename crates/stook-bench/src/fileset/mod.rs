@@ -11,7 +11,6 @@ mod place;
 mod plan;
 mod properties;
 mod spec;
-mod spec_file;
 #[cfg(test)]
 mod tests;
 
@@ -47,7 +46,7 @@ pub struct FilesetOptions {
 /// with, and a full file system is in the way of others. In one that was there, what was made stays, and is warned of.
 ///
 /// # Errors
-/// [`BenchError::Usage`] for no files or too many; [`BenchError::Refused`] if `dir` is not empty, or there is not enough room;
+/// [`BenchError::Usage`] for no files or too many; [`BenchError::Refused`] if `dir` is not empty, or there is too little free space;
 /// [`BenchError::Interrupted`] if the observer wants an end; [`BenchError::Sys`] for the first call that fails.
 ///
 /// # Cost
@@ -65,8 +64,8 @@ pub fn make(
     };
     let claimed = Claimed::new(dir)?;
     observer.phase("make", Some(properties.files), Some(properties.bytes));
-    let made = claimed
-        .require_free_space(need)
+    let made = need
+        .require(dir, "ask for fewer files, or free some space")
         .and_then(|()| fill::fill(&plan, claimed.directory(), dir, options.jobs, observer));
     match made {
         Ok(()) => Ok(properties),

@@ -4,16 +4,13 @@
 //! put something meanwhile, another run of the same command above all.
 
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use stook_sys::{Context, Directory, NameBuffer, display_path, free_space};
-use stook_tree::{Guard, RemoveObserver, RemoveOptions, TreeError, remove};
+use stook_sys::{Context, Directory, NameBuffer, display_path};
 
 use crate::Observer;
 use crate::error::BenchError;
 use crate::fileset::fill::DIRECTORY_MODE;
-use crate::fileset::properties::Need;
+use crate::scratch::remove_tree;
 
 /// A directory for a file set.
 pub(super) struct Claimed {
@@ -60,27 +57,6 @@ impl Claimed {
         &self.directory
     }
 
-    /// Refuses what the file system has no free space for.
-    pub(super) fn require_free_space(&self, need: Need) -> Result<(), BenchError> {
-        let free = free_space(&self.path)?;
-        let refused = |needed, left, what| {
-            Err(BenchError::Refused {
-                what: format!(
-                    "`{}` has too little free space: {needed} {what} are needed, {left} are left",
-                    display_path(&self.path)
-                ),
-                hint: Some("ask for fewer files, or free some space".to_owned()),
-            })
-        };
-        if need.bytes > free.bytes {
-            return refused(need.bytes, free.bytes, "bytes");
-        }
-        match free.inodes {
-            Some(inodes) if need.inodes > inodes => refused(need.inodes, inodes, "inodes"),
-            _ => Ok(()),
-        }
-    }
-
     /// Removes it and all that is in it, if it was made here; tells of what stays.
     pub(super) fn give_back(self, observer: &dyn Observer) {
         if self.was_there {
@@ -92,16 +68,9 @@ impl Claimed {
             }
             return;
         }
-        let given = Giving::default();
         observer.progress("removing what was made");
-        // No refusals: it was made here, so it is neither the root nor above the working directory.
-        match Guard::new(false, false).and_then(|guard| guard.admit(&self.path)) {
-            Ok(tree) => drop(remove(&[tree], &RemoveOptions::default(), None, &given)),
-            Err(error) => observer.warning(&error.to_string()),
-        }
-        let failed = given.failed.into_inner();
-        if let Some(first) = given.first.into_inner().ok().flatten() {
-            observer.warning(&format!("{failed} entries are left: {first}"));
+        if let Err(error) = remove_tree(&self.path, None) {
+            observer.warning(&error.to_string());
         }
     }
 }
@@ -114,29 +83,3 @@ fn make_directory(path: &Path) -> Result<(), BenchError> {
     let made = above.create_directory(name.as_encoded_bytes(), DIRECTORY_MODE);
     Ok(made.context("create", path)?)
 }
-
-/// What could not be removed.
-#[derive(Default)]
-struct Giving {
-    failed: AtomicU64,
-    first: Mutex<Option<String>>,
-}
-
-impl stook_pool::Observer for Giving {
-    type Failure = TreeError;
-
-    fn failed(&self, error: &TreeError) {
-        self.failed.fetch_add(1, Ordering::Relaxed);
-        let text = format!(
-            "cannot {} `{}`: {}",
-            error.operation,
-            stook_sys::display_bytes(&error.path),
-            stook_sys::cause(&error.source)
-        );
-        if let Ok(mut first) = self.first.lock() {
-            first.get_or_insert(text);
-        }
-    }
-}
-
-impl RemoveObserver for Giving {}

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::Observer;
 use crate::error::BenchError;
 use crate::fileset::plan::Plan;
+use crate::space::Need;
 
 /// The figures of a file set; sizes in bytes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -34,13 +35,6 @@ pub struct Properties {
     pub median: u64,
     /// The greatest size.
     pub max: u64,
-}
-
-/// What a set takes of a file system.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Need {
-    pub(super) bytes: u64,
-    pub(super) inodes: u64,
 }
 
 /// Bytes of a block of the file systems that there are most of; larger ones share theirs between small files.

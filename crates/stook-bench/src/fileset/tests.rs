@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use stook_testkit::{Compare, Snapshot, TempDir};
 
 use super::*;
-use crate::Sample;
 use crate::testing::Quiet;
 
 fn options(name: &str, files: u64) -> FilesetOptions {
@@ -141,7 +140,7 @@ fn the_figures_are_those_of_what_is_on_the_disk() {
 }
 
 #[test]
-fn arc_keeps_to_its_law_for_every_seed() {
+fn arc_keeps_to_its_distribution_for_every_seed() {
     for seed in 0..4 {
         let options = FilesetOptions {
             seed,
@@ -233,8 +232,8 @@ impl<F: Fn() -> bool> After<F> {
         Self {
             files,
             act,
-            made: AtomicU64::new(0),
-            is_stopped: AtomicBool::new(false),
+            made: AtomicU64::default(),
+            is_stopped: AtomicBool::default(),
             texts: Mutex::default(),
         }
     }
@@ -245,18 +244,16 @@ impl<F: Fn() -> bool + Sync> Observer for After<F> {
         self.texts.lock().unwrap().push(text.to_owned());
     }
 
+    fn warning(&self, text: &str) {
+        self.progress(text);
+    }
+
     fn advanced(&self, files: u64, _bytes: u64) {
         let before = self.made.fetch_add(files, Ordering::Relaxed);
         if before < self.files && before + files >= self.files {
             self.is_stopped.store((self.act)(), Ordering::Relaxed);
         }
     }
-
-    fn warning(&self, text: &str) {
-        self.progress(text);
-    }
-
-    fn sampled(&self, _sample: &Sample) {}
 
     fn is_stopped(&self) -> bool {
         self.is_stopped.load(Ordering::Relaxed)
@@ -271,11 +268,11 @@ fn an_interrupted_set_is_removed_but_from_a_directory_that_was_there() {
         "`{}` was there before: what was made in it stays",
         folder.join("there").display()
     );
-    for (name, told) in [("there", stays.as_str()), ("new", "removing what was made")] {
+    for (name, text) in [("there", stays.as_str()), ("new", "removing what was made")] {
         let observer = After::new(200, || true);
         let error = make(&folder.join(name), &options("arc", 5_000), &observer).unwrap_err();
         assert!(matches!(error, BenchError::Interrupted));
-        assert_eq!(*observer.texts.lock().unwrap(), [told]);
+        assert_eq!(*observer.texts.lock().unwrap(), [text]);
     }
     assert!(std::fs::read_dir(folder.join("there")).unwrap().count() > 0);
     assert!(!folder.join("new").exists());
@@ -288,23 +285,18 @@ fn an_interrupted_set_is_removed_but_from_a_directory_that_was_there() {
 struct SmallDisk(PathBuf);
 
 impl SmallDisk {
-    /// None, said aloud, where nothing can be mounted.
+    /// None where nothing can be mounted.
     fn mount(path: PathBuf, size: &str) -> Option<Self> {
         std::fs::create_dir(&path).unwrap();
         let mut command = Command::new("mount");
-        command.args(["-t", "tmpfs", "-o", size, "stook-test"]);
-        match command.arg(&path).output() {
-            Ok(output) if output.status.success() => Some(Self(path)),
-            Ok(output) => {
-                let why = String::from_utf8_lossy(&output.stderr);
-                stook_testkit::skip!("cannot mount a small disk: {}", why.trim());
-                None
-            }
-            Err(error) => {
-                stook_testkit::skip!("cannot run mount: {error}");
-                None
-            }
+        command
+            .args(["-t", "tmpfs", "-o", size, "stook-test"])
+            .arg(&path);
+        let mounted = command.output().is_ok_and(|output| output.status.success());
+        if !mounted {
+            stook_testkit::skip!("cannot mount a small disk");
         }
+        mounted.then_some(Self(path))
     }
 }
 
@@ -319,7 +311,7 @@ impl Drop for SmallDisk {
 fn a_set_that_there_is_no_room_for_is_refused_before_anything_is_made() {
     let folder = TempDir::new().unwrap();
     for (size, what) in [
-        ("size=1m", " bytes are needed, "),
+        ("size=1m", " MB are needed, "),
         ("nr_inodes=99", " inodes are needed, "),
     ] {
         let Some(disk) = SmallDisk::mount(folder.join(size), size) else {

@@ -10,16 +10,15 @@
 //! folder of its own below each target, and unpacks its own tree there. Nothing outside these folders is touched.
 
 mod advice;
-mod commands;
 mod figures;
 mod options;
 mod packed;
+mod phase;
 mod round;
 mod single;
 mod tables;
 mod target;
-mod verify;
-mod words;
+mod versions;
 
 use std::collections::BTreeMap;
 
@@ -31,7 +30,8 @@ use crate::record::{Header, Kind, Sample};
 use crate::scratch::ScratchDirectory;
 
 pub use advice::{Advice, Concern, advise};
-pub use options::{FsCaches, FsOptions, Phase, Tool};
+pub use options::{FsCaches, FsOptions};
+pub use phase::{Phase, Tool};
 pub use tables::text;
 
 use packed::Packed;
@@ -61,7 +61,7 @@ impl FsBench {
             // Whoever may not hears of it now, and not after the files are made.
             page_state::drop_all()?;
         }
-        let programs = commands::programs(&options, observer)?;
+        let programs = versions::programs(&options, observer)?;
         Ok(Self {
             options,
             properties,
@@ -89,10 +89,10 @@ impl FsBench {
     /// # Errors
     /// What ended it, with the target and the phase.
     pub fn run(&self, observer: &dyn Observer) -> Result<Vec<Sample>, BenchError> {
-        let mut workplaces = Vec::new();
-        let measured = self.run_in(&mut workplaces, observer);
-        for workplace in workplaces {
-            if let Err(error) = workplace.remove() {
+        let mut folders = Vec::new();
+        let measured = self.run_in(&mut folders, observer);
+        for folder in folders {
+            if let Err(error) = folder.remove() {
                 observer.warning(&error.to_string());
             }
         }
@@ -101,14 +101,14 @@ impl FsBench {
 
     fn run_in(
         &self,
-        workplaces: &mut Vec<ScratchDirectory>,
+        folders: &mut Vec<ScratchDirectory>,
         observer: &dyn Observer,
     ) -> Result<Vec<Sample>, BenchError> {
         let places = self.targets.iter().map(|target| target.path.as_path());
         for place in places.chain([self.options.work.as_path()]) {
-            workplaces.push(ScratchDirectory::make(place)?);
+            folders.push(ScratchDirectory::make(place)?);
         }
-        let (work, targets) = workplaces.split_last().expect("there is the work folder");
+        let (work, targets) = folders.split_last().expect("there is the work folder");
         let packed = Packed::make(&self.options, work, observer)?;
         let bench = round::Bench {
             options: &self.options,

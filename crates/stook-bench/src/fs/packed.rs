@@ -1,24 +1,24 @@
-//! The file set, made once and packed twice: as a plain tar and as an archive of stook.
+//! The file set, made once and packed for each kind of tool: as a plain tar and as an archive of stook.
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use stook_sys::{Context, look_at, open_file, read_up_to_at};
+use stook_sys::{Context, Directory, NameBuffer, look_at, open_file, read_up_to_at};
 
-use super::commands;
-use super::options::{FsOptions, Tool};
-use super::verify::{self, Count};
+use super::options::FsOptions;
+use super::phase::{Commands, Tool};
 use crate::Observer;
 use crate::error::BenchError;
 use crate::fileset;
 use crate::scratch::ScratchDirectory;
+use crate::trees::Count;
 
 /// The packed file set.
 #[derive(Debug)]
 pub(super) struct Packed {
-    /// The plain tar; made unless stook is the only tool.
+    pub(super) commands: Commands,
     pub(super) tar: PathBuf,
-    /// The archive; made if stook is a tool.
-    pub(super) archive: PathBuf,
+    archive: PathBuf,
     /// What an unpacked tree holds.
     pub(super) count: Count,
 }
@@ -33,53 +33,44 @@ impl Packed {
         work: &ScratchDirectory,
         observer: &dyn Observer,
     ) -> Result<Self, BenchError> {
-        let tree = work.path().join("tree");
         observer.progress(&format!("making {} files", options.files.files));
-        let properties = fileset::make(&tree, &options.files, observer)?;
-        let count = Count {
-            files: properties.files,
-            bytes: properties.bytes,
-        };
+        let made = fileset::make(&work.path().join("tree"), &options.files, observer)?;
         let packed = Self {
-            count,
-            ..Self::at(work.path())
+            commands: Commands::new(&options.stook, work.path()),
+            tar: work.path().join("set.tar"),
+            archive: work.path().join("set"),
+            count: Count {
+                files: made.files,
+                bytes: made.bytes,
+            },
         };
         observer.progress("packing them");
-        if options.tools.iter().any(|tool| *tool != Tool::Stook) {
-            commands::pack_tar(&tree, &packed.tar).succeed("while packing", observer)?;
-        }
-        if options.tools.contains(&Tool::Stook) {
-            let job = commands::pack_archive(&options.stook, &tree, &packed.archive);
-            job.succeed("while packing", observer)?;
+        // The tools but stook share the tar.
+        let is_ours = |tool: &&Tool| **tool == Tool::Stook;
+        let tools = options.tools.iter();
+        for tool in [
+            tools.clone().find(is_ours),
+            tools.clone().find(|tool| !is_ours(tool)),
+        ] {
+            let job = tool.map(|tool| packed.commands.pack(*tool));
+            job.map(|job| job.succeed("while packing", observer))
+                .transpose()?;
         }
         work.clear("tree")?;
         Ok(packed)
     }
 
-    /// Returns where it lies in the folder of the work, before anything is there.
-    pub(super) fn at(folder: &Path) -> Self {
-        Self {
-            tar: folder.join("set.tar"),
-            archive: folder.join("set"),
-            count: Count { files: 0, bytes: 0 },
-        }
-    }
-
     /// Returns the packed files that a tool uses.
     fn files(&self, tool: Tool) -> Result<Vec<PathBuf>, BenchError> {
         match tool {
-            Tool::Stook => verify::files_in(&self.archive),
+            Tool::Stook => files_in(&self.archive),
             Tool::System | Tool::Single => Ok(vec![self.tar.clone()]),
         }
     }
 
     /// Returns the bytes that a tool has to copy.
     pub(super) fn bytes(&self, tool: Tool) -> Result<u64, BenchError> {
-        let sizes = self
-            .files(tool)?
-            .into_iter()
-            .map(|file| Ok(look_at(&file)?.size));
-        sizes.sum()
+        size_of(&self.files(tool)?)
     }
 
     /// Reads what a tool will copy, so that all targets get it from memory.
@@ -87,15 +78,30 @@ impl Packed {
         let mut block = vec![0; 1 << 20];
         for path in self.files(tool)? {
             let file = open_file(&path)?;
-            let mut offset = 0;
-            loop {
-                let len = read_up_to_at(&file, &mut block, offset).context("read", &path)?;
+            let (mut offset, mut len) = (0, block.len());
+            while len == block.len() {
+                len = read_up_to_at(&file, &mut block, offset).context("read", &path)?;
                 offset += len as u64;
-                if len < block.len() {
-                    break;
-                }
             }
         }
         Ok(())
     }
+}
+
+/// Returns the bytes of some files.
+pub(super) fn size_of(files: &[PathBuf]) -> Result<u64, BenchError> {
+    files.iter().map(|file| Ok(look_at(file)?.size)).sum()
+}
+
+/// Returns the files of a folder of plain files, such as an archive.
+///
+/// # Errors
+/// If it cannot be read.
+pub(super) fn files_in(folder: &Path) -> Result<Vec<PathBuf>, BenchError> {
+    let mut files = Vec::new();
+    let names = Directory::open(folder)?.names(&mut NameBuffer::default(), |found| {
+        files.push(folder.join(std::ffi::OsStr::from_bytes(found.name)));
+    });
+    names.context("list", folder)?;
+    Ok(files)
 }

@@ -1,19 +1,22 @@
-//! The rounds: which run comes when, what stands before and after it untimed.
+//! The rounds: which run comes when, what stands before and after it untimed, and whether it did all of its work: a tool
+//! that fails in silence is not a fast one.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use stook_sys::{Directory, SysError, display_path, exists, look_at};
+use stook_sys::{Directory, display_path, exists};
 
 use super::figures::DROPPED;
-use super::options::{FsCaches, FsOptions, Phase, Tool};
-use super::packed::Packed;
-use super::target::{Target, ToolPlace};
-use super::{commands, single, verify};
+use super::options::{FsCaches, FsOptions};
+use super::packed::{Packed, files_in, size_of};
+use super::phase::{Phase, Tool};
+use super::single;
+use super::target::Target;
 use crate::Observer;
 use crate::error::BenchError;
 use crate::page_state;
-use crate::record::Sample;
+use crate::record::{Sample, labels};
 use crate::scratch::ScratchDirectory;
+use crate::trees;
 
 /// Everything that is ready to be measured.
 pub(super) struct Bench<'a> {
@@ -31,66 +34,73 @@ struct Run<'a> {
     phase: Phase,
     target: &'a Target,
     tool: Tool,
-    place: &'a ToolPlace,
+    /// That of the tool below the target.
+    folder: PathBuf,
 }
 
 impl Bench<'_> {
     /// Goes through all rounds.
     ///
     /// # Errors
-    /// The first failure, with target and phase. Samples until then have been told to the observer.
+    /// The first failure, with target and phase. The observer has the samples until then.
     pub(super) fn run(&self) -> Result<Vec<Sample>, BenchError> {
-        let mut places = Vec::new();
         for place in self.places {
-            let tools = self.options.tools.iter();
-            let made = tools.map(|tool| Ok((*tool, ToolPlace::make(place, *tool)?)));
-            places.push(made.collect::<Result<Vec<_>, BenchError>>()?);
+            for tool in &self.options.tools {
+                place.make_directory(tool.name())?;
+            }
         }
         let mut samples = Vec::new();
         for round in 1..=self.options.rounds {
             for phase in Phase::ALL {
-                for (target, tools) in self.targets.iter().zip(&places) {
-                    self.tell(round, phase, target);
-                    for (tool, place) in rotated(tools, round) {
-                        let run = Run {
-                            round,
-                            phase,
-                            target,
-                            tool: *tool,
-                            place,
-                        };
-                        samples.extend(self.step(&run)?);
-                    }
+                for (target, place) in self.targets.iter().zip(self.places) {
+                    samples.extend(self.phase(round, phase, target, place)?);
                 }
             }
             if round < self.options.rounds {
-                self.tidy(&places)?;
+                self.remove_products()?;
             }
         }
         Ok(samples)
     }
 
-    fn tell(&self, round: u32, phase: Phase, target: &Target) {
+    /// Does a phase on a target with all tools. Each round begins with another one, so that none always has the caches of
+    /// the one before it.
+    fn phase(
+        &self,
+        round: u32,
+        phase: Phase,
+        target: &Target,
+        place: &ScratchDirectory,
+    ) -> Result<Vec<Sample>, BenchError> {
         if self.options.phases.contains(&phase) {
-            let (rounds, phase) = (self.options.rounds, phase.name());
-            self.observer.progress(&format!(
-                "round {round} of {rounds}: {phase} on `{}`",
-                target.label
-            ));
+            let (rounds, name, label) = (self.options.rounds, phase.name(), &target.label);
+            let text = format!("round {round} of {rounds}: {name} on `{label}`");
+            self.observer.progress(&text);
         }
+        let tools = &self.options.tools;
+        let (before, first) = tools.split_at((round - 1) as usize % tools.len());
+        let mut samples = Vec::new();
+        for &tool in first.iter().chain(before) {
+            let folder = place.path().join(tool.name());
+            samples.extend(self.step(&Run {
+                round,
+                phase,
+                target,
+                tool,
+                folder,
+            })?);
+        }
+        Ok(samples)
     }
 
     /// Does a phase if it is chosen, or needed and not done yet; returns the sample of one that is chosen.
     fn step(&self, run: &Run<'_>) -> Result<Option<Sample>, BenchError> {
         let is_chosen = self.options.phases.contains(&run.phase);
-        let is_needed = || -> Result<bool, BenchError> {
-            Ok(self.options.steps(run.tool).contains(&run.phase) && self.is_to_do(run)?)
-        };
-        if !is_chosen && !is_needed()? {
+        if !is_chosen && !self.is_to_do(run)? {
             return Ok(None);
         }
         let done = self.prepared(run, is_chosen).and_then(|()| self.timed(run));
-        let sample = done.map_err(|error| run.told(error))?;
+        let sample = done.map_err(|error| run.during(error))?;
         if !is_chosen {
             return Ok(None);
         }
@@ -98,22 +108,23 @@ impl Bench<'_> {
         Ok(Some(sample))
     }
 
-    /// What a phase makes is there already if an earlier round left it.
+    /// Whether others need what a phase makes, and no earlier round has left it there.
     fn is_to_do(&self, run: &Run<'_>) -> Result<bool, BenchError> {
-        match run.place.product(run.tool, run.phase) {
-            Some(product) => Ok(exists(&product)?.is_none()),
-            None => Ok(true),
-        }
+        let is_needed = self.options.steps(run.tool).contains(&run.phase);
+        Ok(match run.product() {
+            Some(product) => is_needed && exists(&product)?.is_none(),
+            None => is_needed,
+        })
     }
 
     /// Untimed, what comes before a run: nothing is left to be written, so that no run pays for the one before it.
     fn prepared(&self, run: &Run<'_>, is_chosen: bool) -> Result<(), BenchError> {
         if run.phase == Phase::Untar && run.tool != Tool::Stook {
             // `stook extract` makes its folder itself.
-            stook_sys::create_directory(&run.place.tree())?;
+            stook_sys::create_directory(&run.folder.join("tree"))?;
         }
         // A file system that cannot sync has nothing to write, or tells when it closes.
-        let _ = Directory::open(run.place.folder())?.sync_file_system();
+        let _ = Directory::open(&run.folder)?.sync_file_system();
         if is_chosen && self.options.caches == FsCaches::Cold {
             page_state::drop_all()?;
         }
@@ -124,14 +135,8 @@ impl Bench<'_> {
     }
 
     fn timed(&self, run: &Run<'_>) -> Result<Sample, BenchError> {
-        let Run {
-            phase,
-            tool,
-            place,
-            round,
-            ..
-        } = *run;
-        let mut sample = match commands::job(tool, phase, place, self.packed, &self.options.stook) {
+        let Run { phase, tool, .. } = *run;
+        let mut sample = match self.packed.commands.job(tool, phase, &run.folder) {
             Some(job) => {
                 let ran = job.succeed(&run.when(), self.observer)?;
                 // Its status is that of the last program of the pipe.
@@ -143,19 +148,22 @@ impl Bench<'_> {
                         stderr: ran.stderr,
                     });
                 }
-                ran.sample(round)
+                ran.sample(run.round)
             }
-            None => single::run(phase, place, &self.packed.tar, round, self.observer)?,
+            None => single::run(
+                phase,
+                &run.folder,
+                &self.packed.tar,
+                run.round,
+                self.observer,
+            )?,
         };
         self.verify(run)?;
-        let labels = [
-            ("target", run.target.label.as_str()),
+        sample.labels = labels([
+            ("target", &run.target.label),
             ("phase", phase.name()),
             ("tool", tool.name()),
-        ];
-        sample.labels = labels
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .into();
+        ]);
         (sample.files, sample.bytes) = self.handled(phase, tool)?;
         if self.options.caches == FsCaches::Cold {
             sample.proof.insert(DROPPED.to_owned(), true.into());
@@ -169,59 +177,57 @@ impl Bench<'_> {
         Ok(match phase {
             Phase::Copy => (None, Some(self.packed.bytes(tool)?)),
             Phase::Find | Phase::Stat | Phase::Delete => (Some(count.files), None),
-            Phase::Untar | Phase::Read | Phase::Tar | Phase::CopyTree => {
-                (Some(count.files), Some(count.bytes))
-            }
+            _ => (Some(count.files), Some(count.bytes)),
         })
     }
 
     /// Looks whether all is there that the phase must have made.
     fn verify(&self, run: &Run<'_>) -> Result<(), BenchError> {
-        let Some(product) = run.place.product(run.tool, run.phase) else {
-            let is_left = run.phase == Phase::Delete && exists(&run.place.tree())?.is_some();
+        let Some(product) = run.product() else {
+            let tree = run.folder.join("tree");
+            let is_left = run.phase == Phase::Delete && exists(&tree)?.is_some();
             return if is_left {
-                Err(wrong(&run.place.tree(), "is still there"))
+                Err(wrong(&tree, "is still there"))
             } else {
                 Ok(())
             };
         };
-        match run.phase {
-            Phase::Untar | Phase::CopyTree => {
-                let found = verify::count(&product)?;
-                if found == self.packed.count {
-                    return Ok(());
-                }
-                Err(verify::differs(&product, found, self.packed.count))
+        let expected = self.packed.count;
+        if matches!(run.phase, Phase::Untar | Phase::CopyTree) {
+            let found = trees::count(&product)?;
+            if found == expected {
+                return Ok(());
             }
-            _ => {
-                let files = match run.tool {
-                    Tool::Stook => verify::files_in(&product)?,
-                    Tool::System | Tool::Single => vec![product.clone()],
-                };
-                let sizes = files.iter().map(|file| Ok(look_at(file)?.size));
-                let bytes: u64 = sizes.sum::<Result<u64, SysError>>()?;
-                let least = match run.phase {
-                    Phase::Copy => self.packed.bytes(run.tool)?,
-                    _ => self.packed.count.bytes,
-                };
-                if bytes >= least {
-                    Ok(())
-                } else {
-                    Err(wrong(&product, "is not complete"))
-                }
-            }
+            let of = |count: trees::Count| (count.files, count.bytes);
+            let ((files, bytes), (all, of_all)) = (of(found), of(expected));
+            let what = format!("holds {files} files of {bytes} bytes, and not {all} of {of_all}");
+            return Err(wrong(&product, &what));
         }
+        let files = match run.tool {
+            Tool::Stook => files_in(&product)?,
+            Tool::System | Tool::Single => vec![product.clone()],
+        };
+        let least = match run.phase {
+            Phase::Copy => self.packed.bytes(run.tool)?,
+            _ => expected.bytes,
+        };
+        if size_of(&files)? < least {
+            return Err(wrong(&product, "is not complete"));
+        }
+        Ok(())
     }
 
     /// Removes what the chosen phases will make again.
-    fn tidy(&self, places: &[Vec<(Tool, ToolPlace)>]) -> Result<(), BenchError> {
-        for (work, tools) in self.places.iter().zip(places) {
-            for (tool, place) in tools {
-                let phases = self.options.phases.iter();
-                let products = phases.filter_map(|phase| place.product(*tool, *phase));
-                for product in products {
-                    let name = product.strip_prefix(work.path());
-                    work.clear(name.expect("it is made there"))?;
+    fn remove_products(&self) -> Result<(), BenchError> {
+        for place in self.places {
+            for tool in &self.options.tools {
+                for product in self
+                    .options
+                    .phases
+                    .iter()
+                    .filter_map(|phase| phase.product(*tool))
+                {
+                    place.clear(Path::new(tool.name()).join(product))?;
                 }
             }
         }
@@ -230,34 +236,22 @@ impl Bench<'_> {
 }
 
 fn wrong(path: &Path, what: &str) -> BenchError {
-    BenchError::Refused {
-        what: format!("`{}` {what}", display_path(path)),
-        hint: None,
-    }
-}
-
-/// Each round begins with another tool, so that none always has the caches of the one before it.
-fn rotated<T>(tools: &[T], round: u32) -> impl Iterator<Item = &T> {
-    let first = (round - 1) as usize % tools.len().max(1);
-    tools[first..].iter().chain(&tools[..first])
+    BenchError::refused(format!("`{}` {what}", display_path(path)))
 }
 
 impl Run<'_> {
-    fn text(&self) -> String {
-        format!(
-            "{} on `{}` with {}",
-            self.phase.name(),
-            self.target.label,
-            self.tool.name()
-        )
+    fn product(&self) -> Option<PathBuf> {
+        let name = self.phase.product(self.tool)?;
+        Some(self.folder.join(name))
     }
 
     fn when(&self) -> String {
-        format!("in round {}, {}", self.round, self.text())
+        let (phase, label, tool) = (self.phase.name(), &self.target.label, self.tool.name());
+        format!("in round {}, {phase} on `{label}` with {tool}", self.round)
     }
 
-    /// A failed command names the run itself.
-    fn told(&self, error: BenchError) -> BenchError {
+    /// Says in which run it was; a failed command says so itself.
+    fn during(&self, error: BenchError) -> BenchError {
         match error {
             BenchError::Interrupted | BenchError::Command { .. } => error,
             error => BenchError::During {

@@ -4,14 +4,13 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use stook_sys::{
-    Context, DeviceKind, FileId, FileKind, display_path, free_space, look_at, mount_of,
-};
+use stook_sys::{Context, DeviceKind, FileId, FileKind, display_path, look_at, mount_of};
 
-use super::options::{FsOptions, Phase, Tool};
+use super::options::FsOptions;
+use super::phase::Phase;
 use crate::error::BenchError;
 use crate::fileset::Properties;
-use crate::scratch::ScratchDirectory;
+use crate::space::Need;
 
 /// A file takes at least this much of a disk, and so does a directory.
 const LEAST_ON_DISK: u64 = 4096;
@@ -19,6 +18,9 @@ const LEAST_ON_DISK: u64 = 4096;
 const PACKED_EXTRA: u64 = 2048;
 /// Files that a tool makes besides those of the trees.
 const FEW_FILES: u64 = 16;
+
+const FEWER: &str =
+    "fewer files (--files), fewer tools (--tools), or fewer phases (--phases) need less";
 
 /// A directory on a file system that is measured.
 #[derive(Debug)]
@@ -57,11 +59,9 @@ pub(super) fn look_at_all(
         });
     }
     directory(&options.work)?;
-    let places = options
-        .targets
-        .iter()
-        .map(|path| (path.as_path(), need_of_target(options, set)));
-    check_room(places.chain([(options.work.as_path(), need_of_work(set))]))?;
+    let need = need_of_target(options, set);
+    let places = options.targets.iter().map(|path| (path.as_path(), need));
+    check_space(places.chain([(options.work.as_path(), need_of_work(set))]))?;
     Ok(targets)
 }
 
@@ -89,36 +89,21 @@ fn facts(path: &Path) -> Result<BTreeMap<String, String>, BenchError> {
             DeviceKind::Loop => "file (loop device)",
             DeviceKind::Unknown => "unknown device",
         };
-        let options: Vec<&str> = mount
-            .options
-            .iter()
-            .filter(|option| is_shown(option))
-            .map(String::as_str)
-            .collect();
-        facts.insert("type".to_owned(), mount.kind);
-        facts.insert("device".to_owned(), device.to_owned());
-        facts.insert("options".to_owned(), options.join(","));
+        let shown = mount.options.into_iter().filter(|option| is_shown(option));
+        let options = shown.collect::<Vec<String>>().join(",");
+        for (name, fact) in [
+            ("type", mount.kind),
+            ("device", device.to_owned()),
+            ("options", options),
+        ] {
+            facts.insert(name.to_owned(), fact);
+        }
     }
     Ok(facts)
 }
 
 /// Mount options whose value is a word that says how, and not who or where.
-const WORDS: [&str; 14] = [
-    "cache",
-    "compress",
-    "compress-force",
-    "data",
-    "discard",
-    "errors",
-    "huge",
-    "local_lock",
-    "lookupcache",
-    "mode",
-    "proto",
-    "sec",
-    "security",
-    "sync",
-];
+const WORDS: &str = "cache compress compress-force data discard errors huge local_lock lookupcache mode proto sec security sync";
 
 /// Numbers and known words; any other value may be the name of a user, a domain or a server.
 fn is_shown(option: &str) -> bool {
@@ -130,37 +115,14 @@ fn is_shown(option: &str) -> bool {
             .chars()
             .all(|each| each.is_ascii_alphanumeric() || each == '.')
         && !name.ends_with("addr");
-    is_number || (WORDS.contains(&name) && !value.contains(['/', '@']))
-}
-
-/// Bytes and files.
-#[derive(Debug, Clone, Copy, Default)]
-struct Need {
-    bytes: u64,
-    files: u64,
-}
-
-impl Need {
-    fn times(self, number: u64) -> Self {
-        Self {
-            bytes: self.bytes.saturating_mul(number),
-            files: self.files.saturating_mul(number),
-        }
-    }
-
-    fn and(self, other: Self) -> Self {
-        Self {
-            bytes: self.bytes.saturating_add(other.bytes),
-            files: self.files.saturating_add(other.files),
-        }
-    }
+    is_number || (WORDS.split(' ').any(|word| word == name) && !value.contains(['/', '@']))
 }
 
 fn tree(set: &Properties) -> Need {
     let entries = set.files + set.directories + 1;
     Need {
         bytes: set.bytes + entries * LEAST_ON_DISK,
-        files: entries,
+        inodes: entries,
     }
 }
 
@@ -168,7 +130,7 @@ fn packed(set: &Properties) -> Need {
     let entries = set.files + set.directories + 1;
     Need {
         bytes: set.bytes + entries * PACKED_EXTRA,
-        files: FEW_FILES,
+        inodes: FEW_FILES,
     }
 }
 
@@ -189,89 +151,14 @@ fn need_of_work(set: &Properties) -> Need {
 }
 
 /// Directories on one file system share its free space.
-fn check_room<'p>(places: impl Iterator<Item = (&'p Path, Need)>) -> Result<(), BenchError> {
-    let mut systems: BTreeMap<(u32, u32), (&Path, Need)> = BTreeMap::new();
+fn check_space<'p>(places: impl Iterator<Item = (&'p Path, Need)>) -> Result<(), BenchError> {
+    let mut systems: BTreeMap<(u32, u32), Need> = BTreeMap::new();
     for (path, need) in places {
-        let (_, sum) = systems
-            .entry(look_at(path)?.filesystem)
-            .or_insert((path, Need::default()));
+        let sum = systems.entry(look_at(path)?.filesystem).or_default();
         *sum = sum.and(need);
-        let free = free_space(path)?;
-        let lacking = match free.inodes {
-            _ if free.bytes < sum.bytes => Some((
-                megabytes(sum.bytes.div_ceil(MEGABYTE)),
-                megabytes(free.bytes / MEGABYTE),
-            )),
-            Some(files) if files < sum.files => {
-                Some((format!("{} files", sum.files), format!("{files} files")))
-            }
-            _ => None,
-        };
-        if let Some((needed, free)) = lacking {
-            let what = format!(
-                "`{}` has too little free space: {needed} are needed, {free} are free",
-                display_path(path)
-            );
-            let hint = Some("fewer files (--files), fewer tools (--tools), or fewer phases (--phases) need less".to_owned());
-            return Err(BenchError::Refused { what, hint });
-        }
+        sum.require(path, FEWER)?;
     }
     Ok(())
-}
-
-const MEGABYTE: u64 = 1_000_000;
-
-fn megabytes(number: u64) -> String {
-    format!("{number} MB")
-}
-
-/// The folder of one tool below a target.
-#[derive(Debug)]
-pub(super) struct ToolPlace {
-    folder: PathBuf,
-}
-
-impl ToolPlace {
-    /// Makes the folder of a tool.
-    pub(super) fn make(place: &ScratchDirectory, tool: Tool) -> Result<Self, BenchError> {
-        let folder = place.make_directory(tool.name())?;
-        Ok(Self { folder })
-    }
-
-    pub(super) fn folder(&self) -> &Path {
-        &self.folder
-    }
-    pub(super) fn packed_tar(&self) -> PathBuf {
-        self.folder.join("set.tar")
-    }
-    pub(super) fn packed_archive(&self) -> PathBuf {
-        self.folder.join("set")
-    }
-    pub(super) fn tree(&self) -> PathBuf {
-        self.folder.join("tree")
-    }
-    pub(super) fn copy(&self) -> PathBuf {
-        self.folder.join("copy")
-    }
-    pub(super) fn again_tar(&self) -> PathBuf {
-        self.folder.join("again.tar")
-    }
-    pub(super) fn again_archive(&self) -> PathBuf {
-        self.folder.join("again")
-    }
-
-    /// Returns what a phase makes; None if it makes nothing.
-    pub(super) fn product(&self, tool: Tool, phase: Phase) -> Option<PathBuf> {
-        let either =
-            |tar: PathBuf, archive: PathBuf| if tool == Tool::Stook { archive } else { tar };
-        match phase {
-            Phase::Copy => Some(either(self.packed_tar(), self.packed_archive())),
-            Phase::Untar => Some(self.tree()),
-            Phase::Tar => Some(either(self.again_tar(), self.again_archive())),
-            Phase::CopyTree => Some(self.copy()),
-            Phase::Find | Phase::Stat | Phase::Read | Phase::Delete => None,
-        }
-    }
 }
 
 #[cfg(test)]
@@ -280,33 +167,15 @@ mod tests {
 
     #[test]
     fn options_with_names_of_users_and_servers_are_not_shown() {
-        for shown in [
-            "rw",
-            "noatime",
-            "size=24684084k",
-            "vers=4.2",
-            "rsize=1048576",
-            "proto=tcp",
-            "sec=krb5p",
-            "compress=zstd:3",
-            "data=ordered",
-            "user_id=0",
-        ] {
+        let shown = "rw noatime size=24684084k vers=4.2 rsize=1048576 proto=tcp sec=krb5p compress=zstd:3 \
+                     data=ordered user_id=0";
+        for shown in shown.split(' ') {
             assert!(is_shown(shown), "{shown}");
         }
-        for hidden in [
-            "username=jane",
-            "domain=SITE",
-            "name=admin",
-            "addr=10.0.0.1",
-            "clientaddr=10.0.0.2",
-            "subvol=/home",
-            "mon_addr=10.0.0.1:6789",
-            "credentials=/etc/cifs/key",
-            "fsname=srv01",
-            "password=7secret-",
-            "snapdirname=.snap",
-        ] {
+        let hidden = "username=jane domain=SITE name=admin addr=10.0.0.1 clientaddr=10.0.0.2 subvol=/home \
+                      mon_addr=10.0.0.1:6789 credentials=/etc/cifs/key fsname=srv01 password=7secret- \
+                      snapdirname=.snap";
+        for hidden in hidden.split(' ') {
             assert!(!is_shown(hidden), "{hidden}");
         }
     }

@@ -47,20 +47,24 @@ pub fn launch(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode>
     })
 }
 
-/// What the launcher reports; times in nanoseconds.
+/// What the launcher reports.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Report {
     /// The error number of a command that could not be started.
     NotStarted(i32),
-    Ended {
-        real: u64,
-        user: u64,
-        system: u64,
-        peak_bytes: u64,
-        read_bytes: u64,
-        run_delay: Option<u64>,
-        raw_status: i32,
-    },
+    Ended(Figures),
+}
+
+/// What a command took, as the kernel counted it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Figures {
+    pub(super) real: Duration,
+    pub(super) user: Duration,
+    pub(super) system: Duration,
+    pub(super) peak_bytes: u64,
+    pub(super) read_bytes: u64,
+    pub(super) run_delay: Option<Duration>,
+    pub(super) raw_status: i32,
 }
 
 /// Returns the command that has another one launched, and the file into which it will report; None without a launcher.
@@ -85,22 +89,20 @@ impl Report {
         stook_sys::append_at(file, &mut bytes, len, 0)?;
         Ok(serde_json::from_slice(&bytes).ok())
     }
+}
 
-    fn of(ended: &Ended, real: Duration, run_delay: Option<Duration>) -> Self {
-        Self::Ended {
-            real: nanoseconds(real),
-            user: nanoseconds(ended.user),
-            system: nanoseconds(ended.system),
+impl Figures {
+    pub(super) fn of(ended: &Ended, real: Duration, run_delay: Option<Duration>) -> Self {
+        Self {
+            real,
+            user: ended.user,
+            system: ended.system,
             peak_bytes: ended.peak_bytes,
             read_bytes: ended.read_bytes,
-            run_delay: run_delay.map(nanoseconds),
+            run_delay,
             raw_status: ended.raw_status,
         }
     }
-}
-
-fn nanoseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 fn measured(command: &[OsString]) -> io::Result<()> {
@@ -113,24 +115,36 @@ fn measured(command: &[OsString]) -> io::Result<()> {
         Err(error) => Report::NotStarted(error.raw_os_error().unwrap_or(0)),
         Ok(child) => {
             let child = Child::watch(child.id()).map_err(io::Error::other)?;
-            let (ended, own_delay) = wait(&child)?;
-            let run_delay = ended
-                .run_delay
-                .zip(own_delay)
-                .map(|(delay, own)| delay + own);
-            Report::of(&ended, started.elapsed(), run_delay)
+            let (ended, run_delay) = wait(&child)?;
+            Report::Ended(Figures::of(&ended, started.elapsed(), run_delay))
         }
     };
     Ok(serde_json::to_writer(report, &report_of_run)?)
 }
 
-/// Waits for the end; returns, too, how long this thread then waited for a processor to see it.
+/// Waits for the end; returns, too, how long the command waited for a processor, and then this thread to see its end.
 fn wait(child: &Child) -> io::Result<(Ended, Option<Duration>)> {
     loop {
-        let before = thread_run_delay();
-        if let Some(ended) = child.wait(LONGEST_WAIT).map_err(io::Error::other)? {
-            let own = thread_run_delay().zip(before);
-            return Ok((ended, own.map(|(now, before)| now.saturating_sub(before))));
+        if let Some((ended, run_delay)) =
+            wait_once(child, LONGEST_WAIT).map_err(io::Error::other)?
+        {
+            return Ok((ended, run_delay));
         }
     }
+}
+
+/// Waits for so long for the end, which comes with the time that was waited for a processor: by the command, and by this
+/// thread to see its end, for until then nothing was blocked.
+pub(super) fn wait_once(
+    child: &Child,
+    longest: Duration,
+) -> Result<Option<(Ended, Option<Duration>)>, stook_sys::SysError> {
+    let before = thread_run_delay();
+    let ended = child.wait(longest)?;
+    Ok(ended.map(|ended| {
+        let own = thread_run_delay().zip(before);
+        let own = own.map(|(now, before)| now.saturating_sub(before));
+        let run_delay = ended.run_delay.zip(own).map(|(delay, own)| delay + own);
+        (ended, run_delay)
+    }))
 }

@@ -1,6 +1,6 @@
 //! Runs one command and tells what it took.
 //!
-//! Wall time runs from just before the command is started until the kernel has told of its end. CPU time and memory are
+//! Wall time runs from just before the command is started until the kernel reports its end. CPU time and memory are
 //! those that the kernel counted for the command and for all of its children that it waited for. How long it waited for a
 //! processor is known of a command with one thread, and bounded by what the whole machine waited for any other. The command has a process
 //! group of its own, so that Ctrl-C ends the bench, which then ends the group; stdin is empty, stdout goes nowhere unless
@@ -18,12 +18,12 @@ use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use stook_sys::{Child, Context, Ended, Signal, display_bytes, read_up_to_at, thread_run_delay};
+use stook_sys::{Child, Context, Ended, Signal, display_bytes, read_up_to_at};
 
 use crate::Observer;
 use crate::error::BenchError;
 use crate::record::{Sample, WAITED_SHARE};
-use launcher::{Report, launching};
+use launcher::{Figures, Report, launching, wait_once};
 pub use launcher::{launch, set_launcher};
 use pressure::Pressure;
 
@@ -119,24 +119,15 @@ impl Job {
     /// of the command's group has been ended. A command that fails is no error here, see [`Job::succeed`].
     pub fn run(&self, observer: &dyn Observer) -> Result<Ran, BenchError> {
         let running = self.start_measured()?;
-        let (ended, own_delay) = loop {
-            let before = thread_run_delay();
-            if let Some(ended) = running.child.wait(LOOK_EVERY)? {
-                let own = thread_run_delay().zip(before);
-                break (ended, own.map(|(now, before)| now.saturating_sub(before)));
+        loop {
+            if let Some((ended, run_delay)) = wait_once(&running.child, LOOK_EVERY)? {
+                return running.finish(Ended { run_delay, ..ended });
             }
             if observer.is_stopped() {
                 end(&running.child)?;
                 return Err(BenchError::Interrupted);
             }
-        };
-        if running.report.is_some() {
-            return running.finish(ended);
         }
-        let mut ran = running.finish(ended)?;
-        // Until the bench had a processor to see the end, nothing was blocked.
-        ran.run_delay = ran.run_delay.zip(own_delay).map(|(delay, own)| delay + own);
-        Ok(ran)
     }
 
     /// As [`Job::run`], for a command that records something until it is interrupted, and then writes what it has: after
@@ -292,64 +283,51 @@ impl Running {
         self.finish(ended)
     }
 
-    /// Returns how the run went that ended so.
+    /// Returns how the run went that ended so. What the launcher saw goes before what its own end shows; one that was killed
+    /// saw nothing.
     pub(crate) fn finish(self, ended: Ended) -> Result<Ran, BenchError> {
-        let mut ran = Ran {
-            real: self.started.elapsed(),
-            user: ended.user,
-            system: ended.system,
-            peak_bytes: ended.peak_bytes,
-            read_bytes: ended.read_bytes,
-            run_delay: ended.run_delay,
-            waited_share: self.pressure.share(),
-            status: ExitStatus::from_raw(ended.raw_status),
-            stdout: self
-                .stdout
-                .map_or(Ok(Vec::new()), |file| kept(&file, 0, KEPT_STDOUT))?,
-            stderr: last_lines(&self.stderr)?,
+        let real = self.started.elapsed();
+        let waited_share = self.pressure.share();
+        let report = self.report.map(|file| Report::read(&file)).transpose();
+        let figures = match report.context("read", "the launcher's report")?.flatten() {
+            Some(Report::Ended(figures)) => figures,
+            Some(Report::NotStarted(errno)) => {
+                let source = std::io::Error::from_raw_os_error(errno);
+                return Err(BenchError::Start {
+                    command: self.text,
+                    source,
+                });
+            }
+            None => Figures::of(&ended, real, ended.run_delay),
         };
-        let report = self.report.map(|file| Report::read(&file));
-        let report = report
-            .transpose()
-            .context("read", "the launcher's report")?;
-        // A launcher that was killed reports nothing; its own end is that of the command.
-        if let Some(Some(report)) = report {
-            ran.correct(&report, self.text)?;
-        }
-        Ok(ran)
+        let stdout = self.stdout.map(|file| kept(&file, 0, KEPT_STDOUT));
+        Ok(Ran {
+            real: figures.real,
+            user: figures.user,
+            system: figures.system,
+            peak_bytes: figures.peak_bytes,
+            read_bytes: figures.read_bytes,
+            run_delay: figures.run_delay,
+            waited_share,
+            status: ExitStatus::from_raw(figures.raw_status),
+            stdout: stdout.transpose()?.unwrap_or_default(),
+            stderr: last_lines(&self.stderr)?,
+        })
     }
 }
 
 impl Ran {
-    /// Puts what the launcher saw in the place of what its own end showed.
-    fn correct(&mut self, report: &Report, command: String) -> Result<(), BenchError> {
-        match *report {
-            Report::NotStarted(errno) => {
-                let source = std::io::Error::from_raw_os_error(errno);
-                return Err(BenchError::Start { command, source });
-            }
-            Report::Ended {
-                real,
-                user,
-                system,
-                peak_bytes,
-                read_bytes,
-                run_delay,
-                raw_status,
-            } => {
-                [self.real, self.user, self.system] =
-                    [real, user, system].map(Duration::from_nanos);
-                (self.peak_bytes, self.read_bytes) = (peak_bytes, read_bytes);
-                self.run_delay = run_delay.map(Duration::from_nanos);
-                self.status = ExitStatus::from_raw(raw_status);
-            }
-        }
-        Ok(())
+    /// Returns the first line of what it wrote on stdout.
+    pub(crate) fn first_line(&self) -> String {
+        let text = String::from_utf8_lossy(&self.stdout);
+        text.lines().next().unwrap_or_default().to_owned()
     }
 
     /// Returns the figures of the run as a sample without labels.
     pub fn sample(&self, round: u32) -> Sample {
-        let proof = self.waited_share.map(|share| (WAITED_SHARE, share.into()));
+        let proof = self
+            .waited_share
+            .map(|share| (WAITED_SHARE.to_owned(), share.into()));
         Sample {
             round,
             real_seconds: self.real.as_secs_f64(),
@@ -357,10 +335,7 @@ impl Ran {
             system_seconds: self.system.as_secs_f64(),
             peak_bytes: Some(self.peak_bytes),
             run_delay_seconds: self.run_delay.map(|delay| delay.as_secs_f64()),
-            proof: proof
-                .into_iter()
-                .map(|(name, value)| (name.to_owned(), value))
-                .collect(),
+            proof: proof.into_iter().collect(),
             ..Sample::default()
         }
     }

@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 use stook_sys::{Context, Directory};
 
 use crate::error::BenchError;
+use crate::groups::Group;
 use crate::job::{Job, Output};
 use crate::random::Random;
 use crate::record::Sample;
@@ -121,10 +122,13 @@ pub struct PairOutcome {
 impl PairOutcome {
     /// Returns what is known of the pair as a whole, as one line of JSON without its end.
     pub fn line(&self) -> String {
-        let warnings = self.warnings.iter().map(|(side, warning)| {
-            let blank = if side.is_empty() { "" } else { ": " };
-            format!("{side}{blank}{warning}")
-        });
+        let warnings = self
+            .warnings
+            .iter()
+            .map(|(side, warning)| match side.as_str() {
+                "" => warning.to_string(),
+                side => format!("{side}: {warning}"),
+            });
         let warnings: Vec<String> = warnings.collect();
         json!({"type": "summary", "facts": self.facts, "warnings": warnings}).to_string()
     }
@@ -282,15 +286,13 @@ impl<'a> Trial<'a> {
             output: Output::Kept,
             ..Job::new(side.evidence.iter().cloned())
         };
-        let said = evidence.succeed(&format!("{when}, as evidence"), self.observer)?;
-        let refused = |what: String| BenchError::Refused { what, hint: None };
-        let shown: Value = serde_json::from_slice(&said.stdout)
-            .map_err(|error| refused(format!("{when}: the evidence is no JSON: {error}")))?;
+        let printed = evidence.succeed(&format!("{when}, as evidence"), self.observer)?;
+        let shown: Value = serde_json::from_slice(&printed.stdout).map_err(|error| {
+            BenchError::refused(format!("{when}: the evidence is no JSON: {error}"))
+        })?;
         if let Some((first, known)) = self.facts.iter().find(|(_, known)| **known != shown) {
-            return Err(refused(format!(
-                "{first} and {} differ: {known} and {shown}",
-                side.name
-            )));
+            let what = format!("{first} and {} differ: {known} and {shown}", side.name);
+            return Err(BenchError::refused(what));
         }
         self.facts.insert(&side.name, shown);
         Ok(())
@@ -306,26 +308,24 @@ impl<'a> Trial<'a> {
 }
 
 fn warnings(spec: &PairSpec, samples: &[Sample]) -> Vec<(String, Warning)> {
-    let of_side = |side: &PairSide| -> Vec<&Sample> {
-        let samples = samples.iter();
-        samples
-            .filter(|sample| sample.label("side") == side.name)
-            .collect()
-    };
-    let least = spec.sides.iter().map(|side| of_side(side).len()).min();
+    let of_side = |side: &PairSide| Group::of(samples, &[("side", side.name.as_str())]);
+    let groups = spec
+        .sides
+        .iter()
+        .filter_map(|side| Some((side, of_side(side)?)));
+    let groups: Vec<(&PairSide, Group<'_>)> = groups.collect();
     // As many rounds as were asked for are enough.
-    let few = of_rounds(least).filter(|_| least.is_some_and(|least| least < spec.rounds as usize));
+    let least = groups.iter().map(|(_, group)| group.samples.len()).min();
+    let few = of_rounds(least.filter(|least| *least < spec.rounds as usize));
     let mut found: Vec<(String, Warning)> =
-        few.map(|few| (String::new(), few)).into_iter().collect();
-    for side in &spec.sides {
-        let samples = of_side(side);
-        let seconds: Vec<f64> = samples.iter().map(|sample| sample.real_seconds).collect();
-        let mut of_side = of_times(&seconds);
-        of_side.extend(of_other_programs(&samples));
+        few.into_iter().map(|few| (String::new(), few)).collect();
+    #[expect(clippy::cast_precision_loss, reason = "a hundredth of it, roughly")]
+    let handled = spec.bytes.unwrap_or(0) as f64;
+    for (side, group) in groups {
+        let mut of_side = of_times(&group.seconds());
+        of_side.extend(of_other_programs(&group.samples));
         if spec.state == PairState::Hot {
-            #[expect(clippy::cast_precision_loss, reason = "a hundredth of it, roughly")]
-            let handled = spec.bytes.unwrap_or(0) as f64;
-            of_side.extend(of_hot_reads(&samples, handled));
+            of_side.extend(of_hot_reads(&group.samples, handled));
         }
         found.extend(
             of_side

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use stook_sys::{Forget, ResidencyQuery};
 
 use super::{PairSide, PairSpec, PairState};
 use crate::Observer;
 use crate::error::BenchError;
 use crate::job::Job;
-use crate::page_state::{COLD_AT_MOST, HOT_AT_LEAST, Inputs, Method, Reads, Shares};
+use crate::page_state::{Inputs, Method, Reads, Shares};
+use crate::proof::{self, Wanted};
 
 /// How often the state is made before it counts as one that does not hold.
 const ATTEMPTS: usize = 3;
@@ -51,25 +52,23 @@ impl<'a> Prover<'a> {
         let mut wrong = String::new();
         for _ in 0..ATTEMPTS {
             let shares = self.attempt(&inputs, when, observer)?;
-            match self.wrong(shares) {
+            match self.wrong(&shares) {
                 Some(found) => wrong = found,
                 None => {
                     self.load(side, observer)?;
-                    return Ok(self.proof(&inputs, shares));
+                    let mut proof = proof::described(&inputs, &shares);
+                    proof.insert("left_out".to_owned(), inputs.left_out().to_string().into());
+                    return Ok(proof);
                 }
             }
             if self.spec.state == PairState::Hot && !self.spec.warm.is_empty() {
                 let warm = Job::new(self.spec.warm.iter().cloned());
-                warm.succeed(
-                    &format!("{when}, to bring the inputs into memory"),
-                    observer,
-                )?;
+                let when = format!("{when}, to bring the inputs into memory");
+                warm.succeed(&when, observer)?;
             }
         }
-        Err(BenchError::Refused {
-            what: format!("{when}: the state does not hold: {wrong}"),
-            hint: None,
-        })
+        let what = format!("{when}: the state does not hold: {wrong}");
+        Err(BenchError::refused(what))
     }
 
     fn attempt(
@@ -94,22 +93,14 @@ impl<'a> Prover<'a> {
     }
 
     /// What does not hold. Where nothing can be asked for, as in memory, there is nothing to be wrong when it is hot.
-    fn wrong(&self, shares: Shares) -> Option<String> {
-        let both = [(shares.pages, "pages"), (shares.names, "names")];
-        let is_hot = self.spec.state == PairState::Hot;
-        if !is_hot && both.iter().all(|(share, _)| share.is_none()) {
+    fn wrong(&self, shares: &Shares) -> Option<String> {
+        if self.spec.state == PairState::Hot {
+            return proof::wrong(shares, Wanted::InMemory, Wanted::InMemory);
+        }
+        if shares.pages.is_none() && shares.names.is_none() {
             return Some("nothing of the inputs can be asked for".to_owned());
         }
-        both.into_iter().find_map(|(share, what)| {
-            let share = share?;
-            let is_wrong = if is_hot {
-                share < HOT_AT_LEAST
-            } else {
-                share > COLD_AT_MOST
-            };
-            let text = format!("{:.1} % of the {what} are in memory", share * 100.0);
-            is_wrong.then_some(text)
-        })
+        proof::wrong(shares, Wanted::NotInMemory, Wanted::NotInMemory)
     }
 
     /// The inputs are to be cold, not the programs.
@@ -120,15 +111,5 @@ impl<'a> Prover<'a> {
             }
         }
         Ok(())
-    }
-
-    fn proof(&self, inputs: &Inputs, shares: Shares) -> BTreeMap<String, Value> {
-        let facts = [
-            ("files", json!(inputs.count())),
-            ("pages_share", json!(shares.pages)),
-            ("names_share", json!(shares.names)),
-            ("left_out", json!(inputs.left_out().to_string())),
-        ];
-        facts.map(|(name, value)| (name.to_owned(), value)).into()
     }
 }

@@ -1,19 +1,19 @@
 //! Whether what came out of an archive is what went in.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 
 use serde_json::json;
 use stook_sys::display_bytes;
-use stook_tree::{CopyObserver, CopyOptions, TreeError, verify};
+use stook_tree::{CopyOptions, verify};
 
-use super::tree_digest::{Paths, digest};
+use super::tree_digest::{digest, paths_below};
 use crate::Observer;
 use crate::error::BenchError;
 use crate::record::Sample;
+use crate::trees::Failures;
 
 /// How two sets of names, and what they name, differ.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -56,11 +56,11 @@ impl Difference {
         }
     }
 
-    fn of_names(source: &BTreeSet<&[u8]>, other: &BTreeSet<&[u8]>) -> Self {
+    fn of_names<T: AsRef<[u8]> + Ord>(source: &BTreeSet<T>, other: &BTreeSet<T>) -> Self {
         let (missing, extra) = (source.difference(other), other.difference(source));
         let example = missing.clone().next().or_else(|| extra.clone().next());
         Self {
-            example: example.map(|name| display_bytes(name)),
+            example: example.map(|name| display_bytes(name.as_ref())),
             missing: missing.count() as u64,
             extra: extra.count() as u64,
             changed: 0,
@@ -77,26 +77,23 @@ pub(super) fn compare_trees(
     extracted: &Path,
     observer: &dyn Observer,
 ) -> Result<Difference, BenchError> {
-    let failures = Failures {
-        observer,
-        roots: [source, extracted],
-        paths: Mutex::default(),
-    };
+    let failures = Failures::of(observer);
     verify(source, extracted, &CopyOptions::default(), &failures)?;
     if observer.is_stopped() {
         return Err(BenchError::Interrupted);
     }
-    let failed = failures.paths.into_inner();
-    let failed = failed.unwrap_or_else(PoisonError::into_inner);
+    let failed = failures.into_all();
+    let failed: BTreeSet<Vec<u8>> = failed
+        .iter()
+        .map(|error| below(&error.path, [source, extracted]).to_vec())
+        .collect();
     if failed.is_empty() && digest(source)?.has_names_of(&digest(extracted)?) {
         return Ok(Difference::default());
     }
-    let (before, after) = (Paths::below(source)?, Paths::below(extracted)?);
-    let names = |paths: &Paths| -> BTreeSet<Vec<u8>> {
-        paths.iter().map(|(path, _)| path.to_vec()).collect()
-    };
-    let (before, after) = (names(&before), names(&after));
-    let mut difference = Difference::of_names(&slices(&before), &slices(&after));
+    let (before, after) = (paths_below(source)?, paths_below(extracted)?);
+    let names = |paths: &'_ BTreeMap<Vec<u8>, bool>| paths.keys().cloned().collect::<BTreeSet<_>>();
+    let after = names(&after);
+    let mut difference = Difference::of_names(&names(&before), &after);
     let mut changed = failed.intersection(&after);
     let example = changed.clone().next().map(|path| display_bytes(path));
     difference.changed = changed.by_ref().count() as u64;
@@ -104,36 +101,12 @@ pub(super) fn compare_trees(
     Ok(difference)
 }
 
-fn slices(names: &BTreeSet<Vec<u8>>) -> BTreeSet<&[u8]> {
-    names.iter().map(Vec::as_slice).collect()
+/// Returns the paths below a tree, whichever of the trees they are in.
+fn below<'a>(path: &'a [u8], roots: [&Path; 2]) -> &'a [u8] {
+    let mut roots = roots.iter();
+    let below = roots.find_map(|root| path.strip_prefix(root.as_os_str().as_bytes()));
+    below.map_or(path, |rest| rest.strip_prefix(b"/").unwrap_or(rest))
 }
-
-/// Keeps the paths below the tree of what is not the same.
-struct Failures<'a> {
-    observer: &'a dyn Observer,
-    roots: [&'a Path; 2],
-    paths: Mutex<BTreeSet<Vec<u8>>>,
-}
-
-impl stook_pool::Observer for Failures<'_> {
-    type Failure = TreeError;
-
-    fn failed(&self, error: &TreeError) {
-        let below = self.roots.iter().find_map(|root| {
-            let rest = error.path.strip_prefix(root.as_os_str().as_bytes())?;
-            Some(rest.strip_prefix(b"/").unwrap_or(rest))
-        });
-        let path = below.unwrap_or(&error.path).to_vec();
-        let mut paths = self.paths.lock().unwrap_or_else(PoisonError::into_inner);
-        paths.insert(path);
-    }
-
-    fn is_interrupted(&self) -> bool {
-        self.observer.is_stopped()
-    }
-}
-
-impl CopyObserver for Failures<'_> {}
 
 /// What a tool says is in its archive.
 #[derive(Debug, PartialEq, Eq)]
@@ -163,20 +136,14 @@ impl Listed {
 /// # Errors
 /// [`BenchError::Sys`] if the source cannot be read.
 pub(super) fn compare_list(source: &Path, printed: &[u8]) -> Result<Listed, BenchError> {
-    let paths = Paths::below(source)?;
-    let (mut expected, mut directories) = (BTreeSet::new(), HashSet::new());
-    for (path, is_directory) in paths.iter() {
-        if is_directory {
-            directories.insert(path);
-        } else {
-            expected.insert(path);
-        }
-    }
+    let paths = paths_below(source)?;
+    let files = paths.iter().filter(|(_, is_directory)| !**is_directory);
+    let expected = files.map(|(path, _)| path.as_slice()).collect();
     let end = if printed.contains(&0) { 0 } else { b'\n' };
     let mut seen = HashSet::new();
     let mut names: Vec<&[u8]> = Vec::new();
     for name in printed.rsplit(|&byte| byte == end).map(plain) {
-        if !name.is_empty() && !directories.contains(name) && seen.insert(name) {
+        if !name.is_empty() && paths.get(name) != Some(&true) && seen.insert(name) {
             names.push(name);
         }
     }

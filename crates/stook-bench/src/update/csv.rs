@@ -37,10 +37,7 @@ pub fn csv_row(header: &Header, sample: &Sample) -> String {
 /// The places of both directories in the order of the user: `01` is the first one, updated by the second.
 fn test_label(header: &Header, sample: &Sample) -> String {
     let dirs = header.options.get("dirs").and_then(|dirs| dirs.as_array());
-    let place = |label: &str| {
-        let place = dirs?.iter().position(|dir| dir == label)?;
-        Some(place)
-    };
+    let place = |label: &str| dirs?.iter().position(|dir| dir == label);
     match (place(sample.label("create")), place(sample.label("update"))) {
         (Some(first), Some(second)) if PAIRS.contains(&(first, second)) => {
             format!("{first}{second}")
@@ -64,7 +61,7 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Kind;
+    use crate::record::{Kind, labels};
     use serde_json::json;
 
     #[test]
@@ -78,7 +75,7 @@ mod tests {
         header
             .options
             .insert("dirs".to_owned(), json!(["build", "run, \"2\"", "init"]));
-        let labels = [
+        let of_sample = [
             ("tool", "stook"),
             ("create", "init"),
             ("update", "run, \"2\""),
@@ -86,9 +83,7 @@ mod tests {
         ];
         let sample = Sample {
             round: 2,
-            labels: labels
-                .map(|(name, value)| (name.to_owned(), value.to_owned()))
-                .into(),
+            labels: labels(of_sample),
             real_seconds: 1.25,
             user_seconds: 0.5,
             system_seconds: 0.000_000_4,

@@ -11,7 +11,6 @@
 //! # Source
 //! The procedure and the first six columns of the CSV are those of zstash's performance study.
 
-mod built_in;
 mod compare;
 mod csv;
 mod numbers;
@@ -31,8 +30,8 @@ pub use tables::tables;
 pub use tool::{Operation, Tool};
 
 use crate::error::BenchError;
-use crate::job::Output;
-use crate::record::{Header, Kind, Sample};
+use crate::job::{Job, Output};
+use crate::record::{Header, Kind};
 use crate::scratch::ScratchDirectory;
 use crate::{Observer, page_state};
 use run::Rounds;
@@ -136,7 +135,7 @@ impl UpdateStudy {
         &self.header
     }
 
-    /// Makes the study; returns how many trees and lists were not those of their source, which the observer was told.
+    /// Makes the study; returns how many trees and lists were not those of their source; the observer got a warning for each.
     ///
     /// # Errors
     /// [`BenchError::Command`] with the first command that fails, [`BenchError::Refused`] if one changes its source,
@@ -154,65 +153,45 @@ impl UpdateStudy {
 
 /// Asks the tools for their versions; of those that are not built in, the command stands for it.
 fn versions(tools: &[Tool], stook: &Path) -> Result<BTreeMap<String, String>, BenchError> {
-    let mut versions = BTreeMap::new();
-    for tool in tools {
-        let version = match tool.version(stook) {
-            Some(mut job) => {
-                job.output = Output::Kept;
-                let ran = job.run(&Unheard)?;
-                if !ran.status.success() {
-                    let why = ran.stderr.lines().last().unwrap_or("it fails").to_owned();
-                    return Err(BenchError::Missing {
-                        what: format!("cannot run the tool `{}`: {why}", tool.name),
-                        hint: format!(
-                            "install it, or say how to call it: `--tool {}=COMMAND`",
-                            tool.name
-                        ),
-                    });
-                }
-                let text = String::from_utf8_lossy(&ran.stdout).into_owned();
-                text.lines().next().unwrap_or_default().to_owned()
-            }
-            None => tool.line(Operation::Create).unwrap_or_default().to_owned(),
+    let version = |tool: &Tool| {
+        let Some(job) = tool.version(stook) else {
+            return Ok(tool.line(Operation::Create).unwrap_or_default().to_owned());
         };
-        versions.insert(tool.name.clone(), version);
-    }
-    Ok(versions)
-}
-
-/// For commands that are over in a moment.
-struct Unheard;
-
-impl Observer for Unheard {
-    fn progress(&self, _text: &str) {}
-
-    fn warning(&self, _text: &str) {}
-
-    fn sampled(&self, _sample: &Sample) {}
-
-    fn is_stopped(&self) -> bool {
-        false
-    }
+        let job = Job {
+            output: Output::Kept,
+            ..job
+        };
+        let ran = job.run(&())?;
+        if ran.status.success() {
+            return Ok(ran.first_line());
+        }
+        let (name, why) = (&tool.name, ran.stderr.lines().last().unwrap_or("it fails"));
+        Err(BenchError::Missing {
+            what: format!("cannot run the tool `{name}`: {why}"),
+            hint: format!("install it, or say how to call it: `--tool {name}=COMMAND`"),
+        })
+    };
+    let versions = tools
+        .iter()
+        .map(|tool| Ok((tool.name.clone(), version(tool)?)));
+    versions.collect()
 }
 
 /// The options as results have them.
 fn described(options: &UpdateOptions, sources: &[Source]) -> BTreeMap<String, serde_json::Value> {
     let labels: Vec<&str> = sources.iter().map(|source| &*source.label).collect();
     let names: Vec<&str> = options.tools.iter().map(|tool| &*tool.name).collect();
-    let is_beside = options.placement == Placement::Beside;
-    let is_cold = options.caches == Caches::Cold;
-    let values = [
+    let described = [
         ("dirs", json!(labels)),
         ("tools", json!(names)),
         ("repeats", json!(options.repeats)),
-        ("beside", json!(is_beside)),
-        ("cold", json!(is_cold)),
+        ("beside", json!(options.placement == Placement::Beside)),
+        ("cold", json!(options.caches == Caches::Cold)),
         ("sync", json!(options.finish == Finish::OnDisk)),
     ];
-    let values = values.into_iter();
-    values
+    described
         .map(|(name, value)| (name.to_owned(), value))
-        .collect()
+        .into()
 }
 
 #[cfg(test)]

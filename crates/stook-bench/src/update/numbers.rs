@@ -3,8 +3,7 @@
 //! Pairs differ in size, so times of several pairs are never compared as a whole: a ratio is that of two runs of the same
 //! pair and round, and what is shown of several is their median.
 
-use std::collections::BTreeMap;
-
+use crate::groups::{Group, unique, values};
 use crate::record::{Results, Sample};
 use crate::statistics::Spread;
 
@@ -24,17 +23,6 @@ pub(super) struct Numbers<'a> {
     /// The operations, in the order of the study.
     pub(super) operations: Vec<&'a str>,
     samples: &'a [Sample],
-}
-
-/// Which samples are meant.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Cell<'a> {
-    /// Of this tool.
-    pub(super) tool: &'a str,
-    /// Of this operation.
-    pub(super) operation: &'a str,
-    /// Of this pair; of all, if None.
-    pub(super) pair: Option<Pair<'a>>,
 }
 
 /// What was found of the trees and lists of a tool.
@@ -58,85 +46,63 @@ impl<'a> Numbers<'a> {
     /// Sorts out the samples of `stook bench update`.
     pub(super) fn of(results: &'a Results) -> Self {
         let samples = &results.samples;
-        let mut operations = unique(samples.iter().map(|sample| sample.label("operation")));
-        let place = |operation: &&str| {
-            let place = OPERATIONS.iter().position(|known| known == operation);
-            place.unwrap_or(OPERATIONS.len())
-        };
-        operations.sort_by_key(place);
+        let mut operations = values(samples, "operation");
+        let place = |operation: &&str| OPERATIONS.iter().position(|known| known == operation);
+        operations.sort_by_key(|operation| place(operation).unwrap_or(OPERATIONS.len()));
         Self {
-            tools: unique(samples.iter().map(|sample| sample.label("tool"))),
+            tools: values(samples, "tool"),
             pairs: unique(samples.iter().map(pair)),
             operations,
             samples,
         }
     }
 
-    fn samples(&self, cell: Cell<'a>) -> impl Iterator<Item = &'a Sample> {
-        self.samples.iter().filter(move |sample| {
-            sample.label("tool") == cell.tool
-                && sample.label("operation") == cell.operation
-                && cell.pair.is_none_or(|wanted| pair(sample) == wanted)
-        })
-    }
-
-    /// Returns a figure of each sample.
-    pub(super) fn each(&self, cell: Cell<'a>, figure: fn(&Sample) -> f64) -> Vec<f64> {
-        self.samples(cell).map(figure).collect()
-    }
-
-    /// Returns the wall times; None if the tool does not have the operation.
-    pub(super) fn seconds(&self, cell: Cell<'a>) -> Option<Spread> {
-        Spread::of(&self.each(cell, |sample| sample.real_seconds))
-    }
-
-    /// Returns the CPU times; None if the tool does not have the operation.
-    pub(super) fn cpu_seconds(&self, cell: Cell<'a>) -> Option<Spread> {
-        Spread::of(&self.each(cell, Sample::cpu_seconds))
-    }
-
-    /// Returns the most memory of all runs.
-    pub(super) fn peak_bytes(&self, cell: Cell<'a>) -> Option<u64> {
-        let peaks = self.samples(cell).filter_map(|sample| sample.peak_bytes);
-        peaks.max()
-    }
-
-    /// Returns the wall times as pairs: of the first tool, and of this one in the same pair and round.
-    pub(super) fn against_first(&self, cell: Cell<'a>) -> Vec<(f64, f64)> {
-        let Some(tool) = self.tools.first() else {
-            return Vec::new();
-        };
-        let key = |sample: &'a Sample| (pair(sample), sample.round);
-        let first: BTreeMap<_, f64> = self
-            .samples(Cell { tool, ..cell })
-            .map(|sample| (key(sample), sample.real_seconds))
-            .collect();
-        let own = self.samples(cell);
-        own.filter_map(|sample| Some((*first.get(&key(sample))?, sample.real_seconds)))
-            .collect()
+    /// Returns the samples of an operation of a tool on one pair, or on all; None if it does not have the operation.
+    pub(super) fn group(
+        &self,
+        tool: &str,
+        operation: &str,
+        of: Option<Pair<'_>>,
+    ) -> Option<Group<'a>> {
+        let labels = [("tool", tool), ("operation", operation)];
+        match of {
+            None => Group::of(self.samples, &labels),
+            Some((create, update)) => {
+                let of_pair = [("create", create), ("update", update)];
+                Group::of(self.samples, &[labels, of_pair].concat())
+            }
+        }
     }
 
     /// Returns the ratios to the first tool, run by run; None if either does not have the operation.
-    pub(super) fn ratios(&self, cell: Cell<'a>) -> Option<Spread> {
-        let pairs = self.against_first(cell);
-        let ratios = pairs.iter().filter(|(first, _)| *first > 0.0);
-        Spread::of(&ratios.map(|(first, own)| own / first).collect::<Vec<f64>>())
+    pub(super) fn ratios(
+        &self,
+        tool: &str,
+        operation: &str,
+        of: Option<Pair<'_>>,
+    ) -> Option<Spread> {
+        let first = self.group(self.tools.first()?, operation, of)?;
+        let own = self.group(tool, operation, of)?;
+        let ratios = own.samples.iter().filter_map(|sample| {
+            let first = first
+                .samples
+                .iter()
+                .find(|first| is_same_run(first, sample))?;
+            (first.real_seconds > 0.0).then(|| sample.real_seconds / first.real_seconds)
+        });
+        Spread::of(&ratios.collect::<Vec<f64>>())
     }
 
     /// Returns what was found of the trees and lists of a tool.
     pub(super) fn equality(&self, tool: &str) -> Equality {
         let mut found = Equality::default();
-        let Some(first) = self.tools.first() else {
-            return found;
+        let of = |tool: &str| {
+            let tool = tool.to_owned();
+            self.samples
+                .iter()
+                .filter(move |sample| sample.label("tool") == tool)
         };
-        let of_first: BTreeMap<_, &str> = self
-            .samples
-            .iter()
-            .filter(|sample| sample.label("tool") == *first)
-            .filter_map(|sample| Some(((pair(sample), sample.round), order(sample)?)))
-            .collect();
-        let own = self.samples.iter();
-        for sample in own.filter(|sample| sample.label("tool") == tool) {
+        for sample in of(tool) {
             if let Some(is_equal) = noted(sample, "equal") {
                 found.trees += 1;
                 found.equal_trees += usize::from(is_equal);
@@ -145,8 +111,11 @@ impl<'a> Numbers<'a> {
                 found.lists += 1;
                 found.equal_lists += usize::from(is_equal);
                 found.sorted += usize::from(noted(sample, "list_sorted") == Some(true));
-                let first = of_first.get(&(pair(sample), sample.round)).copied();
-                found.in_order_of_first += usize::from(first.is_some() && first == order(sample));
+                let order = |sample: &'a Sample| sample.proof.get("list_order");
+                let mut firsts = of(self.tools[0]).filter(|first| order(first).is_some());
+                let first = firsts.find(|first| is_same_run(first, sample));
+                found.in_order_of_first +=
+                    usize::from(first.is_some_and(|first| order(first) == order(sample)));
             }
         }
         found
@@ -157,28 +126,18 @@ fn pair(sample: &Sample) -> Pair<'_> {
     (sample.label("create"), sample.label("update"))
 }
 
+fn is_same_run(one: &Sample, other: &Sample) -> bool {
+    (pair(one), one.round) == (pair(other), other.round)
+}
+
 fn noted(sample: &Sample, name: &str) -> Option<bool> {
     sample.proof.get(name)?.as_bool()
-}
-
-fn order(sample: &Sample) -> Option<&str> {
-    sample.proof.get("list_order")?.as_str()
-}
-
-fn unique<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
-    let mut unique = Vec::new();
-    for item in items {
-        if !unique.contains(&item) {
-            unique.push(item);
-        }
-    }
-    unique
 }
 
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::record::{Header, Kind};
+    use crate::record::{Header, Kind, labels};
     use serde_json::json;
 
     /// Two tools, two pairs, three rounds: `b` takes 2, 3 and 4 times as long as `a`, and cannot check.
@@ -191,7 +150,7 @@ pub(super) mod tests {
                         if (tool, operation) == ("b", "check") {
                             continue;
                         }
-                        let labels = [
+                        let of_sample = [
                             ("tool", tool),
                             ("create", "x"),
                             ("update", update),
@@ -199,9 +158,7 @@ pub(super) mod tests {
                         ];
                         let mut sample = Sample {
                             round,
-                            labels: labels
-                                .map(|(name, value)| (name.to_owned(), value.to_owned()))
-                                .into(),
+                            labels: labels(of_sample),
                             real_seconds: seconds * factor,
                             user_seconds: seconds,
                             peak_bytes: Some(u64::from(round) * 1_000_000),
@@ -240,29 +197,14 @@ pub(super) mod tests {
     fn ratios_are_of_runs_of_the_same_pair_and_round() {
         let results = study();
         let numbers = Numbers::of(&results);
-        let cell = Cell {
-            tool: "b",
-            operation: "create",
-            pair: None,
-        };
-        let ratios = numbers.ratios(cell).unwrap();
+        let ratios = numbers.ratios("b", "create", None).unwrap();
         assert_eq!((ratios.count, ratios.min, ratios.max), (6, 2.0, 4.0));
         assert!((ratios.median - 3.0).abs() < 1e-9);
-        let slow = Cell {
-            pair: Some(("x", "z")),
-            ..cell
-        };
-        assert_eq!(numbers.seconds(slow).unwrap().median, 30.0);
-        assert_eq!(numbers.cpu_seconds(slow).unwrap().max, 10.0);
-        assert_eq!(numbers.peak_bytes(slow), Some(3_000_000));
-        let check = Cell {
-            operation: "check",
-            ..cell
-        };
-        assert_eq!(
-            (numbers.ratios(check), numbers.seconds(check)),
-            (None, None)
-        );
+        let slow = numbers.group("b", "create", Some(("x", "z"))).unwrap();
+        assert_eq!(slow.median(), 30.0);
+        assert_eq!(slow.spread(Sample::cpu_seconds).max, 10.0);
+        assert_eq!(slow.peak_bytes(), Some(3_000_000));
+        assert_eq!(numbers.ratios("b", "check", None), None);
     }
 
     #[test]

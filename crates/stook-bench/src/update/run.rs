@@ -9,20 +9,21 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
-use stook_sys::{Context, Directory, FreeSpace, SysError, display_path};
-use stook_tree::{CopyObserver, CopyOptions, TreeError, copy};
+use stook_sys::{Context, Directory, FreeSpace, display_path};
+use stook_tree::{CopyOptions, copy};
 
 use super::compare::{compare_list, compare_trees};
-use super::sources::{PAIRS, Source};
-use super::tool::{Operation, Places, Tool};
-use super::tree_digest::{TreeDigest, below, digest};
+use super::sources::{OTHER_PLACE, PAIRS, Source};
+use super::tool::{Operation, Tool};
+use super::tree_digest::{TreeDigest, digest};
 use super::{Caches, Placement, UpdateStudy};
 use crate::error::BenchError;
 use crate::job::{Job, Output};
-use crate::record::Sample;
+use crate::record::{Sample, labels};
 use crate::scratch::ScratchDirectory;
+use crate::template::Places;
+use crate::trees::{Count, Failures};
 use crate::{Observer, page_state};
 
 /// Reported once, if that was not enough.
@@ -59,13 +60,6 @@ struct Run<'a> {
     round: u32,
     source: PathBuf,
     archive: PathBuf,
-}
-
-/// Files and bytes that a command handles.
-#[derive(Debug, Clone, Copy)]
-struct Handled {
-    files: u64,
-    bytes: u64,
 }
 
 impl<'a> Rounds<'a> {
@@ -131,7 +125,7 @@ impl<'a> Rounds<'a> {
         run.timed("create", Operation::Create, of(run.before), &made)?;
         let made = self.make_source(&run, run.after, (pair, true))?;
         run.timed("update", Operation::Update, of(run.after), &made)?;
-        let all = Handled {
+        let all = Count {
             files: made.files,
             bytes: made.bytes,
         };
@@ -185,7 +179,7 @@ impl<'a> Rounds<'a> {
         &mut self,
         run: &Run<'_>,
         directory: &Path,
-        all: Handled,
+        all: Count,
         made: &TreeDigest,
     ) -> Result<(), BenchError> {
         let mut list = run.list()?;
@@ -223,8 +217,8 @@ impl<'a> Rounds<'a> {
     }
 }
 
-fn of(source: &Source) -> Handled {
-    Handled {
+fn of(source: &Source) -> Count {
+    Count {
         files: source.files(),
         bytes: source.bytes(),
     }
@@ -255,38 +249,31 @@ impl Run<'_> {
             is_update: true,
             ..CopyOptions::default()
         };
-        let first = FirstFailure {
-            observer: self.observer,
-            error: Mutex::default(),
-        };
-        let copied = copy(&from.path, &dest, &options, &first)?;
+        let failures = Failures::of(self.observer);
+        let copied = copy(&from.path, &dest, &options, &failures)?;
         if self.observer.is_stopped() {
             return Err(BenchError::Interrupted);
         }
-        let error = first.error.into_inner();
-        match error.unwrap_or_else(PoisonError::into_inner) {
-            Some(error) => Err(error.into()),
-            None if copied.is_full => Err(BenchError::Refused {
-                what: format!(
-                    "there is no free space for more in `{}`",
-                    display_path(&dest)
-                ),
-                hint: Some("`--work DIR` names another place".to_owned()),
-            }),
-            None => Ok(()),
+        // A source that lacks a file is none.
+        failures.none(Path::new(""))?;
+        if copied.is_full {
+            let place = display_path(&dest);
+            return Err(BenchError::Refused {
+                what: format!("there is no free space for more in `{place}`"),
+                hint: Some(OTHER_PLACE.to_owned()),
+            });
         }
+        Ok(())
     }
 
     fn job(&self, operation: Operation, into: &Path, workers: u32) -> Option<Job> {
-        let places = Places {
-            stook: &self.study.options.stook,
-            source: &self.source,
-            archive: &self.archive,
-            into,
-            workers,
-        };
-        let finish = self.study.options.finish;
-        self.tool.job(operation, &places, finish)
+        let places = Places::default()
+            .with("stook", &self.study.options.stook)
+            .with("source", &self.source)
+            .with("archive", &self.archive)
+            .with("into", into)
+            .with("workers", workers.to_string());
+        self.tool.job(operation, places, self.study.options.finish)
     }
 
     /// Runs a command, if the tool has it, and tells what it took.
@@ -294,7 +281,7 @@ impl Run<'_> {
         &self,
         name: &str,
         operation: Operation,
-        handled: Handled,
+        handled: Count,
         made: &TreeDigest,
     ) -> Result<(), BenchError> {
         if let Some(job) = self.job(operation, Path::new(""), 1) {
@@ -309,7 +296,7 @@ impl Run<'_> {
         &self,
         name: &str,
         job: &Job,
-        handled: Handled,
+        handled: Count,
         made: &TreeDigest,
     ) -> Result<Sample, BenchError> {
         self.settle()?;
@@ -322,14 +309,12 @@ impl Run<'_> {
             });
         }
         let mut sample = ran.sample(self.round);
-        let labels = [
-            ("tool", self.tool.name.as_str()),
+        sample.labels = labels([
+            ("tool", &self.tool.name),
             ("create", &self.before.label),
             ("update", &self.after.label),
             ("operation", name),
-        ];
-        let labels = labels.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        sample.labels = labels.into();
+        ]);
         sample.files = Some(handled.files);
         sample.bytes = Some(handled.bytes);
         Ok(sample)
@@ -355,25 +340,3 @@ impl Run<'_> {
         }
     }
 }
-
-/// Keeps the first failure of a copy: a source that lacks a file is none.
-struct FirstFailure<'a> {
-    observer: &'a dyn Observer,
-    error: Mutex<Option<SysError>>,
-}
-
-impl stook_pool::Observer for FirstFailure<'_> {
-    type Failure = TreeError;
-
-    fn failed(&self, error: &TreeError) {
-        let error = error.clone();
-        let mut first = self.error.lock().unwrap_or_else(PoisonError::into_inner);
-        first.get_or_insert(below(Path::new(""), error));
-    }
-
-    fn is_interrupted(&self) -> bool {
-        self.observer.is_stopped()
-    }
-}
-
-impl CopyObserver for FirstFailure<'_> {}

@@ -8,6 +8,10 @@ use stook_tree::Summary;
 
 use super::tree_digest;
 use crate::error::BenchError;
+use crate::space::Need;
+
+/// What helps if there cannot be worked.
+pub(super) const OTHER_PLACE: &str = "`--work DIR` names another place";
 
 /// One of the directories.
 #[derive(Debug)]
@@ -79,10 +83,8 @@ fn refuse_nesting(paths: &[PathBuf; 3], above: &[Vec<FileId>]) -> Result<(), Ben
                 continue;
             }
             let (inner, outer) = (display_path(inner), display_path(outer));
-            return Err(BenchError::Refused {
-                what: format!("`{inner}` and `{outer}` are not two trees: one holds the other"),
-                hint: None,
-            });
+            let what = format!("`{inner}` and `{outer}` are not two trees: one holds the other");
+            return Err(BenchError::refused(what));
         }
     }
     Ok(())
@@ -128,7 +130,7 @@ pub(super) fn holder(wanted: Option<&Path>, sources: &[Source]) -> Result<PathBu
                 display_path(&holder),
                 display_path(&source.path)
             ),
-            hint: Some("`--work DIR` names a place outside of the directories".to_owned()),
+            hint: Some(OTHER_PLACE.to_owned()),
         }),
     }
 }
@@ -147,26 +149,11 @@ pub(super) fn require_free_space(holder: &Path, sources: &[Source]) -> Result<()
         sums.max().unwrap_or(0)
     };
     let entries = sum(|source| source.summary.counts.entries);
-    let bytes = 3 * sum(Source::bytes) + entries * (FILE_IN_ARCHIVE + 2 * FILE_IN_TREE);
-    let free = stook_sys::free_space(holder)?;
-    let refused = |needed: String, left: String| BenchError::Refused {
-        what: format!(
-            "`{}` has too little free space: up to {needed} are needed, {left} are left",
-            display_path(holder)
-        ),
-        hint: Some("`--work DIR` names another place".to_owned()),
+    let need = Need {
+        bytes: 3 * sum(Source::bytes) + entries * (FILE_IN_ARCHIVE + 2 * FILE_IN_TREE),
+        inodes: 2 * entries,
     };
-    if free.bytes < bytes {
-        let megabytes = |bytes: u64| format!("{} MB", bytes.div_ceil(1_000_000));
-        return Err(refused(megabytes(bytes), megabytes(free.bytes)));
-    }
-    match free.inodes {
-        Some(inodes) if inodes < 2 * entries => Err(refused(
-            format!("{} inodes", 2 * entries),
-            format!("{inodes} inodes"),
-        )),
-        _ => Ok(()),
-    }
+    need.require(holder, OTHER_PLACE)
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! The tables of a study as text.
 
-use super::numbers::{Cell, Numbers};
-use crate::record::Results;
+use super::numbers::{Numbers, Pair};
+use crate::numbers::megabytes;
+use crate::record::{Results, Sample};
 use crate::table::Table;
 
 /// What stands where a tool does not have an operation.
@@ -23,19 +24,25 @@ fn directories(results: &Results) -> String {
     let dirs = dirs.and_then(|dirs| dirs.as_array()).into_iter().flatten();
     for label in dirs.filter_map(|dir| dir.as_str()) {
         let facts = results.header.files.as_ref().map(|files| &files[label]);
-        let figure = |name: &str| facts.and_then(|facts| facts[name].as_f64());
-        let whole =
-            |name| figure(name).map_or_else(|| NONE.to_owned(), |figure| format!("{figure:.0}"));
+        let figure = |name: &str, unit: f64, digits: usize| {
+            let figure = facts.and_then(|facts| facts[name].as_f64());
+            shown(figure.map(|figure| format!("{:.digits$}", figure / unit)))
+        };
         table.row([
             label.to_owned(),
-            whole("files"),
-            figure("bytes").map_or_else(|| NONE.to_owned(), |bytes| format!("{:.1}", bytes / 1e6)),
-            whole("mean"),
-            whole("median"),
-            whole("max"),
+            figure("files", 1.0, 0),
+            figure("bytes", 1e6, 1),
+            figure("mean", 1.0, 0),
+            figure("median", 1.0, 0),
+            figure("max", 1.0, 0),
         ]);
     }
     table.text()
+}
+
+/// A figure, if there is one.
+fn shown(figure: Option<String>) -> String {
+    figure.unwrap_or_else(|| NONE.to_owned())
 }
 
 /// All pairs together.
@@ -47,15 +54,21 @@ fn operations(numbers: &Numbers<'_>) -> String {
     let both = name("operation", "tool");
     let titles = [&both, "seconds", "quartiles", &ratio_title];
     let mut table = Table::new(titles.into_iter().chain(["CPU s", "peak MB"]));
-    for &operation in &numbers.operations {
-        for &tool in &numbers.tools {
-            let cell = Cell {
-                tool,
-                operation,
-                pair: None,
-            };
-            let figures = operation_row(numbers, cell);
-            table.row(std::iter::once(name(operation, tool)).chain(figures));
+    for operation in &numbers.operations {
+        for tool in &numbers.tools {
+            let group = numbers.group(tool, operation, None);
+            let group = group.as_ref();
+            let seconds = group.map(|group| group.spread(|sample| sample.real_seconds));
+            let cpu = group.map(|group| group.spread(Sample::cpu_seconds));
+            let quartiles = seconds.map(|seconds| (seconds.lower_quartile, seconds.upper_quartile));
+            table.row([
+                name(operation, tool),
+                shown(seconds.map(|seconds| format!("{:.3}", seconds.median))),
+                shown(quartiles.map(|(lower, upper)| format!("{lower:.3}-{upper:.3}"))),
+                ratio(numbers, tool, operation, None),
+                shown(cpu.map(|cpu| format!("{:.3}", cpu.median))),
+                shown(group.and_then(|group| group.peak_bytes().map(megabytes))),
+            ]);
         }
     }
     format!(
@@ -64,35 +77,9 @@ fn operations(numbers: &Numbers<'_>) -> String {
     )
 }
 
-fn operation_row(numbers: &Numbers<'_>, cell: Cell<'_>) -> [String; 5] {
-    let none = || NONE.to_owned();
-    let seconds = numbers.seconds(cell);
-    let quartiles = seconds.map_or_else(none, |seconds| {
-        format!(
-            "{:.3}-{:.3}",
-            seconds.lower_quartile, seconds.upper_quartile
-        )
-    });
-    let peak = numbers.peak_bytes(cell);
-    [
-        seconds.map_or_else(none, |seconds| format!("{:.3}", seconds.median)),
-        quartiles,
-        ratio(numbers, cell),
-        numbers
-            .cpu_seconds(cell)
-            .map_or_else(none, |cpu| format!("{:.3}", cpu.median)),
-        peak.map_or_else(none, megabytes),
-    ]
-}
-
-fn ratio(numbers: &Numbers<'_>, cell: Cell<'_>) -> String {
-    let ratios = numbers.ratios(cell);
-    ratios.map_or_else(|| NONE.to_owned(), |ratios| format!("{:.2}", ratios.median))
-}
-
-#[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
-fn megabytes(bytes: u64) -> String {
-    format!("{:.1}", bytes as f64 / 1e6)
+fn ratio(numbers: &Numbers<'_>, tool: &str, operation: &str, of: Option<Pair<'_>>) -> String {
+    let ratios = numbers.ratios(tool, operation, of);
+    shown(ratios.map(|ratios| format!("{:.2}", ratios.median)))
 }
 
 fn equality(numbers: &Numbers<'_>) -> String {
@@ -125,21 +112,18 @@ fn pairs(numbers: &Numbers<'_>) -> String {
     let mut table = Table::new(titles);
     for &(create, update) in &numbers.pairs {
         table.row([format!("{create} -> {update}")]);
-        for &operation in &numbers.operations {
-            let cell = |tool| Cell {
-                tool,
-                operation,
-                pair: Some((create, update)),
-            };
+        for operation in &numbers.operations {
+            let of = Some((create, update));
             let mut row = vec![format!("  {operation}")];
             row.extend(numbers.tools.iter().map(|tool| {
-                let seconds = numbers.seconds(cell(tool));
-                seconds.map_or_else(
-                    || NONE.to_owned(),
-                    |seconds| format!("{:.3}", seconds.median),
-                )
+                let group = numbers.group(tool, operation, of);
+                shown(group.map(|group| format!("{:.3}", group.median())))
             }));
-            row.extend(others.iter().map(|tool| ratio(numbers, cell(tool))));
+            row.extend(
+                others
+                    .iter()
+                    .map(|tool| ratio(numbers, tool, operation, of)),
+            );
             table.row(row);
         }
     }

@@ -1,17 +1,15 @@
 //! The programs that are compared, and how the user names them.
 //!
-//! A tool is one line for the shell for each operation. Lines hold places such as `{source}`, which are filled with quoted
-//! paths. What is known about a program is these lines alone: nothing else in this bench tells stook from any other.
+//! A tool is one line for the shell for each operation, with places such as `{source}`. What is known about a program is
+//! these lines alone: nothing else in this bench tells stook from any other.
 
 use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
 use super::Finish;
-use super::built_in::BUILT_IN;
 use crate::error::BenchError;
 use crate::job::Job;
+use crate::template::Places;
 
 /// What a tool does with an archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,15 +57,53 @@ pub struct Tool {
     version: Option<String>,
 }
 
-/// What the places in a line stand for.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Places<'a> {
-    pub(crate) stook: &'a Path,
-    pub(crate) source: &'a Path,
-    pub(crate) archive: &'a Path,
-    pub(crate) into: &'a Path,
-    pub(crate) workers: u32,
+/// A tool that is known by its name.
+struct BuiltIn {
+    name: &'static str,
+    /// Prints its version.
+    version: &'static str,
+    /// Create, update, check, extract and list.
+    lines: [&'static str; 5],
 }
+
+const BUILT_IN: [BuiltIn; 3] = [
+    BuiltIn {
+        name: "stook",
+        version: "{stook} --version",
+        lines: [
+            "{stook} create --quiet {source} {archive}",
+            "{stook} update --quiet --deletions record {source} {archive}",
+            "{stook} check --quiet {archive}",
+            "{stook} extract --quiet {archive} --into {into} --jobs {workers}",
+            "{stook} list --null {archive}",
+        ],
+    },
+    // Incremental archives, as the manual of GNU tar has them for backups: what has changed follows from times and inode
+    // numbers that tar keeps beside. Its `--update` would read all headers of the archive first, and would pass over files
+    // that have become older.
+    BuiltIn {
+        name: "tar",
+        version: "tar --version",
+        lines: [
+            "tar -cf {archive}/0.tar --listed-incremental={archive}/state -C {source} .",
+            "tar -cf {archive}/1.tar --listed-incremental={archive}/state -C {source} .",
+            "tar -xOf {archive}/0.tar && tar -xOf {archive}/1.tar",
+            "tar -xf {archive}/0.tar -C {into} && tar -xf {archive}/1.tar -C {into}",
+            "tar -tf {archive}/0.tar --quoting-style=literal && tar -tf {archive}/1.tar --quoting-style=literal",
+        ],
+    },
+    BuiltIn {
+        name: "zstash",
+        version: "zstash version",
+        lines: [
+            "zstash create --hpss=none --cache={archive} {source}",
+            "cd {source} && zstash update --hpss=none --cache={archive}",
+            "cd {archive} && zstash check --hpss=none --cache={archive}",
+            "cd {into} && zstash extract --hpss=none --cache={archive} --workers={workers}",
+            "cd {archive} && zstash ls --hpss=none --cache={archive}",
+        ],
+    },
+];
 
 impl Tool {
     /// Returns the tools that the user names, in the order of their first mention: each text is `NAME` of one that is
@@ -83,53 +119,41 @@ impl Tool {
         let mut tools: Vec<Self> = Vec::new();
         for text in texts {
             let named = Named::parse(text)?;
-            let known = tools.iter_mut().find(|tool| tool.name == named.name);
-            match (known, named.operation, named.command) {
-                (Some(tool), Some(operation), Some(command)) => tool.set(operation, command),
-                (Some(_), ..) => return Err(usage(text, "that tool is named twice")),
-                (None, operation, command) => {
-                    tools.push(Self::begin(text, named.name, operation, command)?);
-                }
+            match tools.iter_mut().find(|tool| tool.name == named.name) {
+                None => tools.push(Self::begin(text, &named)?),
+                Some(tool) => match (named.operation, named.command) {
+                    (Some(operation), Some(command)) => tool.set(operation, command),
+                    _ => return Err(usage(text, "that tool is named twice")),
+                },
             }
         }
         tools.iter().try_for_each(Self::is_complete)?;
         Ok(tools)
     }
 
-    fn begin(
-        text: &str,
-        name: &str,
-        operation: Option<Operation>,
-        command: Option<&str>,
-    ) -> Result<Self, BenchError> {
-        let built_in = BUILT_IN.iter().find(|tool| tool.name == name);
+    fn begin(text: &str, named: &Named<'_>) -> Result<Self, BenchError> {
+        let built_in = BUILT_IN.iter().find(|tool| tool.name == named.name);
         let mut tool = Self {
-            name: name.to_owned(),
+            name: named.name.to_owned(),
             lines: BTreeMap::new(),
-            version: None,
+            version: built_in.map(|tool| tool.version.to_owned()),
         };
-        match (operation, command) {
-            (None, Some(command)) => {
-                let line = with_arguments(command);
-                Operation::ALL
-                    .iter()
-                    .for_each(|operation| tool.set(*operation, &line));
-                return Ok(tool);
+        let of_all = match (named.operation, named.command, built_in) {
+            (None, Some(command), _) => {
+                tool.version = None;
+                [with_arguments(command).as_str(); 5].map(ToOwned::to_owned)
             }
-            (None, None) if built_in.is_none() => {
-                return Err(usage(
-                    text,
-                    "it is none of stook, tar and zstash, and has no =COMMAND",
-                ));
+            (_, _, Some(built_in)) => built_in.lines.map(ToOwned::to_owned),
+            (Some(_), ..) => Default::default(),
+            (None, None, None) => {
+                let why = "it is none of stook, tar and zstash, and has no =COMMAND";
+                return Err(usage(text, why));
             }
-            _ => {}
+        };
+        for (operation, line) in Operation::ALL.into_iter().zip(&of_all) {
+            tool.set(operation, line);
         }
-        if let Some(built_in) = built_in {
-            tool.version = Some(built_in.version.to_owned());
-            let lines = Operation::ALL.into_iter().zip(built_in.lines);
-            lines.for_each(|(operation, line)| tool.set(operation, line));
-        }
-        if let (Some(operation), Some(command)) = (operation, command) {
+        if let (Some(operation), Some(command)) = (named.operation, named.command) {
             tool.set(operation, command);
         }
         Ok(tool)
@@ -160,45 +184,32 @@ impl Tool {
         self.lines.get(&operation).map(String::as_str)
     }
 
-    /// Returns true if the tool can be told how many workers extract.
+    /// Returns true if the number of workers that extract can be set.
     pub(crate) fn has_workers(&self) -> bool {
         self.line(Operation::Extract)
             .is_some_and(|line| line.contains("{workers}"))
     }
 
     /// Returns the command for an operation, if the tool has it.
-    pub(crate) fn job(
-        &self,
-        operation: Operation,
-        places: &Places<'_>,
-        finish: Finish,
-    ) -> Option<Job> {
+    pub(crate) fn job(&self, operation: Operation, places: Places, finish: Finish) -> Option<Job> {
         let line = self.line(operation)?;
+        let places = places.with("operation", operation.word());
         let written = match (finish, operation) {
             (Finish::Ended, _) | (_, Operation::Check | Operation::List) => None,
             (Finish::OnDisk, Operation::Extract) => Some("{into}"),
             (Finish::OnDisk, _) => Some("{archive}"),
         };
-        // A group of its own, as the line may be several commands.
-        let line = match written {
-            Some(place) => format!("{{ {line}\n}} && sync -f {place}"),
-            None => line.to_owned(),
-        };
-        Some(shell(filled(&line, operation.word(), places)))
+        Some(match written {
+            // A group of its own, as the line may be several commands.
+            Some(place) => places.shell(&format!("{{ {line}\n}} && sync -f {place}")),
+            None => places.shell(line),
+        })
     }
 
     /// Returns the command that prints the version, if it is known.
     pub(crate) fn version(&self, stook: &Path) -> Option<Job> {
-        let nowhere = Path::new("");
-        let places = Places {
-            stook,
-            source: nowhere,
-            archive: nowhere,
-            into: nowhere,
-            workers: 1,
-        };
-        let line = self.version.as_deref()?;
-        Some(shell(filled(line, "version", &places)))
+        let places = Places::default().with("stook", stook);
+        Some(places.shell(self.version.as_deref()?))
     }
 }
 
@@ -226,15 +237,14 @@ impl<'a> Named<'a> {
                 "it must begin with a name of letters, digits, `-`, `_`, `.` and `+`",
             ));
         }
+        let known = |word| {
+            Operation::ALL
+                .into_iter()
+                .find(|operation| operation.word() == word)
+        };
         let operation = word.map(|word| {
-            let mut all = Operation::ALL.into_iter();
-            all.find(|operation| operation.word() == word)
-                .ok_or_else(|| {
-                    usage(
-                        text,
-                        "operations are create, update, check, extract and list",
-                    )
-                })
+            let why = "operations are create, update, check, extract and list";
+            known(word).ok_or_else(|| usage(text, why))
         });
         let operation = operation.transpose()?;
         if operation.is_some() && command.is_none() {
@@ -263,55 +273,6 @@ fn with_arguments(command: &str) -> String {
     }
 }
 
-/// As [`Job::shell`], for paths that are not UTF-8.
-fn shell(line: OsString) -> Job {
-    Job::new([OsString::from("sh"), OsString::from("-c"), line])
-}
-
-/// Puts paths into the places of a line, quoted for the shell. Other braces stay.
-fn filled(line: &str, operation: &str, places: &Places<'_>) -> OsString {
-    let workers = places.workers.to_string();
-    let values: [(&str, Vec<u8>); 6] = [
-        ("{operation}", operation.as_bytes().to_vec()),
-        ("{workers}", workers.into_bytes()),
-        ("{stook}", quoted(places.stook.as_os_str())),
-        ("{source}", quoted(places.source.as_os_str())),
-        ("{archive}", quoted(places.archive.as_os_str())),
-        ("{into}", quoted(places.into.as_os_str())),
-    ];
-    let mut text = Vec::new();
-    let mut rest = line;
-    while let Some(at) = rest.find('{') {
-        text.extend_from_slice(&rest.as_bytes()[..at]);
-        rest = &rest[at..];
-        let found = values.iter().find(|(place, _)| rest.starts_with(place));
-        match found {
-            Some((place, value)) => {
-                text.extend_from_slice(value);
-                rest = &rest[place.len()..];
-            }
-            None => {
-                text.push(b'{');
-                rest = &rest[1..];
-            }
-        }
-    }
-    text.extend_from_slice(rest.as_bytes());
-    OsString::from_vec(text)
-}
-
-fn quoted(word: &OsStr) -> Vec<u8> {
-    let mut text = vec![b'\''];
-    for &byte in word.as_bytes() {
-        match byte {
-            b'\'' => text.extend_from_slice(br"'\''"),
-            byte => text.push(byte),
-        }
-    }
-    text.push(b'\'');
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -321,19 +282,19 @@ mod tests {
         Tool::parse(&texts).map_err(|error| error.to_string())
     }
 
-    fn places() -> Places<'static> {
-        Places {
-            stook: Path::new("/bin/stook"),
-            source: Path::new("/w/it's {into}"),
-            archive: Path::new("/w/archive"),
-            into: Path::new("/w/into"),
-            workers: 2,
-        }
+    fn text_of(tool: &Tool, operation: Operation, finish: Finish) -> String {
+        let places = Places::default()
+            .with("stook", "/bin/stook")
+            .with("source", "/w/it's {into}")
+            .with("archive", "/w/archive")
+            .with("into", "/w/into")
+            .with("workers", "2");
+        let job = tool.job(operation, places, finish).unwrap();
+        job.command[2].to_str().unwrap().to_owned()
     }
 
     fn text(tool: &Tool, operation: Operation) -> String {
-        let job = tool.job(operation, &places(), Finish::Ended).unwrap();
-        job.command[2].to_str().unwrap().to_owned()
+        text_of(tool, operation, Finish::Ended)
     }
 
     #[test]
@@ -355,10 +316,7 @@ mod tests {
     #[test]
     fn what_is_written_is_brought_to_the_disk_if_that_counts() {
         let tools = parse(&["mine=cp {operation}; true"]).unwrap();
-        let text = |operation| {
-            let job = tools[0].job(operation, &places(), Finish::OnDisk).unwrap();
-            job.command[2].to_str().unwrap().to_owned()
-        };
+        let text = |operation| text_of(&tools[0], operation, Finish::OnDisk);
         assert_eq!(
             text(Operation::Update),
             "{ cp update; true\n} && sync -f '/w/archive'"
@@ -384,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_told() {
+    fn what_makes_no_sense_is_reported() {
         let why = |text: &str| parse(&[text]).unwrap_err();
         for (text, expected) in [
             (

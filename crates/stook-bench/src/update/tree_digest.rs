@@ -1,21 +1,17 @@
 //! What a tree is like, in a few numbers that are the same whenever the tree is: counts, and sums of hashes.
 //!
-//! Listings come in no order, so hashes are added up. A sum takes no memory for names: what the bench holds when it starts
-//! a command would count as the command's. Names are listed only where two trees are not the same.
+//! Listings come in no order, so hashes are added up. Names are listed only where two trees are not the same.
 
-use std::ffi::OsString;
+use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::os::unix::ffi::OsStringExt;
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::path::Path;
+use std::sync::Mutex;
 
-use stook_sys::{Directory, FileKind, SysError};
-use stook_tree::{
-    Detail, Listing, Selection, Summary, SummaryBuilder, TreeError, Visitor, WalkOptions, join,
-    walk,
-};
+use stook_sys::{FileKind, into_inner, lock};
+use stook_tree::{Detail, Selection, Summary, SummaryBuilder, join};
 
 use crate::error::BenchError;
+use crate::trees::each_directory;
 
 /// A tree in numbers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -42,7 +38,7 @@ impl TreeDigest {
 /// [`BenchError::Sys`] with the first directory that cannot be read.
 pub(super) fn digest(tree: &Path) -> Result<TreeDigest, BenchError> {
     let total: Mutex<TreeDigest> = Mutex::default();
-    walked(tree, Detail::Facts, |listing| {
+    each_directory(tree, Detail::Facts, |listing| {
         let mut own = TreeDigest::default();
         if !listing.path.is_empty() {
             own.add(&listing.path, FileKind::Directory, None);
@@ -52,12 +48,9 @@ pub(super) fn digest(tree: &Path) -> Result<TreeDigest, BenchError> {
             let path = join(&listing.path, listing.name(entry));
             own.add(&path, metadata.kind, Some((metadata.size, metadata.mtime)));
         }
-        total
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .merge(&own);
+        lock(&total).merge(&own);
     })?;
-    Ok(total.into_inner().unwrap_or_else(PoisonError::into_inner))
+    Ok(into_inner(total))
 }
 
 impl TreeDigest {
@@ -96,106 +89,25 @@ fn hash(value: impl Hash) -> u64 {
 pub(super) fn summary(tree: &Path) -> Result<Summary, BenchError> {
     let builder: Mutex<SummaryBuilder> = Mutex::default();
     let all = Selection::default();
-    walked(tree, Detail::Facts, |listing| {
-        let mut builder = builder.lock().unwrap_or_else(PoisonError::into_inner);
-        builder.add(listing, &all);
+    each_directory(tree, Detail::Facts, |listing| {
+        lock(&builder).add(listing, &all);
     })?;
-    let builder = builder.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Ok(builder.summary())
+    Ok(into_inner(builder).summary())
 }
 
-/// All paths below a tree, in one buffer, so that all of the memory goes back when they do.
-#[derive(Debug, Default)]
-pub(super) struct Paths {
-    bytes: Vec<u8>,
-    /// Where each ends, and whether it is a directory.
-    ends: Vec<(usize, bool)>,
-}
-
-impl Paths {
-    /// Lists a tree.
-    ///
-    /// # Errors
-    /// As [`digest`].
-    pub(super) fn below(tree: &Path) -> Result<Self, BenchError> {
-        let all: Mutex<Self> = Mutex::default();
-        walked(tree, Detail::Kinds, |listing| {
-            let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
-            if !listing.path.is_empty() {
-                all.push(&listing.path, true);
-            }
-            for entry in &listing.entries {
-                let path = join(&listing.path, listing.name(entry));
-                all.push(&path, false);
-            }
-        })?;
-        Ok(all.into_inner().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    fn push(&mut self, path: &[u8], is_directory: bool) {
-        self.bytes.extend_from_slice(path);
-        self.ends.push((self.bytes.len(), is_directory));
-    }
-
-    /// Returns each path, and whether it is a directory.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&[u8], bool)> {
-        let starts = std::iter::once(0).chain(self.ends.iter().map(|(end, _)| *end));
-        starts
-            .zip(&self.ends)
-            .map(|(start, (end, is_directory))| (&self.bytes[start..*end], *is_directory))
-    }
-}
-
-fn walked(tree: &Path, detail: Detail, take: impl Fn(&Listing) + Sync) -> Result<(), BenchError> {
-    let root = Directory::open(tree)?;
-    let options = WalkOptions {
-        detail,
-        sorted: false,
-        ..WalkOptions::default()
-    };
-    let visitor = Each {
-        take,
-        tree,
-        failed: Mutex::default(),
-    };
-    walk(&root, &options, &visitor);
-    let failed = visitor.failed.into_inner();
-    match failed.unwrap_or_else(PoisonError::into_inner) {
-        Some(error) => Err(error.into()),
-        None => Ok(()),
-    }
-}
-
-struct Each<'a, F> {
-    take: F,
-    tree: &'a Path,
-    failed: Mutex<Option<SysError>>,
-}
-
-impl<F: Fn(&Listing) + Sync> stook_pool::Observer for Each<'_, F> {
-    type Failure = TreeError;
-
-    fn failed(&self, error: &TreeError) {
-        let error = error.clone();
-        let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
-        failed.get_or_insert(below(self.tree, error));
-    }
-}
-
-impl<F: Fn(&Listing) + Sync> Visitor for Each<'_, F> {
-    fn directory(&self, listing: Listing) {
-        (self.take)(&listing);
-    }
-}
-
-/// The failure with the whole path.
-pub(super) fn below(tree: &Path, error: TreeError) -> SysError {
-    let path = PathBuf::from(OsString::from_vec(error.path));
-    SysError {
-        operation: error.operation,
-        path: tree.join(path),
-        source: error.source,
-    }
+/// Returns all paths below a tree, and whether each is a directory.
+///
+/// # Errors
+/// As [`digest`].
+pub(super) fn paths_below(tree: &Path) -> Result<BTreeMap<Vec<u8>, bool>, BenchError> {
+    let all: Mutex<BTreeMap<Vec<u8>, bool>> = Mutex::default();
+    each_directory(tree, Detail::Kinds, |listing| {
+        let entries = listing.entries.iter().map(|entry| listing.name(entry));
+        let entries = entries.map(|name| (join(&listing.path, name), false));
+        let own = (!listing.path.is_empty()).then(|| (listing.path.clone(), true));
+        lock(&all).extend(entries.chain(own));
+    })?;
+    Ok(into_inner(all))
 }
 
 #[cfg(test)]
@@ -227,9 +139,8 @@ mod tests {
         tree! { "a/b" => file(b""), "c" => symlink("a") }
             .write(folder.path())
             .unwrap();
-        let paths = Paths::below(folder.path()).unwrap();
-        let mut found: Vec<(&[u8], bool)> = paths.iter().collect();
-        found.sort_unstable();
+        let paths = paths_below(folder.path()).unwrap();
+        let found: Vec<(&[u8], bool)> = paths.iter().map(|(path, is)| (&**path, *is)).collect();
         let expected: [(&[u8], bool); 3] = [(b"a", true), (b"a/b", false), (b"c", false)];
         assert_eq!(found, expected);
     }

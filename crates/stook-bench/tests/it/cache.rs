@@ -1,5 +1,7 @@
 //! Cold, warm and hot runs of a command: their order, their proofs, and what refuses them.
 
+use std::sync::MutexGuard;
+
 use stook_bench::page_state::Method;
 use stook_bench::{BenchError, CacheOptions, Job, cache};
 use stook_testkit::TempDir;
@@ -33,22 +35,21 @@ fn refusal(options: &CacheOptions) -> String {
     error.to_string()
 }
 
-/// Whether the states of files here can be proved at all.
-fn can_prove(folder: &TempDir) -> bool {
-    let is_in_memory = stook_sys::storage(folder.path()).unwrap() == stook_sys::Storage::Memory;
-    if is_in_memory {
+/// A folder whose files can be proved to be in memory or not, and the caches for this test alone.
+fn scene() -> Option<(MutexGuard<'static, ()>, TempDir)> {
+    let (alone, folder) = (alone_with_the_caches(), TempDir::new().unwrap());
+    if stook_sys::storage(folder.path()).unwrap() == stook_sys::Storage::Memory {
         stook_testkit::skip!("the temporary folder is in memory");
+        return None;
     }
-    !is_in_memory
+    Some((alone, folder))
 }
 
 #[test]
 fn each_round_has_each_state_and_its_proof() {
-    let _alone = alone_with_the_caches();
-    let folder = TempDir::new().unwrap();
-    if !can_prove(&folder) {
+    let Some((_alone, folder)) = scene() else {
         return;
-    }
+    };
     let quiet = Quiet::default();
     let mut options = options(&folder, "cat data", 2);
     options.local = Some(in_folder(&folder, "cat data"));
@@ -84,11 +85,9 @@ fn each_round_has_each_state_and_its_proof() {
 
 #[test]
 fn hooks_run_before_each_cold_and_each_warm_run() {
-    let _alone = alone_with_the_caches();
-    let folder = TempDir::new().unwrap();
-    if !can_prove(&folder) {
+    let Some((_alone, folder)) = scene() else {
         return;
-    }
+    };
     let mut options = options(&folder, "cat data", 2);
     options.cold_hook = Some(in_folder(&folder, "echo cold >> hooks"));
     options.warm_hook = Some(in_folder(&folder, "echo warm >> hooks"));
@@ -108,11 +107,9 @@ fn hooks_run_before_each_cold_and_each_warm_run() {
 
 #[test]
 fn a_hook_that_fails_is_named_with_its_round_and_its_stderr() {
-    let _alone = alone_with_the_caches();
-    let folder = TempDir::new().unwrap();
-    if !can_prove(&folder) {
+    let Some((_alone, folder)) = scene() else {
         return;
-    }
+    };
     let mut options = options(&folder, "cat data", 2);
     options.cold_hook = Some(Job::shell("true"));
     options.warm_hook = Some(in_folder(
@@ -128,11 +125,9 @@ fn a_hook_that_fails_is_named_with_its_round_and_its_stderr() {
 
 #[test]
 fn a_state_that_does_not_hold_ends_the_bench() {
-    let _alone = alone_with_the_caches();
-    let folder = TempDir::new().unwrap();
-    if !can_prove(&folder) {
+    let Some((_alone, folder)) = scene() else {
         return;
-    }
+    };
     let mut options = options(&folder, "cat data", 2);
     // From the first round on, not in the untimed run, a program has the file mapped.
     let map = "import mmap, time\nf = open('data', 'rb')\nm = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ)\n\
@@ -155,11 +150,9 @@ fn a_state_that_does_not_hold_ends_the_bench() {
 
 #[test]
 fn a_command_that_changes_what_it_reads_is_refused() {
-    let _alone = alone_with_the_caches();
-    let folder = TempDir::new().unwrap();
-    if !can_prove(&folder) {
+    let Some((_alone, folder)) = scene() else {
         return;
-    }
+    };
     let options = options(&folder, "cat data; echo x >> data", 2);
     let error = refusal(&options);
     assert!(
@@ -170,11 +163,9 @@ fn a_command_that_changes_what_it_reads_is_refused() {
 
 #[test]
 fn a_command_that_prints_something_else_is_refused() {
-    let _alone = alone_with_the_caches();
-    let folder = TempDir::new().unwrap();
-    if !can_prove(&folder) {
+    let Some((_alone, folder)) = scene() else {
         return;
-    }
+    };
     let options = options(&folder, "cat data; echo . >> runs; cat runs", 2);
     let error = refusal(&options);
     assert!(
@@ -185,11 +176,9 @@ fn a_command_that_prints_something_else_is_refused() {
 
 #[test]
 fn a_command_that_fails_in_one_of_its_runs_is_named_with_the_run() {
-    let _alone = alone_with_the_caches();
-    let folder = TempDir::new().unwrap();
-    if !can_prove(&folder) {
+    let Some((_alone, folder)) = scene() else {
         return;
-    }
+    };
     // Untimed, its lines counted, cold: the third one fails.
     let line = "cat data; echo . >> runs; [ $(wc -l < runs) != 3 ] || { echo gone >&2; exit 5; }";
     let error = refusal(&options(&folder, line, 1));

@@ -174,7 +174,6 @@ struct Meddler<'a> {
 }
 
 impl Observer for Meddler<'_> {
-    fn progress(&self, _text: &str) {}
     fn warning(&self, text: &str) {
         self.quiet.warning(text);
     }

@@ -9,6 +9,9 @@
 mod cache;
 mod fs;
 mod launcher;
+#[path = "../../src/testing.rs"]
 mod observer;
 mod pair;
 mod update;
+
+use stook_bench::{Observer, Sample};

@@ -47,10 +47,16 @@ fn copier(extract: &str) -> [String; 5] {
     ]
 }
 
+/// As [`options`], for texts that a test has made.
+fn with(folder: &TempDir, texts: &[String]) -> UpdateOptions {
+    options(
+        folder,
+        &texts.iter().map(String::as_str).collect::<Vec<_>>(),
+    )
+}
+
 fn run_copier(folder: &TempDir, extract: &str, quiet: &Quiet) -> Result<u64, BenchError> {
-    let texts = copier(extract);
-    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-    study(options(folder, &texts), quiet)
+    study(with(folder, &copier(extract)), quiet)
 }
 
 #[test]
@@ -116,8 +122,7 @@ fn a_list_that_lacks_a_name_is_found() {
     let (folder, quiet) = (place(), Quiet::default());
     let mut texts = copier("true");
     texts[3] = "copier:list=cd {archive} && find . -mindepth 1 -not -name same".to_owned();
-    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-    assert_eq!(study(options(&folder, &texts), &quiet).unwrap(), 6);
+    assert_eq!(study(with(&folder, &texts), &quiet).unwrap(), 6);
     let warnings = quiet.warnings.lock().unwrap();
     assert!(warnings[0].ends_with("list: the list is not the same as the source: 1 missing, 0 extra, 0 changed, such as `same`"));
 }
@@ -127,8 +132,7 @@ fn a_tool_that_changes_its_source_ends_the_study() {
     let (folder, quiet) = (place(), Quiet::default());
     let mut texts = copier("true");
     texts[1] = "copier:update=touch {source}/new".to_owned();
-    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-    let error = study(options(&folder, &texts), &quiet)
+    let error = study(with(&folder, &texts), &quiet)
         .unwrap_err()
         .to_string();
     assert!(
@@ -163,18 +167,16 @@ fn an_end_leaves_nothing() {
 #[test]
 fn side_by_side_nothing_is_replaced() {
     let (folder, quiet) = (place(), Quiet::default());
-    let texts = copier("true");
-    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     let options = UpdateOptions {
         placement: Placement::Beside,
-        ..options(&folder, &texts)
+        ..with(&folder, &copier("true"))
     };
     assert_eq!(study(options, &quiet).unwrap(), 0);
     assert_eq!(quiet.samples.lock().unwrap()[2].files, Some(3));
 }
 
 #[test]
-fn a_tool_that_is_not_installed_is_told_before_anything_is_done() {
+fn a_tool_that_is_not_installed_is_reported_before_anything_is_done() {
     let (folder, quiet) = (place(), Quiet::default());
     let options = UpdateOptions {
         stook: "/no/such/stook".into(),

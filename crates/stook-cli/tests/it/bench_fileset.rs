@@ -66,7 +66,7 @@ fn a_file_says_what_the_set_is_like() {
         "wrong.toml",
     ]);
     assert_eq!(wrong.status, Some(2));
-    assert_snapshot!(wrong.stderr, @r#"error: cannot use `wrong.toml`, line 3, `tree.fan_out`: invalid type: string "wide", expected u64"#);
+    assert_snapshot!(wrong.stderr, @r#"error: cannot use `wrong.toml`, line 3, `fan_out = "wide"`: invalid type: string "wide", expected u64"#);
     assert!(!place.path("new").exists());
 }
 

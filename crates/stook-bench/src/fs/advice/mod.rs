@@ -1,11 +1,12 @@
 //! What the figures say, in words; nothing where they do not carry it.
 //!
-//! A ratio is told if the lower end of its interval of 95 % passes the mark, so neither two overlapping series
+//! A ratio is reported if the lower end of its interval of 95 % passes the mark, so neither two overlapping series
 //! nor a single lucky run lead to advice.
 
-use crate::fs::figures::{Cell, Figures};
-use crate::fs::options::{Phase, Tool};
-use crate::fs::words::duration;
+use super::figures::{DROPPED, Figures};
+use super::phase::{Phase, Tool};
+use crate::groups::Group;
+use crate::numbers::duration;
 use crate::record::Sample;
 use crate::statistics::{Ratio, ratio_of_medians};
 use crate::warnings::{TOO_SHORT_SECONDS, Warning, of_times};
@@ -86,7 +87,7 @@ pub fn advise(samples: &[Sample]) -> Vec<Advice> {
     all
 }
 
-fn ratio(a: &Cell<'_>, b: &Cell<'_>) -> Option<Ratio> {
+fn ratio(a: &Group<'_>, b: &Group<'_>) -> Option<Ratio> {
     ratio_of_medians(&a.seconds(), &b.seconds())
 }
 
@@ -99,60 +100,55 @@ fn times(ratio: f64) -> String {
     }
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a share is small and positive"
-)]
 fn percent(share: f64) -> String {
-    format!("{} %", (share * 100.0).round() as u64)
+    format!("{:.0} %", share * 100.0)
 }
 
 /// Unpacking with tar, or with stook if tar was not measured, against reading the same bytes where they lie.
 fn keep_tarred(figures: &Figures<'_>, target: &str) -> Option<String> {
-    let read = figures.cell(target, Phase::Read.name(), Tool::Stook.name())?;
-    let unpacked = |tool: Tool| figures.cell(target, Phase::Untar.name(), tool.name());
-    let (system, stook) = (unpacked(Tool::System), unpacked(Tool::Stook));
-    let (first, second) = if system.is_some() {
-        (system, stook)
-    } else {
-        (stook, None)
-    };
-    let first = ratio(&first?, &read)?;
-    let second = second.and_then(|second| ratio(&second, &read));
-    let with_stook = second.map_or_else(String::new, |second| {
-        format!(" ({} with stook)", times(second.value))
+    let of = |phase: Phase, tool: Tool| figures.group(target, phase.name(), tool.name());
+    let read = of(Phase::Read, Tool::Stook)?;
+    let [system, stook] = [Tool::System, Tool::Stook].map(|tool| of(Phase::Untar, tool));
+    let with_stook = system
+        .as_ref()
+        .and(stook.as_ref())
+        .and_then(|stook| ratio(stook, &read));
+    let with_stook = with_stook.map_or_else(String::new, |with_stook| {
+        format!(" ({} with stook)", times(with_stook.value))
     });
-    (first.low >= UNPACKING_HURTS).then(|| {
+    let unpacking = ratio(&system.or(stook)?, &read)?;
+    let factor = times(unpacking.value);
+    (unpacking.low >= UNPACKING_HURTS).then(|| {
         format!(
-            "on `{target}`, unpacking costs {} more than reading the archive in place{with_stook}: keep this data set tarred",
-            times(first.value)
+            "on `{target}`, unpacking costs {factor} more than reading the archive in place{with_stook}: keep this data set tarred"
         )
     })
 }
 
+/// What is compared between targets, in words, and what follows.
+const WORK: [(Phase, &str, &str); 4] = [
+    (Phase::Untar, "unpacking", "unpack where it is fast"),
+    (
+        Phase::Stat,
+        "stat of all files",
+        "programs that compare trees, such as backups, feel this most",
+    ),
+    (
+        Phase::Read,
+        "reading all files",
+        "programs that open many small files feel this most",
+    ),
+    (
+        Phase::Delete,
+        "removing the tree",
+        "keep temporary files where it is fast",
+    ),
+];
+
 /// Compares with the target that is most surely faster at the same phase with the system's tools.
 fn slow_target(figures: &Figures<'_>, target: &str, say: &mut dyn FnMut(String)) {
-    let kinds = [
-        (Phase::Untar, "unpacking", "unpack where it is fast"),
-        (
-            Phase::Stat,
-            "stat of all files",
-            "programs that compare trees, such as backups, feel this most",
-        ),
-        (
-            Phase::Read,
-            "reading all files",
-            "programs that open many small files feel this most",
-        ),
-        (
-            Phase::Delete,
-            "removing the tree",
-            "keep temporary files where it is fast",
-        ),
-    ];
-    for (phase, work, advice) in kinds {
-        let of = |target: &str| figures.cell(target, phase.name(), Tool::System.name());
+    for (phase, work, advice) in WORK {
+        let of = |target: &str| figures.group(target, phase.name(), Tool::System.name());
         let Some(own) = of(target) else { continue };
         let others = figures.targets.iter().filter(|other| **other != target);
         let ratios = others.filter_map(|other| Some((*other, ratio(&own, &of(other)?)?)));
@@ -168,79 +164,82 @@ fn slow_target(figures: &Figures<'_>, target: &str, say: &mut dyn FnMut(String))
     }
 }
 
-/// Where the system's tools wait: whether the many workers of stook wait less. Not for reading, which it does elsewhere.
+/// What does the work of phases in which workers can help. Not of reading, which stook does elsewhere.
+const PROGRAMS: [(Phase, &str); 6] = [
+    (Phase::Untar, "tar"),
+    (Phase::Find, "find"),
+    (Phase::Stat, "find"),
+    (Phase::Tar, "tar"),
+    (Phase::CopyTree, "cp"),
+    (Phase::Delete, "rm"),
+];
+
+/// Where the system's tools wait: whether the many workers of stook wait less.
 fn workers(figures: &Figures<'_>, target: &str, say: &mut dyn FnMut(Concern, String)) {
-    let kinds = [
-        (Phase::Untar, "tar"),
-        (Phase::Find, "find"),
-        (Phase::Stat, "find"),
-        (Phase::Tar, "tar"),
-        (Phase::CopyTree, "cp"),
-        (Phase::Delete, "rm"),
-    ];
     let (mut helped, mut stuck) = (Vec::new(), Vec::new());
-    for (phase, program) in kinds {
-        let of = |tool: Tool| figures.cell(target, phase.name(), tool.name());
-        let (Some(system), Some(stook)) = (of(Tool::System), of(Tool::Stook)) else {
+    for (phase, program) in PROGRAMS {
+        let of = |tool: Tool| figures.group(target, phase.name(), tool.name());
+        let Some((system, stook)) = of(Tool::System).zip(of(Tool::Stook)) else {
             continue;
         };
-        let (Some(blocked), Some(ratio)) = (blocked_share(&system), ratio(&system, &stook)) else {
+        let both = blocked_share(&system).zip(ratio(&system, &stook));
+        let Some((blocked, ratio)) = both.filter(|(blocked, _)| *blocked >= MOSTLY_BLOCKED) else {
             continue;
         };
-        if blocked < MOSTLY_BLOCKED {
-            continue;
-        }
-        let share = percent(blocked);
+        let (name, share, factor) = (phase.name(), percent(blocked), times(ratio.value));
+        let is_stuck = || blocked_share(&stook).is_some_and(|share| share >= MOSTLY_BLOCKED);
         if ratio.low >= WORTH_IT {
-            let factor = times(ratio.value);
-            let phase = phase.name();
-            helped.push(format!("{phase} is blocked {share} of the time, and stook is {factor} faster than {program}"));
-        } else if ratio.high <= NO_GAIN
-            && blocked_share(&stook).is_some_and(|share| share >= MOSTLY_BLOCKED)
-            && phase != Phase::Tar
-        {
+            helped.push(format!(
+                "{name} is blocked {share} of the time, and stook is {factor} faster than {program}"
+            ));
+        } else if ratio.high <= NO_GAIN && phase != Phase::Tar && is_stuck() {
             // Nor if packing: stook waits there until all is on the disk.
-            stuck.push(format!("{} ({share} blocked)", phase.name()));
+            stuck.push(format!("{name} ({share} blocked)"));
         }
     }
-    if !helped.is_empty() {
-        say(
-            Concern::MoreWorkers,
-            format!("on `{target}`, more workers help: {}", helped.join("; ")),
-        );
-    }
-    if !stuck.is_empty() {
-        let text = format!(
-            "on `{target}`, all tools wait, and more workers do not help: {}",
-            stuck.join("; ")
-        );
-        say(Concern::StorageLimit, text);
+    let sentences = [
+        (Concern::MoreWorkers, "more workers help", helped),
+        (
+            Concern::StorageLimit,
+            "all tools wait, and more workers do not help",
+            stuck,
+        ),
+    ];
+    for (concern, what, phases) in sentences {
+        if !phases.is_empty() {
+            say(
+                concern,
+                format!("on `{target}`, {what}: {}", phases.join("; ")),
+            );
+        }
     }
 }
 
 /// The share of the time, at least, in which a tool was blocked, and did not wait for a processor.
-fn blocked_share(cell: &Cell<'_>) -> Option<f64> {
-    cell.shares()?.blocked()
+fn blocked_share(group: &Group<'_>) -> Option<f64> {
+    group.shares()?.blocked()
 }
 
 /// Tells of the longest tail. Reads and writes are left out: they differ in length.
 fn long_tail(figures: &Figures<'_>, target: &str) -> Option<String> {
     let mut longest: Option<(u64, String)> = None;
     for phase in &figures.phases {
-        let cell = figures.cell(target, phase, Tool::Single.name());
-        for (name, _, latencies) in cell.iter().flat_map(Cell::operations) {
+        let group = figures.group(target, phase, Tool::Single.name());
+        for (name, _, latencies) in group.iter().flat_map(Group::operations) {
             let (half, most) = (latencies.quantile(0.5), latencies.quantile(0.99));
             let times = most / half.max(1);
-            let is_felt = most >= FELT && times >= LONG_TAIL;
+            let is_long = most >= FELT && times >= LONG_TAIL;
             let is_sure =
                 latencies.count() >= ENOUGH_OPERATIONS && !["read", "write"].contains(&name);
-            if is_felt && is_sure && longest.as_ref().is_none_or(|(known, _)| times > *known) {
+            if is_long && is_sure && longest.as_ref().is_none_or(|(known, _)| times > *known) {
                 let (most, half) = (duration(most), duration(half));
-                let text = format!(
-                    "on `{target}`, one `{name}` of {phase} in a hundred takes {most} or more, and half of them {half} or \
+                longest = Some((
+                    times,
+                    format!(
+                        "on `{target}`, one `{name}` of {phase} in a hundred takes {most} or more, and half of them {half} or \
                      less: something else is in the way now and then"
-                );
-                longest = Some((times, text));
+                    ),
+                ));
             }
         }
     }
@@ -248,13 +247,15 @@ fn long_tail(figures: &Figures<'_>, target: &str) -> Option<String> {
 }
 
 fn warnings(figures: &Figures<'_>, target: &str, say: &mut dyn FnMut(String)) {
-    let has =
-        |cell: &Cell<'_>, is_it: fn(&Warning) -> bool| of_times(&cell.seconds()).iter().any(is_it);
-    let short = |cell: &Cell<'_>| has(cell, |warning| matches!(warning, Warning::TooShort(_)));
-    let wide =
-        |cell: &Cell<'_>| !short(cell) && has(cell, |warning| matches!(warning, Warning::Wide(_)));
-    let reads = figures.cell(target, Phase::Read.name(), Tool::Stook.name());
-    if keep_tarred(figures, target).is_some() && !reads.is_some_and(|reads| reads.is_cold()) {
+    let has = |group: &Group<'_>, is_it: fn(&Warning) -> bool| {
+        of_times(&group.seconds()).iter().any(is_it)
+    };
+    let short = |group: &Group<'_>| has(group, |warning| matches!(warning, Warning::TooShort(_)));
+    let wide = |group: &Group<'_>| {
+        !short(group) && has(group, |warning| matches!(warning, Warning::Wide(_)))
+    };
+    let reads = figures.group(target, Phase::Read.name(), Tool::Stook.name());
+    if keep_tarred(figures, target).is_some() && !reads.is_some_and(|reads| is_cold(&reads)) {
         say(format!(
             "on `{target}`, the archive was read after it was copied there, so perhaps from memory; --cold drops the caches"
         ));
@@ -272,23 +273,31 @@ fn warnings(figures: &Figures<'_>, target: &str, say: &mut dyn FnMut(String)) {
     }
 }
 
-/// Names the cells that something holds of; a phase alone if it holds with all tools.
-fn which(figures: &Figures<'_>, target: &str, holds: &dyn Fn(&Cell<'_>) -> bool) -> Option<String> {
+/// Whether the caches were dropped before each run.
+fn is_cold(group: &Group<'_>) -> bool {
+    group
+        .proofs(DROPPED)
+        .filter(|dropped| **dropped == true)
+        .count()
+        == group.samples.len()
+}
+
+/// Names the groups that something holds of; a phase alone if it holds with all tools.
+fn which(
+    figures: &Figures<'_>,
+    target: &str,
+    holds: &dyn Fn(&Group<'_>) -> bool,
+) -> Option<String> {
     let mut names = Vec::new();
     for phase in &figures.phases {
-        let cells = figures
-            .tools
-            .iter()
-            .filter_map(|tool| Some((*tool, figures.cell(target, phase, tool)?)));
-        let cells: Vec<(&str, bool)> = cells.map(|(tool, cell)| (tool, holds(&cell))).collect();
-        let tools: Vec<&str> = cells
-            .iter()
-            .filter(|(_, holds)| *holds)
-            .map(|(tool, _)| *tool)
-            .collect();
+        let of = |tool: &&&str| figures.group(target, phase, tool);
+        let tools = figures.tools.iter().filter(|tool| of(tool).is_some());
+        let all = tools.clone().count();
+        let tools = tools.filter(|tool| of(tool).is_some_and(|group| holds(&group)));
+        let tools: Vec<&str> = tools.copied().collect();
         match tools.as_slice() {
             [] => {}
-            tools if tools.len() == cells.len() => names.push((*phase).to_owned()),
+            tools if tools.len() == all => names.push((*phase).to_owned()),
             tools => names.push(format!("{phase} with {}", tools.join(" and "))),
         }
     }

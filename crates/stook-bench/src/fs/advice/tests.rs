@@ -1,13 +1,12 @@
 use super::*;
 use crate::Latencies;
+use crate::record::labels;
 
 /// Three rounds of a phase, with so much CPU time in each.
 fn cell(target: &str, phase: &str, tool: &str, seconds: [f64; 3], cpu_seconds: f64) -> Vec<Sample> {
     let sample = |(round, real_seconds)| Sample {
         round,
-        labels: [("target", target), ("phase", phase), ("tool", tool)]
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .into(),
+        labels: labels([("target", target), ("phase", phase), ("tool", tool)]),
         real_seconds,
         user_seconds: cpu_seconds,
         run_delay_seconds: Some(0.0),
@@ -16,7 +15,7 @@ fn cell(target: &str, phase: &str, tool: &str, seconds: [f64; 3], cpu_seconds: f
     (1..).zip(seconds).map(sample).collect()
 }
 
-fn said(samples: &[Sample], concern: Concern) -> Vec<String> {
+fn texts(samples: &[Sample], concern: Concern) -> Vec<String> {
     let all = advise(samples).into_iter();
     all.filter(|advice| advice.concern == concern)
         .map(|advice| advice.text)
@@ -24,25 +23,25 @@ fn said(samples: &[Sample], concern: Concern) -> Vec<String> {
 }
 
 #[test]
-fn unpacking_that_costs_much_more_than_reading_is_told() {
+fn unpacking_that_costs_much_more_than_reading_is_reported() {
     let read = cell("nfs", "read", "stook", [1.0, 1.1, 0.9], 0.1);
     let untar = |seconds| [read.clone(), cell("nfs", "untar", "system", seconds, 0.1)].concat();
     assert_eq!(
-        said(&untar([150.0, 151.0, 149.0]), Concern::KeepTarred),
+        texts(&untar([150.0, 151.0, 149.0]), Concern::KeepTarred),
         [
             "on `nfs`, unpacking costs 150 x more than reading the archive in place: keep this data set tarred"
         ]
     );
     assert_eq!(
-        said(&untar([15.0, 15.0, 15.0]), Concern::KeepTarred),
+        texts(&untar([15.0, 15.0, 15.0]), Concern::KeepTarred),
         [""; 0]
     );
     // The median says 30 x; the interval does not.
     assert_eq!(
-        said(&untar([3.0, 30.0, 31.0]), Concern::KeepTarred),
+        texts(&untar([3.0, 30.0, 31.0]), Concern::KeepTarred),
         [""; 0]
     );
-    let warnings = said(&untar([150.0; 3]), Concern::Warning);
+    let warnings = texts(&untar([150.0; 3]), Concern::Warning);
     assert!(
         warnings.len() == 1 && warnings[0].contains("perhaps from memory"),
         "{warnings:?}"
@@ -53,9 +52,9 @@ fn unpacking_that_costs_much_more_than_reading_is_told() {
             .proof
             .insert("caches_dropped".to_owned(), true.into());
     }
-    assert_eq!(said(&cold, Concern::Warning), [""; 0]);
+    assert_eq!(texts(&cold, Concern::Warning), [""; 0]);
     let fast = cell("nfs", "untar", "stook", [10.0, 10.1, 9.9], 0.1);
-    let both = said(&[untar([150.0; 3]), fast].concat(), Concern::KeepTarred);
+    let both = texts(&[untar([150.0; 3]), fast].concat(), Concern::KeepTarred);
     assert!(
         both[0].contains("reading the archive in place (10 x with stook): "),
         "{both:?}"
@@ -65,7 +64,7 @@ fn unpacking_that_costs_much_more_than_reading_is_told() {
         .into_iter()
         .filter(|sample| sample.round < 3)
         .collect();
-    assert_eq!(said(&few, Concern::KeepTarred), [""; 0]);
+    assert_eq!(texts(&few, Concern::KeepTarred), [""; 0]);
 }
 
 #[test]
@@ -78,14 +77,14 @@ fn a_slow_target_is_compared_with_the_fastest() {
     ]
     .concat();
     assert_eq!(
-        said(&samples, Concern::SlowTarget),
+        texts(&samples, Concern::SlowTarget),
         [
             "on `nfs`, stat of all files takes 40 x as long as on `nvme`: programs that compare trees, such as backups, \
              feel this most"
         ]
     );
     let overlapping = [stat("a", [0.1, 0.1, 3.0]), stat("b", [1.0, 0.2, 1.1])].concat();
-    assert_eq!(said(&overlapping, Concern::SlowTarget), [""; 0]);
+    assert_eq!(texts(&overlapping, Concern::SlowTarget), [""; 0]);
 }
 
 #[test]
@@ -96,12 +95,12 @@ fn more_workers_are_advised_where_tools_wait_and_stook_waits_less() {
     };
     let fast = [1.0, 1.1, 0.9];
     assert_eq!(
-        said(&both(0.3, fast), Concern::MoreWorkers),
+        texts(&both(0.3, fast), Concern::MoreWorkers),
         [
             "on `nfs`, more workers help: untar is blocked 97 % of the time, and stook is 10 x faster than tar"
         ]
     );
-    assert_eq!(said(&both(9.0, fast), Concern::MoreWorkers), [""; 0]);
+    assert_eq!(texts(&both(9.0, fast), Concern::MoreWorkers), [""; 0]);
     // Waiting for a processor, or for nobody knows what, is no reason.
     for (waited, stook) in [
         (Some(7.0), fast),
@@ -113,31 +112,31 @@ fn more_workers_are_advised_where_tools_wait_and_stook_waits_less() {
             sample.run_delay_seconds = waited;
         }
         for concern in [Concern::MoreWorkers, Concern::StorageLimit] {
-            assert_eq!(said(&samples, concern), [""; 0]);
+            assert_eq!(texts(&samples, concern), [""; 0]);
         }
     }
     assert_eq!(
-        said(&both(0.3, [9.0, 9.5, 10.0]), Concern::MoreWorkers),
+        texts(&both(0.3, [9.0, 9.5, 10.0]), Concern::MoreWorkers),
         [""; 0]
     );
     assert_eq!(
-        said(&both(0.3, [10.1, 10.2, 10.3]), Concern::StorageLimit),
+        texts(&both(0.3, [10.1, 10.2, 10.3]), Concern::StorageLimit),
         ["on `nfs`, all tools wait, and more workers do not help: untar (97 % blocked)"]
     );
     assert_eq!(
-        said(&both(0.3, [2.0, 10.0, 12.0]), Concern::StorageLimit),
+        texts(&both(0.3, [2.0, 10.0, 12.0]), Concern::StorageLimit),
         [""; 0]
     );
     // Tar waits; stook works.
     let system = cell("nfs", "untar", "system", [10.0; 3], 0.3);
     let works = cell("nfs", "untar", "stook", [10.0; 3], 9.0);
     assert_eq!(
-        said(&[system, works].concat(), Concern::StorageLimit),
+        texts(&[system, works].concat(), Concern::StorageLimit),
         [""; 0]
     );
     // Of packing only one of them waits for the disk.
     let packing = ["system", "stook"].map(|tool| cell("nfs", "tar", tool, [10.0; 3], 0.3));
-    assert_eq!(said(&packing.concat(), Concern::StorageLimit), [""; 0]);
+    assert_eq!(texts(&packing.concat(), Concern::StorageLimit), [""; 0]);
 }
 
 /// One sample of `single` with 990 short operations and 20 long ones.
@@ -151,19 +150,19 @@ fn with_tail(name: &str, long_nanoseconds: u64) -> Vec<Sample> {
 }
 
 #[test]
-fn a_tail_is_told_if_it_is_long_and_felt() {
-    let told = said(&with_tail("create", 12_000_000), Concern::LongTail);
-    assert_eq!(told.len(), 1);
+fn a_tail_is_reported_if_it_is_long_and_felt() {
+    let found = texts(&with_tail("create", 12_000_000), Concern::LongTail);
+    assert_eq!(found.len(), 1);
     assert!(
-        told[0].starts_with("on `nfs`, one `create` of untar in a hundred takes 12 ms or more"),
-        "{told:?}"
+        found[0].starts_with("on `nfs`, one `create` of untar in a hundred takes 12.0 ms or more"),
+        "{found:?}"
     );
     assert_eq!(
-        said(&with_tail("create", 900_000), Concern::LongTail),
+        texts(&with_tail("create", 900_000), Concern::LongTail),
         [""; 0]
     );
     assert_eq!(
-        said(&with_tail("write", 12_000_000), Concern::LongTail),
+        texts(&with_tail("write", 12_000_000), Concern::LongTail),
         [""; 0]
     );
 }
@@ -177,7 +176,7 @@ fn what_is_short_or_uneven_raises_a_warning() {
         cell("a", "untar", "stook", [1.0, 1.0, 1.1], 0.01),
     ];
     assert_eq!(
-        said(&samples.concat(), Concern::Warning),
+        texts(&samples.concat(), Concern::Warning),
         [
             "on `a`, less than 10 ms is too short to be judged; give more --files: find",
             "on `a`, rounds differ by more than a fifth; give more --rounds, on a quiet machine: untar with system"

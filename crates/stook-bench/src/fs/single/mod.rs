@@ -8,17 +8,18 @@ mod pack;
 mod tree;
 mod unpack;
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use stook_sys::{
-    Context, Directory, SysError, ThreadCpu, close_file, create_new_file, open_file, read_up_to_at,
-    thread_run_delay, write_all_at,
+    Directory, SysError, ThreadCpu, Timestamp, close_file, create_new_file, open_file,
+    read_up_to_at, set_mtime, thread_run_delay, write_all_at,
 };
 
-use super::options::Phase;
-use super::target::ToolPlace;
+use super::phase::Phase;
 use crate::Observer;
 use crate::error::BenchError;
 use crate::record::Sample;
@@ -29,13 +30,13 @@ const BLOCK: usize = 1 << 20;
 /// The user is asked for an end after so many operations.
 const ASK_EVERY: u32 = 64;
 
-/// Does a phase; `packed` is the tar where it was made.
+/// Does a phase in the folder of the tool; `packed` is the tar where it was made.
 ///
 /// # Errors
 /// The operation that failed, with its path; [`BenchError::Interrupted`].
 pub(super) fn run(
     phase: Phase,
-    place: &ToolPlace,
+    folder: &Path,
     packed: &Path,
     round: u32,
     observer: &dyn Observer,
@@ -48,15 +49,15 @@ pub(super) fn run(
         observer,
         countdown: ASK_EVERY,
     };
-    let (tree, copy) = (place.tree(), place.copy());
+    let (tree, tar) = (folder.join("tree"), folder.join("packed.tar"));
     match phase {
-        Phase::Copy => worker.copy(packed, &place.packed_tar())?,
-        Phase::Untar => unpack::unpack(&mut worker, &place.packed_tar(), &tree)?,
-        Phase::Find => tree::find(&mut worker, &tree)?,
+        Phase::Copy => worker.copy(packed, &tar)?,
+        Phase::Untar => unpack::unpack(&mut worker, &tar, &tree)?,
+        Phase::Find => tree::go_through(&mut worker, &tree, &mut |_, _| Ok(()))?,
         Phase::Stat => tree::stat(&mut worker, &tree)?,
         Phase::Read => tree::read(&mut worker, &tree)?,
-        Phase::Tar => pack::pack(&mut worker, &tree, &place.again_tar())?,
-        Phase::CopyTree => tree::copy(&mut worker, &tree, &copy)?,
+        Phase::Tar => pack::pack(&mut worker, &tree, &folder.join("again.tar"))?,
+        Phase::CopyTree => tree::copy(&mut worker, &tree, &folder.join("copy"))?,
         Phase::Delete => tree::delete(&mut worker, &tree)?,
     }
     let measured = worker.timer.finish();
@@ -82,12 +83,15 @@ struct Worker<'a> {
     countdown: u32,
 }
 
+/// What an operation is on: a tree or a file, and the path below it.
+type Subject<'a> = (&'a Path, &'a [u8]);
+
 impl Worker<'_> {
-    /// Does an operation on what lies at this path below `root`.
+    /// Does an operation.
     fn time<R>(
         &mut self,
         op: Op,
-        what: (&'static str, &Path, &[u8]),
+        subject: Subject<'_>,
         operation: impl FnOnce() -> io::Result<R>,
     ) -> Result<R, BenchError> {
         self.countdown -= 1;
@@ -97,9 +101,13 @@ impl Worker<'_> {
                 return Err(BenchError::Interrupted);
             }
         }
-        let (verb, root, path) = what;
         let done = self.timer.time(op, operation);
-        done.map_err(|source| failure(verb, root, path, source).into())
+        done.map_err(|source| failure(op.verb(), subject, source))
+    }
+
+    /// Opens a directory: the root of a tree, or what holds it.
+    fn open_root(&mut self, path: &Path) -> Result<Directory, BenchError> {
+        Ok(self.timer.time(Op::Open, || Directory::open(path))?)
     }
 
     /// Copies one file, block by block.
@@ -109,40 +117,47 @@ impl Worker<'_> {
         let mut block = vec![0; BLOCK];
         let mut offset = 0;
         loop {
-            let len = self.time(Op::Read, ("read", from, b""), || {
+            let len = self.time(Op::Read, (from, b""), || {
                 read_up_to_at(&read, &mut block, offset)
             })?;
             if len == 0 {
                 break;
             }
-            self.time(Op::Write, ("write", to, b""), || {
+            self.time(Op::Write, (to, b""), || {
                 write_all_at(&written, &block[..len], offset)
             })?;
             offset += len as u64;
         }
-        self.close(written, to, b"")
+        self.close(written, (to, b""))
+    }
+
+    /// Gives a file that was written its time, and closes it.
+    fn finish(
+        &mut self,
+        file: File,
+        mtime: Timestamp,
+        subject: Subject<'_>,
+    ) -> Result<(), BenchError> {
+        self.time(Op::SetTime, subject, || set_mtime(&file, mtime))?;
+        self.close(file, subject)
     }
 
     /// Closes a file: on a network file system this is where it is written.
-    fn close(&mut self, file: File, root: &Path, path: &[u8]) -> Result<(), BenchError> {
-        self.time(Op::Close, ("close", root, path), || close_file(file))
+    fn close(&mut self, file: File, subject: Subject<'_>) -> Result<(), BenchError> {
+        self.time(Op::Close, subject, || close_file(file))
     }
 }
 
-fn failure(operation: &'static str, root: &Path, path: &[u8], source: io::Error) -> SysError {
-    let full = if path.is_empty() {
-        root.to_owned()
-    } else {
-        use std::os::unix::ffi::OsStrExt;
-        root.join(std::ffi::OsStr::from_bytes(path))
+fn failure(operation: &'static str, (root, path): Subject<'_>, source: io::Error) -> BenchError {
+    let path = match path {
+        b"" => root.to_owned(),
+        path => root.join(OsStr::from_bytes(path)),
     };
-    let failed: io::Result<()> = Err(source);
-    failed.context(operation, full).expect_err("it is one")
-}
-
-/// Opens the root of a tree.
-fn open_root(worker: &mut Worker<'_>, tree: &Path) -> Result<Directory, BenchError> {
-    Ok(worker.timer.time(Op::Open, || Directory::open(tree))?)
+    BenchError::Sys(SysError {
+        operation,
+        path,
+        source,
+    })
 }
 
 #[cfg(test)]

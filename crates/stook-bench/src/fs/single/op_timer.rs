@@ -40,7 +40,7 @@ pub(super) enum Op {
     Stat,
     /// A new directory.
     Mkdir,
-    /// A new symbolic or hard link.
+    /// A new symbolic or hard link, or what one names.
     Link,
     /// The end of one name.
     Unlink,
@@ -48,37 +48,26 @@ pub(super) enum Op {
     Rmdir,
 }
 
-impl Op {
-    const ALL: [Self; 12] = [
-        Self::Open,
-        Self::Create,
-        Self::Read,
-        Self::Write,
-        Self::Close,
-        Self::SetTime,
-        Self::List,
-        Self::Stat,
-        Self::Mkdir,
-        Self::Link,
-        Self::Unlink,
-        Self::Rmdir,
-    ];
+/// By operation: its name in results, and what an error says of it.
+const OPS: [(&str, &str); 12] = [
+    ("open", "open"),
+    ("create", "create"),
+    ("read", "read"),
+    ("write", "write"),
+    ("close", "close"),
+    ("set time", "set the time of"),
+    ("list", "list"),
+    ("stat", "look at"),
+    ("mkdir", "create"),
+    ("link", "link"),
+    ("unlink", "remove"),
+    ("rmdir", "remove"),
+];
 
-    fn name(self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::Create => "create",
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Close => "close",
-            Self::SetTime => "set time",
-            Self::List => "list",
-            Self::Stat => "stat",
-            Self::Mkdir => "mkdir",
-            Self::Link => "link",
-            Self::Unlink => "unlink",
-            Self::Rmdir => "rmdir",
-        }
+impl Op {
+    /// Returns what an error says that was tried.
+    pub(super) fn verb(self) -> &'static str {
+        OPS[self as usize].1
     }
 }
 
@@ -111,7 +100,7 @@ pub(super) struct OpTimer<C = Monotonic> {
     /// Operations that are still to be passed over, and how many were the last time.
     passes: u32,
     last_passes: u32,
-    counts: [u64; Op::ALL.len()],
+    counts: [u64; OPS.len()],
     latencies: Vec<Latencies>,
 }
 
@@ -124,7 +113,7 @@ impl OpTimer {
 
 impl<C: Clock> OpTimer<C> {
     fn with_clock(clock: C, clock_read_nanoseconds: u64) -> Self {
-        let latencies = vec![Latencies::default(); Op::ALL.len()];
+        let latencies = vec![Latencies::default(); OPS.len()];
         let begun = clock.now();
         Self {
             clock,
@@ -135,7 +124,7 @@ impl<C: Clock> OpTimer<C> {
             clock_reads: 1,
             passes: 0,
             last_passes: 0,
-            counts: [0; Op::ALL.len()],
+            counts: [0; OPS.len()],
             latencies,
         }
     }
@@ -180,24 +169,22 @@ impl<C: Clock> OpTimer<C> {
     /// Returns the time since the beginning, the times of the operations, and what is to be known of both.
     pub(super) fn finish(self) -> Measured {
         let real = self.clock.now() - self.begun;
-        let mut operations = BTreeMap::new();
-        let mut latencies = BTreeMap::new();
-        for (op, found) in Op::ALL.iter().zip(&self.latencies) {
-            if self.counts[*op as usize] > 0 {
-                operations.insert(op.name(), self.counts[*op as usize]);
-                latencies.insert(op.name().to_owned(), found.clone());
+        let (mut operations, mut latencies) = (BTreeMap::new(), BTreeMap::new());
+        for (((name, _), count), found) in OPS.iter().zip(self.counts).zip(&self.latencies) {
+            if count > 0 {
+                operations.insert(*name, count);
+                latencies.insert((*name).to_owned(), found.clone());
             }
         }
-        let mut proof = BTreeMap::new();
-        proof.insert("operations".to_owned(), json!(operations));
-        proof.insert(
-            "clock_read_nanoseconds".to_owned(),
-            json!(self.clock_read_nanoseconds),
-        );
-        proof.insert(
-            "overhead_share".to_owned(),
-            json!(share(self.spent(), nanoseconds(real))),
-        );
+        let proof = [
+            ("operations", json!(operations)),
+            ("clock_read_nanoseconds", json!(self.clock_read_nanoseconds)),
+            (
+                "overhead_share",
+                json!(share(self.spent(), nanoseconds(real))),
+            ),
+        ];
+        let proof = proof.map(|(name, value)| (name.to_owned(), value)).into();
         Measured {
             real,
             latencies,

@@ -1,37 +1,59 @@
 //! Packing a tree: every file looked at and read, the tar written in blocks of 1 MiB.
 
 use std::fs::File;
+use std::io;
 use std::path::Path;
 
 use stook_sys::{FileKind, Metadata, create_new_file, write_all_at};
 use stook_volume::{Dialect, Header, Kind, encode, padding, trailer_len};
 
 use super::op_timer::Op;
-use super::tree::{Entry, Open, Work, facts_of, go_through, read_file};
-use super::{BLOCK, Worker};
+use super::tree::{Found, go_through};
+use super::{BLOCK, Worker, failure};
 use crate::error::BenchError;
 
 /// Packs a tree into a new file.
 pub(super) fn pack(worker: &mut Worker<'_>, tree: &Path, tar: &Path) -> Result<(), BenchError> {
-    let file = worker.timer.time(Op::Create, || create_new_file(tar))?;
-    let mut work = Pack {
-        out: Out {
-            tar,
-            file,
-            offset: 0,
-            bytes: Vec::with_capacity(2 * BLOCK),
-        },
-        block: vec![0; BLOCK],
+    let mut out = Out {
+        tar,
+        file: worker.timer.time(Op::Create, || create_new_file(tar))?,
+        offset: 0,
+        bytes: Vec::with_capacity(2 * BLOCK),
     };
-    go_through(worker, tree, &mut work)?;
-    let mut out = work.out;
-    let end = out.offset + out.bytes.len() as u64;
-    out.pad(trailer_len(end));
+    let mut block = vec![0; BLOCK];
+    go_through(worker, tree, &mut |worker, found| match found {
+        // The tree itself has no name in itself.
+        Found::Directory(at) if at.path.is_empty() => at.metadata(worker).map(drop),
+        Found::Directory(at) => {
+            let facts = at.metadata(worker)?;
+            out.header(worker, &header(&at.path, Kind::Directory, &facts))
+        }
+        Found::Entry(entry) => {
+            let facts = entry.metadata(worker)?;
+            match entry.kind {
+                FileKind::Symlink => {
+                    let target = entry.link(worker)?;
+                    let header = header(&entry.path, Kind::Symlink, &facts);
+                    out.header(worker, &Header { target, ..header })
+                }
+                FileKind::File => {
+                    out.header(worker, &header(&entry.path, Kind::File, &facts))?;
+                    entry.read(worker, &mut block, &mut |worker, bytes, _| {
+                        out.add(worker, bytes)
+                    })?;
+                    out.pad(padding(facts.size));
+                    Ok(())
+                }
+                _ => Ok(()),
+            }
+        }
+    })?;
+    out.pad(trailer_len(out.offset + out.bytes.len() as u64));
     out.write(worker)?;
-    worker.close(out.file, tar, b"")
+    worker.close(out.file, (tar, b""))
 }
 
-/// The tar, as far as it is written, and what comes next.
+/// The tar, as far as it is written, and what comes next. What is encoded and copied is our own work, and not counted.
 struct Out<'a> {
     tar: &'a Path,
     file: File,
@@ -40,11 +62,22 @@ struct Out<'a> {
 }
 
 impl Out<'_> {
-    fn header(&mut self, header: &Header) -> Result<(), BenchError> {
-        encode(header, Dialect::default(), &mut self.bytes).map_err(|error| {
-            let source = std::io::Error::other(error.to_string());
-            super::failure("write", self.tar, b"", source).into()
+    fn header(&mut self, worker: &mut Worker<'_>, header: &Header) -> Result<(), BenchError> {
+        let encoded = encode(header, Dialect::default(), &mut self.bytes);
+        worker.timer.unchain();
+        encoded.map_err(|error| {
+            let source = io::Error::other(error.to_string());
+            failure("write", (self.tar, b""), source)
         })
+    }
+
+    fn add(&mut self, worker: &mut Worker<'_>, bytes: &[u8]) -> Result<(), BenchError> {
+        self.bytes.extend_from_slice(bytes);
+        worker.timer.unchain();
+        if self.bytes.len() < BLOCK {
+            return Ok(());
+        }
+        self.write(worker)
     }
 
     fn pad(&mut self, zeros: u64) {
@@ -52,29 +85,14 @@ impl Out<'_> {
         self.bytes.resize(len, 0);
     }
 
-    fn write_if_full(&mut self, worker: &mut Worker<'_>) -> Result<(), BenchError> {
-        if self.bytes.len() >= BLOCK {
-            self.write(worker)
-        } else {
-            Ok(())
-        }
-    }
-
     fn write(&mut self, worker: &mut Worker<'_>) -> Result<(), BenchError> {
-        // What was encoded and copied since is our own work.
         worker.timer.unchain();
-        worker.time(Op::Write, ("write", self.tar, b""), || {
-            write_all_at(&self.file, &self.bytes, self.offset)
-        })?;
+        let write = || write_all_at(&self.file, &self.bytes, self.offset);
+        worker.time(Op::Write, (self.tar, b""), write)?;
         self.offset += self.bytes.len() as u64;
         self.bytes.clear();
         Ok(())
     }
-}
-
-struct Pack<'a> {
-    out: Out<'a>,
-    block: Vec<u8>,
 }
 
 fn header(path: &[u8], kind: Kind, facts: &Metadata) -> Header {
@@ -87,46 +105,5 @@ fn header(path: &[u8], kind: Kind, facts: &Metadata) -> Header {
         size: if kind == Kind::File { facts.size } else { 0 },
         mtime: facts.mtime,
         ..Header::default()
-    }
-}
-
-impl Work for Pack<'_> {
-    fn directory(&mut self, worker: &mut Worker<'_>, at: &Open<'_>) -> Result<(), BenchError> {
-        let facts = facts_of(worker, at, None)?;
-        // The tree itself has no name in itself.
-        if !at.path.is_empty() {
-            self.out
-                .header(&header(&at.path, Kind::Directory, &facts))?;
-            worker.timer.unchain();
-        }
-        Ok(())
-    }
-
-    fn entry(
-        &mut self,
-        worker: &mut Worker<'_>,
-        at: &Open<'_>,
-        entry: &Entry<'_>,
-    ) -> Result<(), BenchError> {
-        let facts = facts_of(worker, at, Some(entry))?;
-        if entry.kind == FileKind::Symlink {
-            let read = ("read", at.root, entry.path.as_slice());
-            let target = worker.time(Op::Link, read, || at.directory.read_link(entry.name))?;
-            let header = header(&entry.path, Kind::Symlink, &facts);
-            return self.out.header(&Header { target, ..header });
-        }
-        if entry.kind != FileKind::File {
-            return Ok(());
-        }
-        let Self { out, block } = self;
-        out.header(&header(&entry.path, Kind::File, &facts))?;
-        worker.timer.unchain();
-        read_file(worker, at, entry, block, &mut |worker, bytes, _| {
-            out.bytes.extend_from_slice(bytes);
-            worker.timer.unchain();
-            out.write_if_full(worker)
-        })?;
-        out.pad(padding(facts.size));
-        Ok(())
     }
 }

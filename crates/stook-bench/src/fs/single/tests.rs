@@ -1,7 +1,6 @@
 use super::*;
-use crate::fs::options::Tool;
-use crate::scratch::ScratchDirectory;
 use crate::testing::Quiet;
+use std::path::PathBuf;
 use stook_testkit::{Compare, Snapshot, TempDir, Tree, dir, file, symlink};
 
 /// Files of no, one, and several blocks, a link, names that need an extended header.
@@ -23,12 +22,10 @@ fn tree() -> Tree {
     tree
 }
 
-/// A folder with the tree, packed by GNU tar, and the place of the tool.
+/// A folder with the tree, packed by GNU tar, and the folder of the tool.
 struct Scene {
-    /// Goes before the folder that it is in.
-    _work: ScratchDirectory,
     folder: TempDir,
-    place: ToolPlace,
+    own: PathBuf,
 }
 
 impl Scene {
@@ -41,25 +38,14 @@ impl Scene {
             .current_dir(folder.path())
             .status();
         assert!(tar.unwrap().success());
-        let work = ScratchDirectory::make(folder.path()).unwrap();
-        let place = ToolPlace::make(&work, Tool::Single).unwrap();
-        stook_sys::create_directory(&place.tree()).unwrap();
-        Self {
-            _work: work,
-            folder,
-            place,
-        }
+        let own = folder.join("single");
+        std::fs::create_dir_all(own.join("tree")).unwrap();
+        Self { folder, own }
     }
 
     fn run(&self, phase: Phase) -> Sample {
-        run(
-            phase,
-            &self.place,
-            &self.folder.join("set.tar"),
-            1,
-            &Quiet::default(),
-        )
-        .unwrap()
+        let packed = self.folder.join("set.tar");
+        run(phase, &self.own, &packed, 1, &Quiet::default()).unwrap()
     }
 
     fn differs(&self, other: &Path) -> Vec<String> {
@@ -79,12 +65,12 @@ fn every_phase_does_its_work_and_times_it() {
             sample.real_seconds > 0.0 && !sample.latencies.is_empty(),
             "{phase:?}"
         );
-        // So few files are over before the price can be kept below a hundredth; see `laps`.
+        // So few files are over before the price can be kept below a hundredth; see `op_timer`.
         assert!(overhead < 0.1, "{phase:?}: {overhead}");
         match phase {
             Phase::Copy => assert!(count(&sample, "write") >= 3),
             Phase::Untar => {
-                assert_eq!(scene.differs(&scene.place.tree()), [""; 0]);
+                assert_eq!(scene.differs(&scene.own.join("tree")), [""; 0]);
                 assert_eq!(
                     (
                         count(&sample, "create"),
@@ -99,13 +85,13 @@ fn every_phase_does_its_work_and_times_it() {
             // Those of whole blocks take one look more, to find their end.
             Phase::Read => assert_eq!(count(&sample, "read"), 304 + 1 + 2),
             Phase::Tar => assert_eq!(count(&sample, "open"), 304 + 10 + 1),
-            Phase::CopyTree => assert_eq!(scene.differs(&scene.place.copy()), [""; 0]),
+            Phase::CopyTree => assert_eq!(scene.differs(&scene.own.join("copy")), [""; 0]),
             Phase::Delete => {
                 assert_eq!(
                     (count(&sample, "unlink"), count(&sample, "rmdir")),
                     (305, 10)
                 );
-                assert!(!scene.place.tree().exists());
+                assert!(!scene.own.join("tree").exists());
             }
         }
     }
@@ -121,7 +107,7 @@ fn what_it_packs_tar_unpacks() {
     std::fs::create_dir(&out).unwrap();
     let tar = std::process::Command::new("tar")
         .arg("-xf")
-        .arg(scene.place.again_tar())
+        .arg(scene.own.join("again.tar"))
         .arg("-C")
         .arg(&out)
         .output();
@@ -141,19 +127,19 @@ fn what_it_packs_tar_unpacks() {
 fn a_failure_names_the_file_and_an_end_is_heard() {
     let scene = Scene::new();
     let at = |phase, observer: &Quiet| {
-        run(phase, &scene.place, Path::new("none"), 1, observer).unwrap_err()
+        run(phase, &scene.own, Path::new("none"), 1, observer).unwrap_err()
     };
     let missing = at(Phase::Copy, &Quiet::default()).to_string();
     assert_eq!(missing, "cannot open `none`: no such file or directory");
     scene.run(Phase::Copy);
-    std::fs::write(scene.place.packed_tar(), vec![7; 5000]).unwrap();
+    std::fs::write(scene.own.join("packed.tar"), vec![7; 5000]).unwrap();
     let garbage = at(Phase::Untar, &Quiet::default()).to_string();
     assert!(
-        garbage.starts_with("cannot read `") && garbage.contains("set.tar`: "),
+        garbage.starts_with("cannot read `") && garbage.contains("packed.tar`: "),
         "{garbage}"
     );
-    stook_testkit::remove_tree(&scene.place.tree()).unwrap();
-    tree().write(&scene.place.tree()).unwrap();
+    stook_testkit::remove_tree(&scene.own.join("tree")).unwrap();
+    tree().write(&scene.own.join("tree")).unwrap();
     assert!(matches!(
         at(Phase::Read, &Quiet::stopped()),
         BenchError::Interrupted

@@ -1,0 +1,146 @@
+//! Whole trees that a bench makes, counts and removes: the engines of `stook-tree`, with what fails kept.
+
+use std::os::unix::ffi::OsStringExt;
+use std::path::Path;
+use std::sync::Mutex;
+use std::{ffi::OsString, path::PathBuf};
+
+use stook_sys::{Directory, FileKind, SysError, into_inner, lock};
+use stook_tree::{
+    CopyObserver, Detail, Entry, Listing, RemoveObserver, TreeError, Visitor, WalkOptions, walk,
+};
+
+use crate::Observer;
+use crate::error::BenchError;
+
+/// What an operation on a tree failed on, in no order.
+#[derive(Default)]
+pub(crate) struct Failures<'a> {
+    observer: Option<&'a dyn Observer>,
+    all: Mutex<Vec<TreeError>>,
+}
+
+impl<'a> Failures<'a> {
+    /// Returns none yet, for an operation that ends early when the user wants an end.
+    pub(crate) fn of(observer: &'a dyn Observer) -> Self {
+        Self {
+            observer: Some(observer),
+            all: Mutex::default(),
+        }
+    }
+
+    /// Returns all of them.
+    pub(crate) fn into_all(self) -> Vec<TreeError> {
+        into_inner(self.all)
+    }
+
+    /// Returns nothing if nothing failed.
+    ///
+    /// # Errors
+    /// [`BenchError::Sys`] with the only failure, [`BenchError::Refused`] with the first of several. Paths are put below
+    /// `tree`, unless they are whole already.
+    pub(crate) fn none(self, tree: &Path) -> Result<(), BenchError> {
+        let all = self.into_all();
+        let others = all.len().saturating_sub(1);
+        let Some(first) = all.into_iter().next() else {
+            return Ok(());
+        };
+        let first = SysError {
+            operation: first.operation,
+            path: tree.join(PathBuf::from(OsString::from_vec(first.path))),
+            source: first.source,
+        };
+        match others {
+            0 => Err(first.into()),
+            others => Err(BenchError::refused(format!(
+                "{first}; {others} more failures"
+            ))),
+        }
+    }
+}
+
+impl stook_pool::Observer for Failures<'_> {
+    type Failure = TreeError;
+
+    fn failed(&self, error: &TreeError) {
+        lock(&self.all).push(error.clone());
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.observer.is_some_and(Observer::is_stopped)
+    }
+}
+
+impl CopyObserver for Failures<'_> {}
+
+impl RemoveObserver for Failures<'_> {}
+
+/// Hands every directory of a tree to a function, which several threads call.
+///
+/// # Errors
+/// As [`Failures::none`], if a directory cannot be read.
+pub(crate) fn each_directory(
+    tree: &Path,
+    detail: Detail,
+    take: impl Fn(&Listing) + Sync,
+) -> Result<(), BenchError> {
+    let options = WalkOptions {
+        detail,
+        sorted: false,
+        ..WalkOptions::default()
+    };
+    let each = Each {
+        take,
+        failures: Failures::default(),
+    };
+    walk(&Directory::open(tree)?, &options, &each);
+    each.failures.none(tree)
+}
+
+struct Each<F> {
+    take: F,
+    failures: Failures<'static>,
+}
+
+impl<F: Fn(&Listing) + Sync> stook_pool::Observer for Each<F> {
+    type Failure = TreeError;
+
+    fn failed(&self, error: &TreeError) {
+        self.failures.failed(error);
+    }
+}
+
+impl<F: Fn(&Listing) + Sync> Visitor for Each<F> {
+    fn directory(&self, listing: Listing) {
+        (self.take)(&listing);
+    }
+}
+
+/// Files and bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Count {
+    /// Regular files.
+    pub(crate) files: u64,
+    /// Their bytes.
+    pub(crate) bytes: u64,
+}
+
+/// Counts the files of a tree.
+///
+/// # Errors
+/// As [`each_directory`].
+pub(crate) fn count(tree: &Path) -> Result<Count, BenchError> {
+    let total: Mutex<Count> = Mutex::default();
+    each_directory(tree, Detail::Facts, |listing| {
+        let mut own = Count::default();
+        let all = listing.entries.iter().map(Entry::metadata);
+        for file in all.filter(|facts| facts.kind == FileKind::File) {
+            own.files += 1;
+            own.bytes += file.size;
+        }
+        let mut total = lock(&total);
+        total.files += own.files;
+        total.bytes += own.bytes;
+    })?;
+    Ok(into_inner(total))
+}
