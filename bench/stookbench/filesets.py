@@ -82,7 +82,9 @@ def make(path: Path, kind: Kind, stook: Path) -> dict[str, Any]:
     found = sorted(files_in(partial))
     sample = random.Random(SEED).sample(found, min(SAMPLE, len(found)))
     partial.rename(path)
-    return {"version": VERSION, "properties": json.loads(done.stdout), "sample": sample}
+    # The summary is the last line.
+    properties = json.loads(done.stdout.splitlines()[-1])
+    return {"version": VERSION, "properties": properties, "sample": sample}
 
 
 def files_in(path: Path) -> list[str]:

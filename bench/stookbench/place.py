@@ -32,8 +32,9 @@ class Mount:
     @staticmethod
     def of(path: Path) -> Mount:
         command = ["findmnt", "--noheadings", "--raw", "--output", "FSTYPE,OPTIONS", "--target", path]
-        said = subprocess.run(command, capture_output=True, text=True, check=False).stdout.split()
-        filesystem, options = said if len(said) == 2 else ("unknown", "")
+        said = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+        # Of several mounts on one place the last one counts.
+        *_, filesystem, options = ["unknown", "", *said.split()]
         return Mount(filesystem, ",".join(option for option in options.split(",") if "/" not in option))
 
 

@@ -75,6 +75,14 @@ class Specs(Scene):
         self.assertEqual((walk["state"], walk["inputs"]), ("as-left", []))
         self.assertIn("umount", remove["sides"][0]["tidy"][-1])
 
+    def test_a_set_is_made_once_and_its_figures_are_the_last_line(self) -> None:
+        self.stook('mkdir -p "$3/d" && for f in $(seq 2000); do : > "$3/d/$f"; done; echo "{}"; echo \'{"files": 2000}\'')
+        shutil.rmtree(self.place.path("sets"))
+        for _ in range(2):
+            made = filesets.ensure(self.place, "arc2k", self.bench.programs.stook)
+            self.assertEqual((made.properties, len(made.sample)), ({"files": 2000}, filesets.SAMPLE))
+            self.stook("exit 1")
+
     def test_every_pair_can_be_filled(self) -> None:
         for pair in {pair.name: pair for pair in (*pairs.SMALL, *pairs.FULL)}.values():
             self.bench.sets[pair.file_set] = self.bench.sets["arc2k"]
