@@ -102,7 +102,7 @@ def summarised(case: Case) -> Facts:
     return {"files": int(summary["files"]), "bytes": int(summary["bytes"])}
 
 
-def tallied(case: Case) -> Facts:
+def counted(case: Case) -> Facts:
     """The same from a line that begins with them; its other figures may be rounded otherwise."""
     files, total, *_ = case.stdout.read_text().split()
     return {"files": int(files), "bytes": int(total)}

@@ -43,7 +43,7 @@ SUMMARY = Pair(
     work="summary",
     ours=Side("stook", "{stook} walk --summary --json {tree}", evidence="summarised"),
     rivals=(Side("find, awk", f"{FIND_AND_AWK} '{AWK}'"),),
-    evidence="tallied",
+    evidence="counted",
     reads="names",
     goals={HOT: Goal(ratio=0.4)},
 )

@@ -88,7 +88,7 @@ class Outcome:
         return [self.line(rival, ["", "", ""] if at else first, is_first=at == 0) for at, rival in enumerate(self.rivals())]
 
     def line(self, rival: str, head: list[str], is_first: bool) -> list[str]:
-        """One rival beside us. Our memory is judged in the first line, and shown there with the rounds."""
+        """One rival beside us. Our memory is compared with its goal in the first line, and shown there with the rounds."""
         ratio = Ratio.of(self.times(self.ours), self.times(rival))
         shown = f"{ratio.value:.3g} ({ratio.low:.3g}-{ratio.high:.3g})"
         goal = self.pair["goal"]

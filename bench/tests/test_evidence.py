@@ -67,7 +67,7 @@ class Walks(Scene):
         updated = self.show("updated", '{"type":"summary","members":0,"unchanged":2}\n')
         self.assertEqual(updated, self.show("walk_count", "1 2.5 a\n1 2.5 b\n"))
         ours = self.show("summarised", '{"files": 2, "bytes": 10, "mean": 5.0}\n')
-        self.assertEqual(ours, self.show("tallied", "2 10 5.00 0.0 5 5\n"))
+        self.assertEqual(ours, self.show("counted", "2 10 5.00 0.0 5 5\n"))
 
 
 class Volumes(Scene):
