@@ -10,28 +10,26 @@
 //! A commit that was killed goes on from step 4 when it is called again. Whatever it left, an archive whose plan is
 //! abandoned then is one with an interrupted run.
 
-use std::collections::{BTreeSet, HashSet};
-use std::fs::File;
+use std::collections::BTreeSet;
 use std::io::BufReader;
-use std::ops::{ControlFlow, Range};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use stook_index::{Index, Mtime, NewRow, RunId, Staging, Volume, VolumeId};
+use stook_index::{Index, Mtime, RunId, Staging, Volume, VolumeId};
 use stook_sys::{Owners, exists, open_file, remove_file, rename_to_new, sync_directory, utc_now};
 use stook_timers::scope;
 
-use super::blocks::{Encode, Fields, FileRole, PlanFileError};
-use super::build::{ONLY_VOLUME, decode_volume, encode_volume, read_result};
-use super::directory::{
-    Base, PlanDirectory, PlanFile, READ_BYTES, decode_range, encode_range, open_blocks,
-    remove_built, reserving_plan,
-};
-use super::make::{PartsWriter, PlannedPart};
-use super::member::{GroupPiece, Member, content_len};
-use super::part::{PartReader, bad_file, path_of};
+use super::block_file::{READ_BYTES, bad_file};
+use super::build::ONLY_VOLUME;
+use super::build_result::read_result;
+use super::commit_log::{AssignedVolume, CommitLog, read_log, write_log};
+use super::comparison::{Comparison, FailedMembers, Remainder};
+use super::deleted_names::DeletedNames;
+use super::directory::{PlanDirectory, remove_built, reserving_plan};
+use super::part::PartReader;
+use super::parts_writer::{PartsWriter, PlannedPart};
+use super::plan_file::{Base, PlanFile};
 use crate::ArchiveError;
-use crate::commit_queue::BuiltVolume;
 use crate::folder::Folder;
 use crate::observer::Observer;
 use crate::recovery::{Blank, next_volume, remove_staging};
@@ -43,16 +41,6 @@ pub struct CommitOptions {
     pub built_in: Vec<PathBuf>,
     /// What becomes of members that failed.
     pub failures: FailedMembers,
-}
-
-/// What becomes of members that failed while their part was built.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum FailedMembers {
-    /// They go into another part, to be built again: a file that has changed since fails again.
-    #[default]
-    Retry,
-    /// They count as failed, as in `create`; the next update archives them.
-    Record,
 }
 
 /// What a commit did.
@@ -135,27 +123,6 @@ pub fn abandon(archive: &Path) -> Result<(), ArchiveError> {
     }
     let _lock = folder.lock()?;
     directory.remove()
-}
-
-/// The file `commit`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct CommitLog {
-    generation: u64,
-    volumes: Vec<AssignedVolume>,
-    /// Parts with what is left over.
-    remaining: Range<u32>,
-    /// Members that are given up.
-    failed: u64,
-}
-
-/// A part that becomes a volume.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct AssignedVolume {
-    part: u32,
-    id: VolumeId,
-    built: BuiltVolume,
-    members: u64,
-    bytes: u64,
 }
 
 struct Committer<'a> {
@@ -423,7 +390,7 @@ impl Committer<'_> {
         for part in log.remaining.clone() {
             report
                 .remaining
-                .push(planned_part(&self.directory.part(part))?);
+                .push(PlannedPart::read(&self.directory.part(part))?);
         }
         self.directory.write(&PlanFile {
             generation: self.plan.generation + 1,
@@ -434,229 +401,4 @@ impl Committer<'_> {
         })?;
         Ok(remove_file(&self.directory.commit_log())?)
     }
-}
-
-/// Members that were not written.
-struct Remainder<'o> {
-    parts: PartsWriter<'o>,
-    failures: FailedMembers,
-    /// Members that are given up.
-    failed: u64,
-}
-
-/// The members of a part beside the rows of its volume, which are the same in the same order, but for those that were not
-/// written.
-struct Comparison<'a, 'o> {
-    path: &'a Path,
-    reader: PartReader<BufReader<File>>,
-    owners: &'a Owners,
-    piece: Option<(Arc<GroupPiece>, usize)>,
-    overflowed: HashSet<&'a [u8]>,
-    rest: &'a mut Remainder<'o>,
-    /// Where the next row may begin.
-    end: u64,
-    members: u64,
-    bytes: u64,
-}
-
-/// A member: the piece that it was read with, and its place there.
-type PlannedEntry = (Arc<GroupPiece>, Option<u32>);
-
-impl Comparison<'_, '_> {
-    /// Goes on to the member of a row; false if there is none.
-    fn pass(&mut self, row: &NewRow<'_>) -> Result<bool, ArchiveError> {
-        while let Some((piece, entry)) = self.next()? {
-            if path_of(&piece.group, entry) != row.name {
-                self.add_missing(&piece, entry)?;
-                continue;
-            }
-            let metadata = piece.group.metadata(entry);
-            let is_planned = row.size == content_len(&metadata)
-                && row.mtime == metadata.mtime.into()
-                && row.offset >= self.end;
-            self.end = row.offset.saturating_add(1);
-            self.members += 1;
-            self.bytes += row.size;
-            return Ok(is_planned);
-        }
-        Ok(false)
-    }
-
-    fn next(&mut self) -> Result<Option<PlannedEntry>, ArchiveError> {
-        loop {
-            if let Some((piece, done)) = &mut self.piece
-                && let Some(entry) = piece.group.entry(*done)
-            {
-                *done += 1;
-                return Ok(Some((piece.clone(), entry)));
-            }
-            let piece = self.reader.next_piece(self.owners);
-            match piece.map_err(bad_file(self.path))? {
-                Some(piece) => self.piece = Some((Arc::new(piece), 0)),
-                None => return Ok(None),
-            }
-        }
-    }
-
-    fn add_missing(
-        &mut self,
-        piece: &Arc<GroupPiece>,
-        entry: Option<u32>,
-    ) -> Result<(), ArchiveError> {
-        let has_overflowed = self.overflowed.contains(&path_of(&piece.group, entry)[..]);
-        if has_overflowed || self.rest.failures == FailedMembers::Retry {
-            let member = Member::of_part(piece.clone(), entry);
-            return self.rest.parts.add(&member);
-        }
-        self.rest.failed += 1;
-        Ok(())
-    }
-
-    /// Takes the members behind the last row; returns the number of all that were written, and their bytes.
-    fn finish(mut self) -> Result<(u64, u64), ArchiveError> {
-        while let Some((piece, entry)) = self.next()? {
-            self.add_missing(&piece, entry)?;
-        }
-        Ok((self.members, self.bytes))
-    }
-}
-
-/// Tells what is in a part.
-fn planned_part(path: &Path) -> Result<PlannedPart, ArchiveError> {
-    let file = BufReader::with_capacity(READ_BYTES, open_file(path)?);
-    let read = || {
-        let mut reader = PartReader::new(file)?;
-        let owners = Owners::default();
-        while reader.next_piece(&owners)?.is_some() {}
-        Ok(reader.totals().unwrap_or_default())
-    };
-    let totals = read().map_err(bad_file(path))?;
-    Ok(PlannedPart {
-        path: path.to_owned(),
-        members: totals.members,
-        bytes: totals.bytes,
-        volume_bytes: totals.len + stook_volume::trailer_len(totals.len),
-    })
-}
-
-/// The names in the file `deleted`.
-struct DeletedNames {
-    path: PathBuf,
-    blocks: super::blocks::BlockReader<BufReader<File>>,
-    block: Vec<u8>,
-    at: usize,
-    is_done: bool,
-}
-
-impl DeletedNames {
-    fn open(path: &Path) -> Result<Option<Self>, ArchiveError> {
-        if exists(path)?.is_none() {
-            return Ok(None);
-        }
-        Ok(Some(Self {
-            blocks: open_blocks(path, FileRole::Deleted).map_err(bad_file(path))?,
-            path: path.to_owned(),
-            block: Vec::new(),
-            at: 0,
-            is_done: false,
-        }))
-    }
-
-    fn read(&mut self) -> Result<Option<Vec<u8>>, PlanFileError> {
-        while self.at == self.block.len() {
-            let Some((_, payload)) = self.blocks.next_block()? else {
-                return Ok(None);
-            };
-            self.block.clear();
-            self.block.extend_from_slice(payload);
-            self.at = 0;
-        }
-        let mut fields = Fields(&self.block[self.at..]);
-        let name = fields.bytes().map(<[u8]>::to_vec);
-        self.at = self.block.len() - fields.0.len();
-        match name {
-            Some(name) => Ok(Some(name)),
-            None => Err(self.blocks.malformed("it is no name")),
-        }
-    }
-}
-
-impl Iterator for DeletedNames {
-    type Item = Result<Vec<u8>, ArchiveError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.is_done {
-            return None;
-        }
-        let read = self.read().map_err(bad_file(&self.path));
-        self.is_done = !matches!(read, Ok(Some(_)));
-        read.transpose()
-    }
-}
-
-fn write_log(directory: &PlanDirectory, log: &CommitLog) -> Result<(), ArchiveError> {
-    directory.replace("commit", FileRole::Commit, |blocks| {
-        let mut block = Vec::new();
-        block.number(log.generation);
-        encode_range(&log.remaining, &mut block);
-        block.number(log.failed);
-        blocks.write(b'C', &block)?;
-        for volume in &log.volumes {
-            block.clear();
-            block.number(volume.part.into());
-            block.number(volume.id.0);
-            encode_volume(Some(&volume.built), &mut block);
-            block.number(volume.members);
-            block.number(volume.bytes);
-            blocks.write(b'V', &block)?;
-        }
-        Ok(())
-    })
-}
-
-/// Reads what a commit that was killed had decided; None if it had not, or was of the parts before these.
-fn read_log(directory: &PlanDirectory, plan: &PlanFile) -> Result<Option<CommitLog>, ArchiveError> {
-    let path = directory.commit_log();
-    if exists(&path)?.is_none() {
-        return Ok(None);
-    }
-    let read = || {
-        let mut blocks = open_blocks(&path, FileRole::Commit)?;
-        let first = blocks
-            .next_block()?
-            .and_then(|(_, payload)| decode_log(payload));
-        let mut log = first.ok_or_else(|| blocks.malformed("it is no log"))?;
-        while let Some((_, payload)) = blocks.next_block()? {
-            match decode_assigned(payload) {
-                Some(volume) => log.volumes.push(volume),
-                None => return Err(blocks.malformed("it is no volume")),
-            }
-        }
-        Ok(log)
-    };
-    let log = read().map_err(bad_file(&path))?;
-    Ok((log.generation == plan.generation).then_some(log))
-}
-
-fn decode_log(payload: &[u8]) -> Option<CommitLog> {
-    let mut fields = Fields(payload);
-    let log = CommitLog {
-        generation: fields.number()?,
-        volumes: Vec::new(),
-        remaining: decode_range(&mut fields)?,
-        failed: fields.number()?,
-    };
-    fields.end().map(|()| log)
-}
-
-fn decode_assigned(payload: &[u8]) -> Option<AssignedVolume> {
-    let mut fields = Fields(payload);
-    let volume = AssignedVolume {
-        part: fields.number32()?,
-        id: VolumeId(fields.number()?),
-        built: decode_volume(&mut fields)??,
-        members: fields.number()?,
-        bytes: fields.number()?,
-    };
-    fields.end().map(|()| volume)
 }

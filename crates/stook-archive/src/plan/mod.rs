@@ -6,13 +6,21 @@
 //! volume writer asks the same [`VolumeSplitter`] again with the real lengths.
 
 mod batch;
+mod block_file;
 mod blocks;
 mod build;
+mod build_result;
 mod commit;
+mod commit_log;
+mod comparison;
+mod deleted_names;
 mod directory;
 mod make;
 mod member;
 mod part;
+mod parts_writer;
+mod piece;
+mod plan_file;
 mod sorted;
 mod splitter;
 mod volume_ranges;
@@ -25,9 +33,11 @@ use stook_volume::trailer_len;
 
 pub use blocks::PlanFileError;
 pub use build::{BuildOptions, BuildReport, build_part};
-pub use commit::{CommitOptions, CommitReport, FailedMembers, abandon, commit};
-pub use make::{PlanOptions, PlanReport, PlannedPart, plan};
+pub use commit::{CommitOptions, CommitReport, abandon, commit};
+pub use comparison::FailedMembers;
+pub use make::{PlanOptions, PlanReport, plan};
 pub use part::check_part;
+pub use parts_writer::PlannedPart;
 
 pub(crate) use batch::{Batch, batches};
 pub(crate) use directory::{PLAN_DIRECTORY, PlanDirectory, refuse_planned};

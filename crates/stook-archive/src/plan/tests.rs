@@ -5,7 +5,8 @@ use stook_volume::Dialect;
 
 use super::blocks::{BlockWriter, Encode, FileRole, PlanFileError};
 use super::check_part;
-use super::part::{PartHeader, PieceEncoder, PlanId, is_path_below};
+use super::part::{PartHeader, PlanId};
+use super::piece::{PieceEncoder, is_path_below};
 
 fn header() -> Vec<u8> {
     let mut block = Vec::new();
