@@ -52,7 +52,7 @@ mod writer;
 pub use archive::{Archive, Found, OpenOptions};
 pub use attributes::{AttributesReport, fill_attributes};
 pub use cat::cat;
-pub use cause::Cause;
+pub use cause::{Cause, Since};
 pub use check::{CheckOptions, CheckReport, check};
 pub use create::{WriteOptions, WriteReport, create, update};
 pub use deleted::MissingName;
@@ -64,9 +64,10 @@ pub use list::{ListOptions, ListReport, When, list, list_with_attributes};
 pub use metadata_change::{Changed, MetadataChange, MetadataChanges};
 pub use observer::{Damage, Failure, Note, Observer, Silent};
 pub use plan::{
-    BuildOptions, BuildReport, CommitOptions, CommitReport, DEFAULT_VOLUME_BYTES, FailedMembers,
-    PlanFileError, PlanOptions, PlanReport, PlanSummary, PlannedPart, PlannedVolume, abandon,
-    build_part, check_part, commit, plan,
+    AbandonReport, BuildOptions, BuildReport, BuiltDamage, BuiltVolumes, CommitOptions,
+    CommitReport, DEFAULT_VOLUME_BYTES, DamagedPart, FailedMembers, PlanFileError, PlanOptions,
+    PlanReport, PlanSummary, PlannedPart, PlannedVolume, abandon, build_part, check_part, commit,
+    plan,
 };
 pub use read::{
     DEFAULT_MAX_HOLE_BYTES, LocalFolder, MemberReader, VolumeBytes, VolumeStore, VolumeVersion,

@@ -88,9 +88,19 @@ pub enum Note {
         "what is removed is not recorded: this is not the tree that the archive was created from"
     )]
     NotRecordedOfOtherTree,
+    /// A part was built again, and so many members fewer were written: what was built before stays.
+    #[error("what was built before stays: it has {}", more_members(*.0))]
+    KeptBuilt(u64),
     /// What a removal takes is not recorded, because an archive that only zstash has written stays as it is.
     #[error("what is removed is not recorded: only zstash has written the archive")]
     NotRecordedInForeignArchive,
+}
+
+fn more_members(number: u64) -> String {
+    match number {
+        1 => "one more member".to_owned(),
+        number => format!("{number} more members"),
+    }
 }
 
 fn files(number: u64) -> String {

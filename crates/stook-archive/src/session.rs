@@ -21,6 +21,7 @@ use stook_timers::scope;
 
 use crate::ArchiveError;
 use crate::attributes::fill_new_volumes;
+use crate::cause::Since;
 use crate::commit_queue::Target;
 use crate::create::{WriteOptions, WriteReport};
 use crate::folder::Folder;
@@ -324,7 +325,7 @@ impl<'a> Session<'a> {
             dialect: self.options.dialect,
             links: self.options.links,
             xattrs: self.options.xattrs,
-            trusts_lengths: true,
+            since: Since::Found,
             compares_filesystems: true,
             has_noted: AtomicBool::new(false),
         };

@@ -7,52 +7,106 @@ use std::path::Path;
 use std::sync::Arc;
 
 use stook_index::NewRow;
-use stook_sys::Owners;
+use stook_sys::{Owners, open_file};
 
-use super::block_file::bad_file;
+use super::block_file::{READ_BYTES, bad_file};
+use super::commit_options::FailedMembers;
+use super::directory::PlanDirectory;
 use super::member::{GroupPiece, Member, content_len};
-use super::part::PartReader;
-use super::parts_writer::PartsWriter;
+use super::part::{PartHeader, PartReader};
+use super::parts_writer::{PartNumbers, PartsWriter};
 use super::piece::path_of;
 use crate::ArchiveError;
 
-/// What becomes of members that failed while their part was built.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum FailedMembers {
-    /// They go into another part, to be built again: a file that has changed since fails again.
-    #[default]
-    Retry,
-    /// They count as failed, as in `create`; the next update archives them.
-    Record,
+/// Members that were not written: they go into other parts, those that failed apart from those that only did not fit.
+pub(crate) struct Remainder<'o> {
+    overflowed: PartsWriter<'o>,
+    retries: PartsWriter<'o>,
+    failures: FailedMembers,
+    /// Members that are given up.
+    failed: u64,
 }
 
-/// Members that were not written.
-pub(crate) struct Remainder<'o> {
-    pub(crate) parts: PartsWriter<'o>,
-    pub(crate) failures: FailedMembers,
-    /// Members that are given up.
-    pub(crate) failed: u64,
+impl<'o> Remainder<'o> {
+    /// Parts get the next numbers, and are written as `header` says.
+    pub(crate) fn new(
+        directory: &PlanDirectory,
+        header: PartHeader,
+        numbers: &PartNumbers,
+        owners: &'o Owners,
+        failures: FailedMembers,
+    ) -> Self {
+        let parts = |is_retry| {
+            let header = PartHeader { is_retry, ..header };
+            PartsWriter::new(directory, header, numbers.clone(), owners)
+        };
+        Self {
+            overflowed: parts(false),
+            retries: parts(true),
+            failures,
+            failed: 0,
+        }
+    }
+
+    fn add(&mut self, member: &Member<'_>, has_overflowed: bool) -> Result<(), ArchiveError> {
+        if has_overflowed {
+            return self.overflowed.add(member);
+        }
+        match self.failures {
+            FailedMembers::Retry => return self.retries.add(member),
+            FailedMembers::Record => self.failed += 1,
+        }
+        Ok(())
+    }
+
+    /// Makes the parts durable; returns the number of members that are given up.
+    pub(crate) fn finish(self) -> Result<u64, ArchiveError> {
+        self.overflowed.finish()?;
+        self.retries.finish()?;
+        Ok(self.failed)
+    }
 }
 
 /// The members of a part beside the rows of its volume, which are the same in the same order, but for those that were not
 /// written.
 pub(crate) struct Comparison<'a, 'o> {
-    pub(crate) path: &'a Path,
-    pub(crate) reader: PartReader<BufReader<File>>,
-    pub(crate) owners: &'a Owners,
-    pub(crate) piece: Option<(Arc<GroupPiece>, usize)>,
-    pub(crate) overflowed: HashSet<&'a [u8]>,
-    pub(crate) rest: &'a mut Remainder<'o>,
+    path: &'a Path,
+    reader: PartReader<BufReader<File>>,
+    owners: &'a Owners,
+    piece: Option<(Arc<GroupPiece>, usize)>,
+    overflowed: HashSet<&'a [u8]>,
+    rest: &'a mut Remainder<'o>,
     /// Where the next row may begin.
-    pub(crate) end: u64,
-    pub(crate) members: u64,
-    pub(crate) bytes: u64,
+    end: u64,
+    members: u64,
+    bytes: u64,
 }
 
 /// A member: the piece that it was read with, and its place there.
 type PlannedEntry = (Arc<GroupPiece>, Option<u32>);
 
-impl Comparison<'_, '_> {
+impl<'a, 'o> Comparison<'a, 'o> {
+    /// Begins with the first member of a part.
+    pub(crate) fn new(
+        path: &'a Path,
+        overflowed: &'a [Vec<u8>],
+        owners: &'a Owners,
+        rest: &'a mut Remainder<'o>,
+    ) -> Result<Self, ArchiveError> {
+        let file = BufReader::with_capacity(READ_BYTES, open_file(path)?);
+        Ok(Self {
+            path,
+            reader: PartReader::new(file).map_err(bad_file(path))?,
+            owners,
+            piece: None,
+            overflowed: overflowed.iter().map(Vec::as_slice).collect(),
+            rest,
+            end: 0,
+            members: 0,
+            bytes: 0,
+        })
+    }
+
     /// Goes on to the member of a row; false if there is none.
     pub(crate) fn pass(&mut self, row: &NewRow<'_>) -> Result<bool, ArchiveError> {
         while let Some((piece, entry)) = self.next()? {
@@ -94,12 +148,8 @@ impl Comparison<'_, '_> {
         entry: Option<u32>,
     ) -> Result<(), ArchiveError> {
         let has_overflowed = self.overflowed.contains(&path_of(&piece.group, entry)[..]);
-        if has_overflowed || self.rest.failures == FailedMembers::Retry {
-            let member = Member::of_part(piece.clone(), entry);
-            return self.rest.parts.add(&member);
-        }
-        self.rest.failed += 1;
-        Ok(())
+        let member = Member::of_part(piece.clone(), entry);
+        self.rest.add(&member, has_overflowed)
     }
 
     /// Takes the members behind the last row; returns the number of all that were written, and their bytes.

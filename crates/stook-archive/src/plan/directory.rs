@@ -7,6 +7,8 @@
 //!     part-000003       the members of one volume
 //!     building-000003-* a part that is being built, or whose builder was killed
 //!     built-000003/     its volume, its rows, and what became of its members
+//!     taken-000003/     the same, while it is committed
+//!     damaged-000003/   the same, if it is not as it was built
 //!     commit            which part becomes which volume: from here on a commit that was killed goes on
 //!     sorted-000001     while the plan is made: members that did not fit into memory
 //! ```
@@ -60,6 +62,20 @@ impl PlanDirectory {
 
     pub(crate) fn part(&self, number: u32) -> PathBuf {
         self.file(&format!("part-{number:06}"))
+    }
+
+    /// Returns where a part is built, unless it is built elsewhere.
+    pub(crate) fn built(&self, number: u32) -> PathBuf {
+        self.path.join(built_name(number))
+    }
+
+    /// Returns where what was built is while it is committed.
+    pub(crate) fn taken(&self, number: u32) -> PathBuf {
+        self.path.join(taken_name(number))
+    }
+
+    pub(crate) fn damaged(&self, number: u32) -> PathBuf {
+        self.file(&format!("damaged-{number:06}"))
     }
 
     pub(crate) fn sorted(&self, number: u32) -> PathBuf {
@@ -152,6 +168,16 @@ impl PlanDirectory {
         }
     }
 
+    /// Returns how many parts there are, and how many of them are built; for what is only told.
+    pub(crate) fn counts(&self) -> Result<(u64, u64), ArchiveError> {
+        let Some(directory) = self.open()? else {
+            return Ok((0, 0));
+        };
+        let names = names(&directory).context("list", &self.path)?;
+        let count = |prefix: &[u8]| names.iter().filter(|name| name.starts_with(prefix)).count();
+        Ok((count(b"part-") as u64, count(b"built-") as u64))
+    }
+
     /// Returns true if it is there, and nothing in it is of somebody else.
     pub(crate) fn is_own(&self) -> bool {
         let Ok(Some(directory)) = self.open() else {
@@ -209,7 +235,17 @@ fn is_own(directory: &Directory, name: &[u8]) -> bool {
 }
 
 fn is_built(name: &[u8]) -> bool {
-    name.starts_with(b"built-") || name.starts_with(b"building-")
+    let prefixes: [&[u8]; 4] = [b"built-", b"building-", b"taken-", b"damaged-"];
+    prefixes.iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// Returns the name of what was built of a part.
+pub(crate) fn built_name(number: u32) -> String {
+    format!("built-{number:06}")
+}
+
+pub(crate) fn taken_name(number: u32) -> String {
+    format!("taken-{number:06}")
 }
 
 /// An empty file was made and not written yet.

@@ -5,6 +5,7 @@
 //! only an open file shows (extended attributes, holes, a failure) may move a later member; so the
 //! volume writer asks the same [`VolumeSplitter`] again with the real lengths.
 
+mod abandon;
 mod batch;
 mod block_file;
 mod blocks;
@@ -12,7 +13,9 @@ mod build;
 mod build_result;
 mod commit;
 mod commit_log;
+mod commit_options;
 mod comparison;
+mod damage;
 mod deleted_names;
 mod directory;
 mod make;
@@ -21,8 +24,11 @@ mod part;
 mod parts_writer;
 mod piece;
 mod plan_file;
+mod prepare;
 mod sorted;
 mod splitter;
+mod taken;
+mod verify;
 mod volume_ranges;
 
 use std::collections::BTreeMap;
@@ -31,10 +37,12 @@ use stook_index::VolumeId;
 use stook_sys::Owners;
 use stook_volume::trailer_len;
 
+pub use abandon::{AbandonReport, abandon};
 pub use blocks::PlanFileError;
 pub use build::{BuildOptions, BuildReport, build_part};
-pub use commit::{CommitOptions, CommitReport, abandon, commit};
-pub use comparison::FailedMembers;
+pub use commit::{CommitReport, commit};
+pub use commit_options::{BuiltVolumes, CommitOptions, FailedMembers};
+pub use damage::{BuiltDamage, DamagedPart};
 pub use make::{PlanOptions, PlanReport, plan};
 pub use part::check_part;
 pub use parts_writer::PlannedPart;

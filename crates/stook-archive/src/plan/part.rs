@@ -11,13 +11,16 @@
 
 use std::collections::HashSet;
 use std::io::{self, Read, Write};
+use std::path::Path;
 
-use stook_sys::{Links, Metadata, Owners};
+use stook_sys::{Links, Metadata, Owners, open_file};
 use stook_volume::Dialect;
 
+use super::block_file::bad_file;
 use super::blocks::{BlockReader, BlockWriter, Encode, Fields, FileRole, PlanFileError};
 use super::member::{GroupPiece, Member, PlannedMember, content_len};
 use super::piece::{PieceEncoder, decode_piece};
+use crate::ArchiveError;
 
 /// What tells a plan from all others of an archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +42,8 @@ pub(crate) struct PartHeader {
     pub(crate) read_only: bool,
     /// Largest length of a volume.
     pub(crate) limit: u64,
+    /// Its members failed in a part before.
+    pub(crate) is_retry: bool,
     /// Of the root of the tree, on the machine that made the plan.
     pub(crate) filesystem: (u32, u32),
 }
@@ -86,6 +91,7 @@ impl PartHeader {
             u8::from(self.xattrs),
             u8::from(self.takes_md5),
             u8::from(self.read_only),
+            u8::from(self.is_retry),
         ]);
         block.number(self.limit);
         block.number(self.filesystem.0.into());
@@ -107,6 +113,7 @@ impl PartHeader {
             xattrs: fields.flag()?,
             takes_md5: fields.flag()?,
             read_only: fields.flag()?,
+            is_retry: fields.flag()?,
             limit: fields.number()?,
             filesystem: (fields.number32()?, fields.number32()?),
         })
@@ -360,4 +367,10 @@ pub fn check_part(input: impl Read) -> Result<u64, PlanFileError> {
     let owners = Owners::default();
     while reader.next_piece(&owners)?.is_some() {}
     Ok(reader.found.members)
+}
+
+/// Returns whether all members of a part failed in a part before.
+pub(crate) fn is_retry(path: &Path) -> Result<bool, ArchiveError> {
+    let reader = PartReader::new(open_file(path)?).map_err(bad_file(path))?;
+    Ok(reader.header.is_retry)
 }

@@ -1,9 +1,11 @@
 //! Members on their way into parts, one volume each.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufReader, BufWriter};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use stook_sys::{
     Context, FileId, FileKind, Links, Owners, create_new_file, open_file, remove_file,
@@ -29,6 +31,8 @@ pub struct PlannedPart {
     pub bytes: u64,
     /// Length of the volume in bytes, as far as metadata tells it: attributes make a member longer, holes shorter.
     pub volume_bytes: u64,
+    /// True if all its members failed in a part before.
+    pub is_retry: bool,
 }
 
 impl PlannedPart {
@@ -39,15 +43,37 @@ impl PlannedPart {
             let mut reader = PartReader::new(file)?;
             let owners = Owners::default();
             while reader.next_piece(&owners)?.is_some() {}
-            Ok(reader.totals().unwrap_or_default())
+            Ok((reader.header, reader.totals().unwrap_or_default()))
         };
-        let totals = read().map_err(bad_file(path))?;
+        let (header, totals) = read().map_err(bad_file(path))?;
         Ok(Self {
             path: path.to_owned(),
             members: totals.members,
             bytes: totals.bytes,
             volume_bytes: totals.len + trailer_len(totals.len),
+            is_retry: header.is_retry,
         })
+    }
+}
+
+/// Numbers of parts, ascending, for all writers of one plan.
+#[derive(Debug, Clone)]
+pub(crate) struct PartNumbers(Rc<Cell<u32>>);
+
+impl PartNumbers {
+    pub(crate) fn from(first: u32) -> Self {
+        Self(Rc::new(Cell::new(first)))
+    }
+
+    /// Returns the number that the next part gets.
+    pub(crate) fn next(&self) -> u32 {
+        self.0.get()
+    }
+
+    fn take(&self) -> u32 {
+        let number = self.0.get();
+        self.0.set(number.saturating_add(1));
+        number
     }
 }
 
@@ -55,8 +81,7 @@ impl PlannedPart {
 pub(crate) struct PartsWriter<'o> {
     directory: PlanDirectory,
     header: PartHeader,
-    /// Number of the next part.
-    next: u32,
+    numbers: PartNumbers,
     owners: &'o Owners,
     open: Option<OpenPart<'o>>,
     finished: Vec<PlannedPart>,
@@ -73,13 +98,13 @@ impl<'o> PartsWriter<'o> {
     pub(crate) fn new(
         directory: &PlanDirectory,
         header: PartHeader,
-        first: u32,
+        numbers: PartNumbers,
         owners: &'o Owners,
     ) -> Self {
         Self {
             directory: directory.clone(),
             header,
-            next: first,
+            numbers,
             owners,
             open: None,
             finished: Vec::new(),
@@ -115,12 +140,12 @@ impl<'o> PartsWriter<'o> {
     }
 
     fn begin(&mut self) -> Result<OpenPart<'o>, ArchiveError> {
-        let path = self.directory.part(self.next);
+        let number = self.numbers.take();
+        let path = self.directory.part(number);
         let header = PartHeader {
-            number: self.next,
+            number,
             ..self.header
         };
-        self.next += 1;
         // One that was written before a kill says nothing.
         remove_file(&path)?;
         let file = BufWriter::new(create_new_file(&path)?);
@@ -148,6 +173,7 @@ impl<'o> PartsWriter<'o> {
             members,
             bytes,
             volume_bytes: len + trailer_len(len),
+            is_retry: self.header.is_retry,
         });
         Ok(())
     }

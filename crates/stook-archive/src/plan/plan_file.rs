@@ -30,6 +30,21 @@ pub(crate) struct PlanFile {
     pub(crate) parts: Range<u32>,
     /// Files that failed so far.
     pub(crate) failed: u64,
+    /// Members of the parts.
+    pub(crate) members: u64,
+    /// Bytes of content in them.
+    pub(crate) bytes: u64,
+    pub(crate) made: Made,
+}
+
+/// What was not there before the plan, so that it goes with a plan that is given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Made {
+    /// The folder of the archive.
+    pub(crate) folder: bool,
+    pub(crate) index: bool,
+    /// The run; false if it goes on with an interrupted one.
+    pub(crate) run: bool,
 }
 
 impl Base {
@@ -75,7 +90,11 @@ pub(crate) fn encode_plan(plan: &PlanFile) -> Vec<u8> {
     block.number(plan.generation);
     plan.base.encode(&mut block);
     encode_range(&plan.parts, &mut block);
-    block.number(plan.failed);
+    for number in [plan.failed, plan.members, plan.bytes] {
+        block.number(number);
+    }
+    let Made { folder, index, run } = plan.made;
+    block.extend([folder, index, run].map(u8::from));
     block
 }
 
@@ -87,6 +106,13 @@ pub(crate) fn decode_plan(payload: &[u8]) -> Option<PlanFile> {
         base: Base::decode(&mut fields)?,
         parts: decode_range(&mut fields)?,
         failed: fields.number()?,
+        members: fields.number()?,
+        bytes: fields.number()?,
+        made: Made {
+            folder: fields.flag()?,
+            index: fields.flag()?,
+            run: fields.flag()?,
+        },
     };
     fields.end().map(|()| plan)
 }

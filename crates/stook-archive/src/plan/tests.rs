@@ -18,6 +18,7 @@ fn header() -> Vec<u8> {
         xattrs: true,
         takes_md5: true,
         read_only: true,
+        is_retry: false,
         limit: 1 << 40,
         filesystem: (8, 1),
     };
