@@ -13,7 +13,7 @@ use stook_tree::Filter;
 use stook_volume::Dialect;
 
 use crate::ArchiveError;
-use crate::guard::Deletions;
+use crate::deletions::Deletions;
 use crate::metadata_change::MetadataChanges;
 use crate::observer::Observer;
 use crate::plan::PlanSummary;

@@ -9,7 +9,7 @@ use stook_volume::VolumeError;
 
 use crate::cause::Cause;
 use crate::deleted::MissingName;
-use crate::guard::UnlikelyDeletions;
+use crate::deletions::UnlikelyDeletions;
 use crate::list::When;
 use crate::plan::{DamagedPart, PlanFileError};
 

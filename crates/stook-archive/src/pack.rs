@@ -403,9 +403,10 @@ impl Packer<'_> {
         }
     }
 
-    /// Returns why content could not be read: of a file that ends early, how long it was and is.
+    /// Returns why content could not be read: of a file that was planned and ends early, how long it was and is.
     fn not_read(&self, file: &File, member: &PlannedMember<'_>, error: &io::Error) -> Failure {
-        if matches!(Cause::from(error), Cause::Shrank)
+        if self.since == Since::Planned
+            && matches!(Cause::from(error), Cause::Shrank)
             && let Err(changed) = self.check_unchanged(file, member)
         {
             return changed;

@@ -9,6 +9,7 @@ use stook_archive::{
     ArchiveError, AsOf, BuildReport, Cause, CommitReport, IndexError, MissingName, Note,
     StopReason, UnlikelyDeletions,
 };
+use stook_bench::BenchError;
 use stook_sys::{display_bytes, display_path, is_not_permitted};
 use stook_tree::Reason;
 
@@ -18,7 +19,7 @@ pub(crate) const REMOVAL_GOES_ON: &str = "what is gone is gone; the same command
 /// Advice after an interrupted copy.
 pub(crate) const COPY_GOES_ON: &str = "the same command with --update goes on";
 
-const REINDEX: &str = "`stook reindex` writes the index anew from the volumes";
+pub(crate) const REINDEX: &str = "`stook reindex` writes the index anew from the volumes";
 
 /// What the same command does after an interruption, unless it says more.
 pub(crate) const INTERRUPTED: &str =
@@ -238,6 +239,17 @@ pub(crate) fn of_note(note: &Note) -> Option<&'static str> {
     })
 }
 
+/// Returns advice about an error that ended a bench or a profile.
+pub(crate) fn of_bench(error: &BenchError) -> Option<String> {
+    match error {
+        BenchError::During { source, .. } => of_bench(source),
+        BenchError::Newer { .. } => {
+            Some("use the version of stook that wrote it, or a newer one".to_owned())
+        }
+        other => other.hint(),
+    }
+}
+
 /// Returns advice about why an operation failed on something in a tree, or on a tree.
 pub(crate) fn of_tree(operation: &str, error: &io::Error) -> Option<&'static str> {
     Some(match Reason::of(error) {
@@ -323,7 +335,7 @@ mod tests {
         let path = || PathBuf::from("arc/index.db");
         let no_column = IndexError::NotAnIndex {
             path: path(),
-            missing: "table `files`".to_owned(),
+            missing: stook_archive::Missing::Table("files"),
         };
         for error in [IndexError::NotSqlite { path: path() }, no_column] {
             assert_eq!(of_index(&error), Some(REINDEX), "{error}");

@@ -270,7 +270,7 @@ impl Planner<'_> {
         let _scope = scope!("write parts");
         let survey = found.survey;
         let Some(mut merge) = found.merge else {
-            let plan = Plan::new(survey);
+            let plan = Plan::from(survey);
             return plan.places().try_for_each(|place| {
                 self.session.require_going_on()?;
                 parts.add(&plan.member(place))
@@ -297,7 +297,7 @@ impl Planner<'_> {
         let file = BufWriter::new(create_new_file(&path)?);
         let mut blocks = BlockWriter::new(file, FileRole::Deleted).context("write", &path)?;
         let (mut count, mut block, mut written) = (0, Vec::new(), Ok(()));
-        let keeps = self.session.options.deletions == crate::guard::Deletions::Keep;
+        let keeps = self.session.options.deletions == crate::deletions::Deletions::Keep;
         if name_table.not_visited() > 0 && !keeps {
             index.not_visited_names(name_table, |name| {
                 if !not_visited.is_deleted(name) {

@@ -56,8 +56,6 @@ pub(crate) use volume_ranges::{
     Begun, OutputStream, VolumeRange, in_sequence, interleave, split_into_volumes,
 };
 
-use crate::survey::Survey;
-
 /// What a volume may hold unless the user says otherwise: 256 GiB, as with zstash.
 pub const DEFAULT_VOLUME_BYTES: u64 = 256 << 30;
 
@@ -107,13 +105,13 @@ pub(crate) struct Place {
 }
 
 impl Plan {
-    pub(crate) fn new(survey: Survey) -> Self {
+    pub(crate) fn new(groups: Vec<Group>, link_names: LinkNames, supersedes_staged: bool) -> Self {
         let mut plan = Self {
-            groups: survey.groups,
-            link_names: survey.link_names,
+            groups,
+            link_names,
             members: 0,
             bytes: 0,
-            supersedes_staged: survey.supersedes_staged,
+            supersedes_staged,
         };
         let (members, bytes) = plan.places().fold((0, 0), |(members, bytes), place| {
             let metadata = plan.member(place).metadata();
@@ -187,5 +185,7 @@ impl Plan {
     }
 }
 
+#[cfg(test)]
+mod measure;
 #[cfg(test)]
 mod tests;

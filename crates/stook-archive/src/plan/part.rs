@@ -32,6 +32,10 @@ pub(crate) struct PlanId {
 
 /// How the members of a part are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is one independent fact of the file"
+)]
 pub(crate) struct PartHeader {
     pub(crate) plan: PlanId,
     pub(crate) number: u32,

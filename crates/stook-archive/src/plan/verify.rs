@@ -16,7 +16,7 @@ use crate::buffers::Buffers;
 use crate::hasher::{Hashing, VolumeHasher, wait_for};
 use crate::memory::worker_pool;
 use crate::mutex::lock;
-use crate::observer::Observer;
+use crate::observer::{Observer, require_going_on};
 
 /// Volumes read at a time: their MD5s fill the lanes of an AVX2 register.
 const MOST_AT_A_TIME: usize = 8;
@@ -62,9 +62,7 @@ pub(crate) fn damaged_volumes(
             let outcome = volume_md5(volume.path, hasher, &buffers, observer);
             lock(&outcomes).push((volume, outcome));
         });
-    if observer.is_interrupted() {
-        return Err(ArchiveError::Interrupted);
-    }
+    require_going_on(observer)?;
     let mut damaged = Vec::new();
     for (volume, md5) in std::mem::take(&mut *lock(&outcomes)) {
         if md5? != Some(volume.md5) {

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use stook_archive::{
-    ArchiveError, BuildOptions, BuiltDamage, BuiltVolumes, CommitOptions, DamagedPart, Dialect,
-    FailedMembers, Observer, PlanReport, WriteOptions, build_part, commit,
+    ArchiveError, BaseObserver, BuildOptions, BuiltDamage, BuiltVolumes, CommitOptions,
+    DamagedPart, Dialect, FailedMembers, Failure, Observer, PlanReport, WriteOptions, build_part,
+    commit,
 };
 use stook_testkit::{Compare, Snapshot, Tree, file, tree};
 
@@ -360,13 +361,17 @@ fn a_builder_does_not_replace_what_is_being_committed() {
 /// Asks to end when a phase begins.
 struct EndsIn(&'static str, AtomicBool);
 
-impl Observer for EndsIn {
-    fn phase(&self, name: &'static str, _entries: Option<u64>, _bytes: Option<u64>) {
-        self.1.fetch_or(name == self.0, Ordering::Relaxed);
-    }
+impl BaseObserver for EndsIn {
+    type Failure = Failure;
 
     fn is_interrupted(&self) -> bool {
         self.1.load(Ordering::Relaxed)
+    }
+}
+
+impl Observer for EndsIn {
+    fn phase(&self, name: &'static str, _entries: Option<u64>, _bytes: Option<u64>) {
+        self.1.fetch_or(name == self.0, Ordering::Relaxed);
     }
 }
 
