@@ -49,6 +49,7 @@ mod session;
 mod sort;
 mod survey;
 mod task;
+mod write;
 mod writer;
 
 pub use archive::{Archive, Found, OpenOptions};
@@ -56,7 +57,7 @@ pub use attributes::{AttributesReport, fill_attributes};
 pub use cat::cat;
 pub use cause::{Cause, Since};
 pub use check::{CheckOptions, CheckReport, check};
-pub use create::{WriteOptions, WriteReport, create, update};
+pub use create::{WriteOptions, WriteReport};
 pub use deleted::MissingName;
 pub use deletions::{Deletions, NameCounts, StopReason, UnlikelyDeletions};
 pub use diff::{Change, DiffOptions, DiffReport, Difference, diff};
@@ -84,3 +85,4 @@ pub use stook_index::{
 };
 pub use stook_pool::{Jobs, Observer as BaseObserver};
 pub use stook_volume::{Dialect, ReadAt};
+pub use write::{create, update};

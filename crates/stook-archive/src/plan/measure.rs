@@ -76,7 +76,7 @@ fn header() -> PartHeader {
 #[ignore = "a measurement: it takes gigabytes of disk"]
 fn members_that_do_not_fit_into_memory() {
     let wanted =
-        std::env::var("STOOK_PLAN_MEMBERS").map_or(1_000_000, |text| text.parse().unwrap());
+        std::env::var("STOOK_PLAN_MEMBERS").map_or(2_000_000, |text| text.parse().unwrap());
     let place = TempDir::new().unwrap();
     let archive = place.join("arc");
     stook_sys::create_directory(&archive).unwrap();
