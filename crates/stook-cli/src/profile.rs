@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use stook_archive::Observer as _;
+use stook_archive::BaseObserver as _;
 use stook_bench::profile::{
     self, COUNTED_BY, CacheState, LinesOptions, Profile, ProfileOptions, Stacks, Subject,
     TimedFunction, Unwind, View,
@@ -13,6 +13,7 @@ use stook_bench::{BenchError, Observer, Sample};
 
 use crate::args::{CacheArg, Common, ProfileArgs};
 use crate::exit::{CliError, Ending, report};
+use crate::hints;
 use crate::number::{count, percent};
 use crate::output::{self, Data};
 use crate::progress::Reporter;
@@ -44,7 +45,7 @@ pub(crate) fn profile(args: &ProfileArgs, common: &Common) -> Result<Ending, Cli
     print(common, json_lines(&found), || text(&found))?;
     for error in &found.missing {
         output::message(&format!("warning: {error}"));
-        if let Some(hint) = error.hint() {
+        if let Some(hint) = hints::of_bench(error) {
             output::message(&format!("hint: {hint}"));
         }
     }

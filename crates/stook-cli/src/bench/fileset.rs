@@ -1,6 +1,6 @@
 //! `stook bench fileset`.
 
-use stook_archive::Observer as _;
+use stook_archive::{BaseObserver as _, Observer as _};
 use stook_bench::fileset::{self, FilesetOptions, Properties, Spec};
 use stook_bench::{Observer, Sample, Table};
 

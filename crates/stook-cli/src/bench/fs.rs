@@ -1,6 +1,6 @@
 //! `stook bench fs`.
 
-use stook_archive::Observer as _;
+use stook_archive::BaseObserver as _;
 use stook_bench::fileset::{FilesetOptions, Jobs, Spec};
 use stook_bench::fs::{FsBench, FsCaches, FsOptions, Phase, Tool};
 use stook_bench::{Observer, Sample};

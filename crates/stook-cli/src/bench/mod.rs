@@ -12,7 +12,7 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Mutex;
 
-use stook_archive::Observer as _;
+use stook_archive::BaseObserver as _;
 use stook_bench::{BenchError, Header, Observer, Sample};
 
 use stook_sys::Context;

@@ -1,6 +1,6 @@
 //! `stook bench pair`: measures what a harness has written down.
 
-use stook_archive::Observer as _;
+use stook_archive::BaseObserver as _;
 use stook_bench::{BenchError, Observer, PairSpec, Sample, pair};
 
 use crate::args::{BenchPairArgs, Common};

@@ -11,7 +11,7 @@ use stook_archive::{
 use stook_bench::fileset::Properties;
 
 use super::counts::{also, failed};
-use super::plan::{Built, Committed, Planned};
+use super::plan::{Abandoned, Built, Committed, Planned};
 use crate::number::{count, grouped, size};
 use crate::walk::Figures;
 
@@ -27,6 +27,8 @@ pub(crate) enum Summary {
     Built(Built),
     /// `commit`.
     Committed(Committed),
+    /// `commit --abandon`.
+    Abandoned(Abandoned),
     /// `diff`.
     Compared(Compared),
     /// `check`.
