@@ -24,10 +24,9 @@ pub struct AttributesBlock {
     seconds: Column,
     nanoseconds: Column,
     bits: Column,
-    /// Where the lists begin.
-    devices: usize,
-    targets: usize,
-    links: usize,
+    devices: ListMarks,
+    targets: ListMarks,
+    links: ListMarks,
 }
 
 #[derive(Debug, Clone)]
@@ -44,7 +43,7 @@ impl AttributesBlock {
     /// Decodes the members of `volume` whose first one lies at `first`; `None` if this is no such block.
     ///
     /// # Cost
-    /// One pass over the columns, allocations for the dictionary only.
+    /// One pass over columns and lists, allocations for the dictionary and for every 32nd value of a list.
     pub fn decode(volume: VolumeId, first: u64, data: Vec<u8>) -> Option<Self> {
         let mut reader = Reader::new(&data, 0);
         let members = usize::try_from(reader.varint()?).ok()?;
@@ -55,10 +54,9 @@ impl AttributesBlock {
         let mut column = || reader.column(members);
         let (offsets, headers, entries) = (column()?, column()?, column()?);
         let (seconds, nanoseconds, bits) = (column()?, column()?, column()?);
-        let devices = reader.at();
-        let targets = List::end(&data, devices, members, device)?;
-        let links = List::end(&data, targets, members, Reader::bytes)?;
-        let end = List::end(&data, links, members, Reader::bytes)?;
+        let (devices, next) = ListMarks::read(&data, reader.at(), members, device)?;
+        let (targets, next) = ListMarks::read(&data, next, members, Reader::bytes)?;
+        let (links, end) = ListMarks::read(&data, next, members, Reader::bytes)?;
         let block = Self {
             volume,
             first,
@@ -164,20 +162,34 @@ impl AttributesBlock {
     }
 
     /// Returns the member that begins at this offset of the volume.
+    ///
+    /// # Cost
+    /// As [`AttributesBlock::iter_from`].
     pub fn find(&self, offset: u64) -> Option<Attributes<'_>> {
-        let mut members = self.iter();
-        members.index = self.index_of(offset)?;
-        members.next()
+        self.iter_from(offset)?.next()
     }
 
     /// Returns the members in the order of their offsets.
     pub fn iter(&self) -> Members<'_> {
+        self.members_from(0)
+    }
+
+    /// Returns the members in the order of their offsets, beginning with the one at this offset of the volume; `None` if
+    /// none begins there.
+    ///
+    /// # Cost
+    /// A binary search, and at most 32 steps in each list, however long the lists are.
+    pub fn iter_from(&self, offset: u64) -> Option<Members<'_>> {
+        Some(self.members_from(self.index_of(offset)?))
+    }
+
+    fn members_from(&self, index: usize) -> Members<'_> {
         Members {
             block: self,
-            index: 0,
-            devices: List::new(&self.data, self.devices, device),
-            targets: List::new(&self.data, self.targets, Reader::bytes),
-            links: List::new(&self.data, self.links, Reader::bytes),
+            index,
+            devices: self.devices.list_from(&self.data, index, device),
+            targets: self.targets.list_from(&self.data, index, Reader::bytes),
+            links: self.links.list_from(&self.data, index, Reader::bytes),
         }
     }
 }
@@ -230,6 +242,19 @@ pub struct Members<'a> {
     devices: List<'a, (u32, u32)>,
     targets: List<'a, &'a [u8]>,
     links: List<'a, &'a [u8]>,
+}
+
+impl Members<'_> {
+    /// Returns how many links are behind the next one.
+    #[cfg(test)]
+    pub(super) fn links_left(&self) -> u64 {
+        self.links.left
+    }
+
+    /// Returns the offset of the member that comes next.
+    pub fn next_offset(&self) -> Option<u64> {
+        (self.index < self.block.members).then(|| self.block.offset(self.index))
+    }
 }
 
 impl<'a> Iterator for Members<'a> {
@@ -293,46 +318,101 @@ struct List<'a, T> {
     next: Option<(u64, T)>,
 }
 
-impl<'a, T: Copy> List<'a, T> {
-    fn new(data: &'a [u8], at: usize, read: ReadValue<'a, T>) -> Self {
+/// Where a list lies, and every 32nd of its values: a search begins at one of these.
+#[derive(Debug, Clone)]
+struct ListMarks {
+    marks: Vec<ListMark>,
+}
+
+/// What reading a list goes on from.
+#[derive(Debug, Clone, Copy)]
+struct ListMark {
+    /// Where the next value lies.
+    at: usize,
+    /// The least index that it can have.
+    index: u64,
+    /// Values from there on.
+    left: u64,
+}
+
+impl ListMarks {
+    const VALUES: u64 = 32;
+
+    /// Reads a whole list for so many members; returns also where it ends. `None` if it is none.
+    fn read<'a, T: Copy>(
+        data: &'a [u8],
+        at: usize,
+        members: usize,
+        read: ReadValue<'a, T>,
+    ) -> Option<(Self, usize)> {
         let mut reader = Reader::new(data, at);
-        let left = reader.varint().unwrap_or(0);
-        let mut list = Self {
-            reader,
-            read,
-            left,
+        let count = reader.varint()?;
+        let mut mark = ListMark {
+            at: reader.at(),
             index: 0,
+            left: count,
+        };
+        let mut marks = vec![mark];
+        while mark.left > 0 {
+            let (index, _) = next_value(&mut reader, mark.index, read)?;
+            mark = ListMark {
+                at: reader.at(),
+                index: index.checked_add(1)?,
+                left: mark.left - 1,
+            };
+            if mark.index > members as u64 {
+                return None;
+            }
+            if (count - mark.left).is_multiple_of(Self::VALUES) {
+                marks.push(mark);
+            }
+        }
+        Some((Self { marks }, reader.at()))
+    }
+
+    /// Returns the list, to be asked for members from an index on.
+    fn list_from<'a, T: Copy>(
+        &self,
+        data: &'a [u8],
+        index: usize,
+        read: ReadValue<'a, T>,
+    ) -> List<'a, T> {
+        let before = |mark: &ListMark| mark.index <= index as u64;
+        let place = self.marks.partition_point(before).saturating_sub(1);
+        let mark = self.marks[place];
+        let mut list = List {
+            reader: Reader::new(data, mark.at),
+            read,
+            left: mark.left,
+            index: mark.index,
             next: None,
         };
         list.advance();
         list
     }
+}
 
-    /// Returns where a list ends; `None` if it is none for so many members.
-    fn end(data: &'a [u8], at: usize, members: usize, read: ReadValue<'a, T>) -> Option<usize> {
-        Reader::new(data, at).varint()?;
-        let mut list = Self::new(data, at, read);
-        while list.next.is_some() {
-            list.advance();
-        }
-        (list.left == 0 && list.index <= members as u64).then(|| list.reader.at())
-    }
+/// Reads the gap to the next index, and its value.
+fn next_value<'a, T>(
+    reader: &mut Reader<'a>,
+    least: u64,
+    read: ReadValue<'a, T>,
+) -> Option<(u64, T)> {
+    let gap = reader.varint()?;
+    let value = read(reader)?;
+    Some((least.checked_add(gap)?, value))
+}
 
+impl<T: Copy> List<'_, T> {
     /// Reads the next one; what cannot be read ends the list with some left.
     fn advance(&mut self) {
         self.next = None;
         if self.left == 0 {
             return;
         }
-        let read = || {
-            let gap = self.reader.varint()?;
-            let value = (self.read)(&mut self.reader)?;
-            let index = self.index.checked_add(gap)?;
-            Some((index, index.checked_add(1)?, value))
-        };
-        if let Some((index, next, value)) = { read }() {
+        if let Some((index, value)) = next_value(&mut self.reader, self.index, self.read) {
             self.left -= 1;
-            self.index = next;
+            self.index = index.saturating_add(1);
             self.next = Some((index, value));
         }
     }

@@ -180,6 +180,36 @@ fn a_block_that_is_cut_off_or_too_long_is_none() {
     assert!(AttributesBlock::decode(VolumeId(0), far, data.to_vec()).is_none());
 }
 
+#[test]
+fn a_member_of_a_block_full_of_links_is_found_without_all_links_before_it() {
+    let (mut members, _) = arc_like(4096);
+    for (at, member) in members.iter_mut().enumerate() {
+        member.link = Some(format!("first/name/{at}").into_bytes());
+        if at % 3 == 0 {
+            member.target = format!("target {at}").into_bytes();
+        }
+        if at % 100 == 7 {
+            member.device = (8, 1);
+        }
+    }
+    let offsets = offsets(&members, 0);
+    let block = decode(&encode(&members, &offsets)[0]).unwrap();
+    for (at, &offset) in offsets.iter().enumerate().rev() {
+        assert_eq!(block.find(offset), Some(members[at].at(offset)));
+        let mut from = block.iter_from(offset).unwrap();
+        assert_eq!(from.next_offset(), Some(offset));
+        // Every member has a link, so what is left tells where reading began.
+        let begun = members.len() - usize::try_from(from.links_left()).unwrap() - 1;
+        assert!(begun <= at && at < begun + 32, "{at}: {begun}");
+        assert_eq!(
+            from.nth(1),
+            members.get(at + 1).map(|next| next.at(offsets[at + 1]))
+        );
+    }
+    assert!(block.find(offsets[9] + BLOCK).is_none());
+    assert!(block.iter_from(1).is_none());
+}
+
 /// Members as `arc` has them: 50 files to a directory, sizes around 7 KiB, times within a year and to the nanosecond.
 fn arc_like(count: u64) -> (Vec<Member>, Vec<u64>) {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
