@@ -21,9 +21,10 @@ use std::path::Path;
 
 use rusqlite::{Connection, OptionalExtension};
 
+use crate::damage::IndexDamage;
 use crate::error::{IndexError, Missing, READ, WRITE};
-use crate::trust;
 use crate::types::FORMAT;
+use crate::{trust, witness};
 
 /// Blocks of what headers say of members.
 pub(crate) const ATTRIBUTES: &str = "stook_attributes";
@@ -120,6 +121,7 @@ pub(crate) fn create_tables(connection: &Connection, path: &Path) -> Result<(), 
 /// was one of those: what is there has no witnesses then.
 pub(crate) fn add_missing_tables(connection: &Connection, path: &Path) -> Result<bool, IndexError> {
     let format = format(connection, path)?;
+    require_sound_format(path, format)?;
     let blocks = [ATTRIBUTES, FRAMES]
         .map(|table| format!("CREATE TABLE IF NOT EXISTS {table} {BLOCK_TABLE};"))
         .concat();
@@ -188,7 +190,7 @@ fn check_format(connection: &Connection, path: &Path) -> Result<(), IndexError> 
         return Ok(());
     }
     let format = format(connection, path)?.unwrap_or(FORMAT);
-    if format > FORMAT {
+    if format > FORMAT && !is_damaged_format(connection, path)? {
         return Err(IndexError::Newer {
             path: path.to_owned(),
             format,
@@ -213,6 +215,26 @@ fn check_format(connection: &Connection, path: &Path) -> Result<(), IndexError> 
         require_columns(connection, path, table, columns)?;
     }
     Ok(())
+}
+
+/// Returns true if the CRC of `stook_meta` says that its rows were written with the format of this program, whatever they say
+/// now. What can be read is read then, and `check` tells of the damage.
+fn is_damaged_format(connection: &Connection, path: &Path) -> Result<bool, IndexError> {
+    let fault = |error| IndexError::sqlite(READ, path, error);
+    let columns = column_names(connection, "stook_witnesses").map_err(fault)?;
+    if columns != ["name", "first", "rows", "crc"] {
+        return Ok(false);
+    }
+    witness::was_format(connection, FORMAT).map_err(fault)
+}
+
+/// Requires that nothing is written to an index whose format is damaged: what it has may not be mended by what is added.
+fn require_sound_format(path: &Path, format: Option<i64>) -> Result<(), IndexError> {
+    if format.is_none_or(|format| format <= FORMAT) {
+        return Ok(());
+    }
+    let damage = IndexDamage::table("stook_meta", "its `format` is not what was written");
+    Err(IndexError::damaged(path, &damage))
 }
 
 pub(crate) fn require_columns(

@@ -146,6 +146,24 @@ impl Witnessed {
     }
 }
 
+/// Returns true if the rows of `stook_meta` had the CRC that was written of them, were `format` this one. So it can be told
+/// whether a program with another format wrote them, or whether `format` is damaged: a later stook writes a CRC of what it
+/// writes, or none.
+pub(crate) fn was_format(connection: &Connection, format: i64) -> rusqlite::Result<bool> {
+    let columns = "key, CASE WHEN key = 'format' THEN ?3 ELSE value END";
+    let query = all("stook_meta", columns).query();
+    let mut summing = Summing::default();
+    let mut statement = connection.prepare(&query)?;
+    let mut rows = statement.query([0, GROUP - 1, format])?;
+    while let Some(row) = rows.next()? {
+        summing.add(row)?;
+    }
+    let sum = summing.finish();
+    let query = "SELECT EXISTS (SELECT 1 FROM stook_witnesses
+        WHERE name = 'stook_meta' AND first = 0 AND rows = ?1 AND crc = ?2)";
+    connection.query_row(query, params![sum.rows, sum.crc], |row| row.get(0))
+}
+
 /// Returns the group of a row.
 pub(crate) fn group_of(id: i64) -> i64 {
     id.div_euclid(GROUP)

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use stook_index::{AsOf, Config, Deleted, Index, IndexError, Mtime};
 
-use crate::samples::{Folder, all_rows, commit, config, state};
+use crate::samples::{Folder, all_rows, commit, config, find, state};
 
 fn refusal(folder: &Folder) -> IndexError {
     let read = Index::open_read(&folder.index).unwrap_err();
@@ -87,7 +87,10 @@ fn a_missing_table_or_column_is_named() {
 fn a_later_format_is_refused() {
     let folder = Folder::new();
     drop(folder.create());
-    folder.sql("UPDATE stook_meta SET value = 3 WHERE key = 'format'");
+    // A later stook writes CRCs of its own, or none; those of this one would say that the number is damaged.
+    folder.sql(
+        "UPDATE stook_meta SET value = 3 WHERE key = 'format'; UPDATE stook_witnesses SET crc = 7",
+    );
     let error = refusal(&folder);
     assert!(
         matches!(error, IndexError::Newer { format: 3, .. }),
@@ -97,6 +100,43 @@ fn a_later_format_is_refused() {
         told(&error, &folder),
         "cannot read `A/index.db`: its format is 3, this program knows formats up to 2"
     );
+}
+
+#[test]
+fn a_format_that_grew_by_a_flipped_bit_is_damage_and_hides_nothing() {
+    for format in [3, 6, 66, 0x4002] {
+        let folder = Folder::new();
+        commit(&mut folder.create(), 0, &["a"], 1);
+        folder.sql(&format!(
+            "UPDATE stook_meta SET value = {format} WHERE key = 'format'"
+        ));
+        let mut index = Index::open_read(&folder.index).unwrap();
+        assert!(find(&index, b"a").is_some());
+        let mut damages = Vec::new();
+        index
+            .check(&mut |_| ControlFlow::Continue(()), &mut |damage| {
+                damages.push(damage.to_string());
+            })
+            .unwrap();
+        let row =
+            "index.db, row 1 of `stook_meta`: its value is not a format that this program knows";
+        assert_eq!(damages, [row]);
+        let before = std::fs::read(&folder.index).unwrap();
+        index = Index::open_write(&folder.index).unwrap();
+        let error = index.begin_run("update", Mtime(0)).unwrap_err();
+        assert!(error.is_damage(), "{error}");
+        assert_eq!(
+            told(&error, &folder),
+            "cannot use `A/index.db`: table `stook_meta`: its `format` is not what was written"
+        );
+        drop(index);
+        assert!(std::fs::read(&folder.index).unwrap() == before);
+        // Without CRCs nothing tells a damage from a later stook.
+        for other in ["DELETE FROM stook_witnesses", "DROP TABLE stook_witnesses"] {
+            folder.sql(other);
+            assert!(matches!(refusal(&folder), IndexError::Newer { .. }));
+        }
+    }
 }
 
 /// What stook 1 asks of an index before it reads or writes it, word for word. It must go on to refuse what this stook
