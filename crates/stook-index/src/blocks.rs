@@ -12,9 +12,10 @@ use std::path::Path;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
+use crate::damage::IndexDamage;
 use crate::error::{IndexError, READ, WRITE};
 use crate::index::{Index, fault_at};
-use crate::rows::{signed, unsigned};
+use crate::rows::{BadValue, signed, unsigned};
 use crate::scan::{Step, is_unreadable, scan_ids};
 use crate::types::VolumeId;
 
@@ -93,6 +94,10 @@ impl StoredBlock {
         Ok(decode())
     }
 }
+
+pub(crate) const BAD_ROW: BadValue = BadValue::new("data", "its values are not those of a block");
+pub(crate) const BAD_CRC: BadValue = BadValue::new("crc", "it does not have its CRC");
+pub(crate) const BAD_DATA: BadValue = BadValue::new("data", "its data is invalid");
 
 /// Returns the CRC-32 of a block: volume, first and entries as 8 bytes each, the lowest first, then the data.
 fn crc(volume: VolumeId, first: u64, entries: u64, data: &[u8]) -> u32 {
@@ -192,11 +197,11 @@ impl Index {
         }
     }
 
-    /// Shows all blocks of a table that can be read, until `visit` breaks off.
+    /// Shows all blocks of a table, and what is damaged among them, until `visit` breaks off.
     pub(crate) fn blocks(
         &self,
-        table: &str,
-        visit: &mut dyn FnMut(StoredBlock) -> ControlFlow<()>,
+        table: &'static str,
+        visit: &mut dyn FnMut(Result<StoredBlock, IndexDamage>) -> ControlFlow<()>,
     ) -> Result<(), IndexError> {
         if !self.has_table(table)? {
             return Ok(());
@@ -206,11 +211,13 @@ impl Index {
         );
         let mut statement = self.connection.prepare(&query).map_err(self.fault(READ))?;
         scan_ids(&self.path, &mut statement, i64::MIN..=i64::MAX, |step| {
-            let block = match step {
-                Step::Row(_, row) => StoredBlock::of_row(row).map_err(self.fault(READ))?,
-                Step::Unreadable(_) => None,
-            };
-            Ok(block.map_or(ControlFlow::Continue(()), &mut *visit))
+            Ok(visit(match step {
+                Step::Row(id, row) => {
+                    let block = StoredBlock::of_row(row).map_err(self.fault(READ))?;
+                    block.ok_or_else(|| IndexDamage::value(table, id, BAD_ROW.column, BAD_ROW.why))
+                }
+                Step::Unreadable(rows) => Err(IndexDamage::unreadable(table, &rows)),
+            }))
         })
     }
 }

@@ -311,6 +311,15 @@ impl Index {
         Ok(())
     }
 
+    /// Requires that nobody has ended what is done with the index.
+    pub(crate) fn require_going_on(&self) -> Result<(), IndexError> {
+        if self.interrupt.is_raised() {
+            let path = self.path.clone();
+            return Err(IndexError::Interrupted { path });
+        }
+        Ok(())
+    }
+
     /// Returns the file that is read: a copy, where there is one.
     pub(crate) fn file(&self) -> &Path {
         self.access.file(&self.path)

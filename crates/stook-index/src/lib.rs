@@ -38,6 +38,7 @@ mod runs;
 mod scan;
 mod schema;
 mod selection;
+mod snapshot;
 mod staging;
 mod trust;
 mod types;
@@ -45,7 +46,8 @@ mod witness;
 
 pub use absence::Absence;
 pub use attributes::{
-    Attributes, AttributesBlock, AttributesEncoder, Gaps, MemberKind, Members, RecordedMetadata,
+    Attributes, AttributesBlock, AttributesEncoder, AttributesTable, Gaps, MemberKind, Members,
+    RecordedMetadata,
     StoredAttributes, VolumeRows,
 };
 pub use blocks::NewBlock;
@@ -57,13 +59,14 @@ pub use history::{RunCounts, Writer};
 pub use index::{Index, ReadOptions};
 pub use interrupt::Interrupt;
 pub use mtime::Mtime;
-pub use name::escape_name;
+pub use name::{escape_name, path_hash};
 pub use name_table::{NameTable, NewestRow};
 pub use names::NameLookup;
 pub use origin::Origin;
 pub use rebuild::Rebuild;
 pub use runs::AsOf;
 pub use selection::{Deleted, Selection};
+pub use snapshot::{Passed, Snapshot};
 pub use staging::{Checkpoint, Staging};
 pub use types::{
     BadVolumeName, Config, NewRow, Row, RowId, RowRef, Run, RunId, Volume, VolumeEncoding,

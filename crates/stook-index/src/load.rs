@@ -1,14 +1,9 @@
-//! Reading all rows into records of 40 bytes.
-//!
-//! Decoding rows is work for the processor, and waiting where the file is far away: several connections
-//! read a part each. If another program commits meanwhile, they may have seen different states, and
-//! one connection reads all again.
+//! Reading all rows into records of 40 bytes, by several connections at once: see `snapshot.rs`.
 
 use std::ops::{ControlFlow, RangeInclusive};
-use std::sync::{Mutex, PoisonError};
 
 use rusqlite::types::ValueRef;
-use stook_pool::{Jobs, WorkerPool};
+use stook_pool::Jobs;
 
 use crate::attributes::{MetadataCursor, MetadataDictionary, MetadataNumber, StagedMetadata};
 use crate::damage::IndexDamage;
@@ -21,6 +16,7 @@ use crate::rows::{
     COLUMNS, FIRST_STAGED_ID, Met, RANGE, RealNames, bytes, meet, mtime_of, unsigned,
 };
 use crate::scan::{Step, scan_ids};
+use crate::snapshot::ROWS_A_TASK;
 use crate::staging::Staging;
 use crate::types::{RowId, VolumeId};
 
@@ -85,9 +81,6 @@ impl Version for Record {
         self.id
     }
 }
-
-/// Rows that one task reads; making its connection takes as long as reading a few hundred.
-const ROWS_A_TASK: usize = 1 << 16;
 
 /// The rows of a part of the index.
 #[derive(Debug, Default)]
@@ -171,58 +164,16 @@ pub(crate) fn load_stored(
     jobs: Jobs,
 ) -> Result<Loaded, IndexError> {
     let expected = expected_rows(index)?;
-    let mut loaded = Loaded::with_capacity(expected);
-    if expected > ROWS_A_TASK {
-        let version = index.data_version()?;
-        load_in_parallel(index, loader, jobs, expected / ROWS_A_TASK + 1, &mut loaded)?;
-        if index.data_version()? == version {
-            return Ok(loaded);
-        }
-        loaded = Loaded::with_capacity(expected);
-    }
-    load_range(index, loader, i64::MIN..=i64::MAX, &mut loaded)?;
-    Ok(loaded)
-}
-
-fn load_in_parallel(
-    index: &Index,
-    loader: Loader<'_>,
-    jobs: Jobs,
-    tasks: usize,
-    loaded: &mut Loaded,
-) -> Result<(), IndexError> {
-    let opener = index.opener();
-    let result = Mutex::new(Ok(loaded));
-    WorkerPool::new("load", jobs).for_each(ranges(index.last_row()?, tasks), |range| {
-        let mut part = Loaded::with_capacity(ROWS_A_TASK);
-        let loaded = opener
-            .open()
-            .and_then(|own| load_range(&own, loader, range, &mut part));
-        let mut result = result.lock().unwrap_or_else(PoisonError::into_inner);
-        match (&mut *result, loaded) {
-            (Ok(all), Ok(())) => all.append(&mut part),
-            (Ok(_), Err(error)) => *result = Err(error),
-            (Err(_), _) => {}
-        }
-    });
-    result
-        .into_inner()
-        .unwrap_or_else(PoisonError::into_inner)
-        .map(|_| ())
-}
-
-/// Cuts all ids into ranges of like length between 1 and the last.
-fn ranges(last: i64, number: usize) -> impl Iterator<Item = RangeInclusive<i64>> {
-    let number = i64::try_from(number).unwrap_or(i64::MAX);
-    let share = last / number + 1;
-    (0..number).map(move |task| {
-        let first = if task == 0 { i64::MIN } else { task * share };
-        let end = if task == number - 1 {
-            i64::MAX
-        } else {
-            (task + 1) * share - 1
+    index.in_one_state(jobs, |snapshot| {
+        // Filled as tasks end: the records of all tasks beside it would take the memory twice.
+        let mut loaded = Loaded::with_capacity(expected);
+        let read = |index: &Index, ids| {
+            let mut part = Loaded::with_capacity(expected.min(ROWS_A_TASK));
+            load_range(index, loader, ids, &mut part)?;
+            Ok(part)
         };
-        first..=end
+        snapshot.ranges(i64::MAX, read, |_, mut part| loaded.append(&mut part))?;
+        Ok(loaded)
     })
 }
 
@@ -359,31 +310,4 @@ pub(crate) fn load_staged(
         ControlFlow::Continue(())
     })?;
     Ok(id)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ranges_hold_every_id_once() {
-        for (last, number) in [
-            (0, 1),
-            (5, 1),
-            (5, 3),
-            (100, 7),
-            (3, 9),
-            (i64::MAX / 4, 1000),
-        ] {
-            let ranges: Vec<_> = ranges(last, number).collect();
-            assert_eq!(ranges.len(), number);
-            assert_eq!(*ranges[0].start(), i64::MIN);
-            assert_eq!(*ranges[number - 1].end(), i64::MAX);
-            assert!(
-                ranges
-                    .windows(2)
-                    .all(|pair| pair[0].end() + 1 == *pair[1].start())
-            );
-        }
-    }
 }

@@ -31,6 +31,12 @@ pub fn escape_name(name: &[u8]) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
+/// Returns 64 bits that stand for a path, the same in every run and on every machine. Paths that share them can be made on
+/// purpose.
+pub fn path_hash(path: &[u8]) -> u64 {
+    xxh3_64_with_seed(path, 0)
+}
+
 /// 128 bits that stand for a name: 32 of its directory's hash, 96 of its own.
 ///
 /// In this order the names of a directory lie together.

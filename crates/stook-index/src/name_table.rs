@@ -116,7 +116,7 @@ impl NameTable {
     /// `Sqlite` if a file cannot be read for another reason than damage.
     ///
     /// # Cost
-    /// One pass over the rows, in parallel; 40 bytes for every row, superseded ones included, while it runs.
+    /// One pass over the rows and a sort, in parallel; 40 bytes for every row, superseded ones included, while it runs.
     pub fn load<'s>(
         index: &Index,
         stagings: impl IntoIterator<Item = &'s Staging>,
@@ -161,7 +161,7 @@ impl NameTable {
         let mut large_sizes = loaded.large_sizes;
         large_sizes.sort_unstable();
         let deleted = DeletedNames::load(index, None, &hasher, &mut |damage| damages.push(damage))?;
-        keep_newest(&mut records, &deleted);
+        keep_newest(&mut records, &deleted, jobs, index)?;
         let (released, void_releases) = index.releases()?;
         let visited = (0..records.len().div_ceil(64))
             .map(|_| AtomicU64::new(0))

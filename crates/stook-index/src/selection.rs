@@ -8,6 +8,8 @@
 
 use std::ops::ControlFlow;
 
+use stook_pool::Jobs;
+
 use crate::damage::{IndexDamage, IndexFault, UnreadableRows};
 use crate::error::{IndexError, READ};
 use crate::id_set::IdSet;
@@ -102,7 +104,7 @@ impl Selection {
             }
             Deleted::Show => DeletedNames::default(),
         };
-        keep_newest(&mut candidates, &hidden);
+        keep_newest(&mut candidates, &hidden, Jobs::default(), index)?;
         let mut bad = nameless;
         candidates.retain(|candidate| {
             let is_bad = candidate.size == BAD;

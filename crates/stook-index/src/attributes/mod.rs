@@ -19,6 +19,7 @@ mod encode;
 mod missing;
 mod recorded;
 mod store;
+mod table;
 
 use stook_sys::Timestamp;
 
@@ -28,6 +29,7 @@ pub use missing::{Gaps, VolumeRows};
 pub use recorded::RecordedMetadata;
 pub(crate) use recorded::{MetadataCursor, MetadataDictionary, MetadataNumber, StagedMetadata};
 pub use store::StoredAttributes;
+pub use table::AttributesTable;
 
 /// Members in one block at most. Larger ones compress no better, and smaller ones are found no faster.
 pub(crate) const MOST_MEMBERS: usize = 4096;

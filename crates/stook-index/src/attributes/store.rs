@@ -3,9 +3,10 @@
 use std::ops::ControlFlow;
 
 use super::AttributesBlock;
-use crate::blocks::StoredBlock;
+use crate::blocks::{BAD_CRC, BAD_DATA, StoredBlock};
 use crate::error::IndexError;
 use crate::index::Index;
+use crate::rows::BadValue;
 use crate::schema::ATTRIBUTES;
 use crate::types::VolumeId;
 
@@ -21,13 +22,18 @@ impl StoredAttributes {
 
     /// Returns the block; `None` if it is not as it was written.
     pub fn decode(self) -> Option<AttributesBlock> {
+        self.decode_or_why().ok()
+    }
+
+    pub(super) fn decode_or_why(self) -> Result<AttributesBlock, BadValue> {
         let Self(block) = self;
         if !block.is_as_written() {
-            return None;
+            return Err(BAD_CRC);
         }
         let entries = block.entries;
         AttributesBlock::decode(block.volume, block.first, block.data)
             .filter(|block| block.len() as u64 == entries)
+            .ok_or(BAD_DATA)
     }
 }
 
@@ -76,6 +82,9 @@ impl Index {
         &self,
         mut visit: impl FnMut(StoredAttributes) -> ControlFlow<()>,
     ) -> Result<(), IndexError> {
-        self.blocks(ATTRIBUTES, &mut |block| visit(StoredAttributes(block)))
+        self.blocks(ATTRIBUTES, &mut |block| match block {
+            Ok(block) => visit(StoredAttributes(block)),
+            Err(_) => ControlFlow::Continue(()),
+        })
     }
 }

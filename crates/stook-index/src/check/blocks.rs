@@ -2,7 +2,7 @@
 
 use super::Check;
 use crate::AttributesBlock;
-use crate::blocks::{COLUMNS, StoredBlock};
+use crate::blocks::{BAD_CRC, BAD_DATA, BAD_ROW, COLUMNS, StoredBlock};
 use crate::error::{IndexError, READ};
 use crate::frames::FramesBlock;
 use crate::rows::BadValue;
@@ -83,9 +83,6 @@ impl Check<'_> {
     }
 }
 
-const BAD_ROW: BadValue = BadValue::new("data", "its values are not those of a block");
-const BAD_CRC: BadValue = BadValue::new("crc", "it does not have its CRC");
-const BAD_DATA: BadValue = BadValue::new("data", "its data is invalid");
 const BAD_VOLUME: BadValue = BadValue::new("volume", "its volume has no members");
 const AMONG_OTHERS: BadValue =
     BadValue::new("first", "it begins before the block in front of it ends");
