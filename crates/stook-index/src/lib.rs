@@ -47,8 +47,7 @@ mod witness;
 pub use absence::Absence;
 pub use attributes::{
     Attributes, AttributesBlock, AttributesEncoder, AttributesTable, Gaps, MemberKind, Members,
-    RecordedMetadata,
-    StoredAttributes, VolumeRows,
+    RecordedMetadata, StoredAttributes, VolumeRows,
 };
 pub use blocks::NewBlock;
 pub use check::Structure;

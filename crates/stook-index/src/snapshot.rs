@@ -76,8 +76,8 @@ impl Index {
 }
 
 impl Snapshot<'_> {
-    /// Shows the rows of a state to `take`, each range of ids with a part of its own that `new_part` makes; returns the
-    /// parts in the order of their ids. Within a part, rows come in the order of their ids.
+    /// Shows the rows of a state to `take`, each range of ids with a part of its own that `new_part` makes for about so many
+    /// rows; returns the parts in the order of their ids. Within a part, rows come in the order of their ids.
     ///
     /// # Errors
     /// `BadRun` if the state is of an unknown run, `Sqlite` if the file cannot be read for another reason than damage.
@@ -87,13 +87,18 @@ impl Snapshot<'_> {
     pub fn rows<P: Send>(
         &self,
         as_of: AsOf,
-        new_part: impl Fn() -> P + Sync,
+        new_part: impl Fn(usize) -> P + Sync,
         take: impl Fn(&mut P, Passed<'_>) + Sync,
     ) -> Result<Vec<P>, IndexError> {
         let last = self.index.last_row_as_of(as_of)?;
         let mut parts = Vec::new();
+        let expected = expected_rows(self.index)?;
+        let expected = match self.jobs {
+            Some(_) => expected.min(ROWS_A_TASK),
+            None => expected,
+        };
         let read = |index: &Index, ids| {
-            let mut part = new_part();
+            let mut part = new_part(expected);
             index.pass(ids, &mut |met| {
                 take(&mut part, passed(met));
                 ControlFlow::Continue(())
@@ -208,6 +213,36 @@ fn ranges(last: i64, number: usize) -> impl Iterator<Item = (usize, RangeInclusi
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mtime::Mtime;
+    use crate::types::Config;
+
+    #[test]
+    fn a_state_is_read_again_by_one_connection_if_another_program_commits_meanwhile() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("index.db");
+        let config = Config {
+            hpss: "none".into(),
+            maxsize: 1,
+            path: b"/src".into(),
+        };
+        let mut writer = Index::create(&path, &config).unwrap();
+        let index = Index::open_read(&path).unwrap();
+        let mut reads = Vec::new();
+        let runs = index.in_one_state(Jobs::Fixed(2), |snapshot| {
+            if reads.is_empty() {
+                writer.begin_run("update", Mtime(0)).unwrap();
+            }
+            reads.push(snapshot.jobs.is_some());
+            snapshot.index.runs()
+        });
+        assert_eq!((runs.unwrap().len(), &reads[..]), (1, &[true, false][..]));
+        reads.clear();
+        let again = index.in_one_state(Jobs::Fixed(2), |snapshot| {
+            reads.push(snapshot.jobs.is_some());
+            snapshot.index.runs()
+        });
+        assert_eq!((again.unwrap().len(), &reads[..]), (1, &[true][..]));
+    }
 
     #[test]
     fn ranges_hold_every_id_once() {

@@ -153,6 +153,21 @@ pub struct Row {
     pub offset: u64,
 }
 
+impl Row {
+    /// Returns the same row with a name that is borrowed from it.
+    pub fn to_ref(&self) -> RowRef<'_> {
+        RowRef {
+            id: self.id,
+            name: &self.name,
+            size: self.size,
+            mtime: self.mtime,
+            md5: self.md5,
+            volume: self.volume,
+            offset: self.offset,
+        }
+    }
+}
+
 /// A [`Row`] while it is being read; its name lives as long as the visit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RowRef<'a> {
