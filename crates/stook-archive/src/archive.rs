@@ -22,7 +22,7 @@ use crate::folder::Folder;
 use crate::list::{ListOptions, When, select_rows, state_at};
 use crate::mutex::lock;
 use crate::observer::{CountingObserver, Failure, Observer};
-use crate::read::{LocalFolder, MemberReader, VolumeStore, Volumes};
+use crate::read::{LocalFolder, MemberReader, VolumeStore, Volumes, open_member};
 
 /// How to open an archive.
 #[derive(Debug, Clone, Default)]
@@ -182,15 +182,7 @@ impl Archive {
     /// `NotAFile` if it has no content, `Damaged` if the volume has another member there, or none; `Sys` if the volume
     /// cannot be opened.
     pub fn reader(&self, row: &Row) -> Result<MemberReader, ArchiveError> {
-        if row.md5.is_none() {
-            let name = row.name.clone();
-            return Err(ArchiveError::NotAFile { name });
-        }
-        let volume = self.volumes.get(row.volume)?;
-        MemberReader::open(volume, row).map_err(|cause| ArchiveError::Damaged {
-            name: row.name.clone(),
-            cause,
-        })
+        open_member(&self.volumes, row)
     }
 
     pub(crate) fn index(&mut self) -> &mut Index {

@@ -69,6 +69,12 @@ pub enum Cause {
     /// A member's name is empty.
     #[error("it has no name")]
     NoName,
+    /// A member's name has a NUL byte in it.
+    #[error("its name has a NUL byte in it")]
+    NulInName,
+    /// A member's name is that of a directory, too.
+    #[error("a directory has the same name")]
+    IsDirectoryToo,
     /// It would be written into the archive that is read.
     #[error("it would be written into the archive itself")]
     IntoArchive,

@@ -257,6 +257,15 @@ pub enum ArchiveError {
         /// The archive.
         archive: PathBuf,
     },
+    /// More entries than a catalogue can number.
+    #[error(
+        "cannot load {entries} entries: a catalogue has less than {}",
+        u32::MAX
+    )]
+    TooManyEntries {
+        /// How many there are.
+        entries: usize,
+    },
     /// The receiver of the output failed.
     #[error("cannot write the output: {}", stook_sys::cause(.0))]
     Output(#[source] std::io::Error),

@@ -47,15 +47,16 @@ impl<'a> MemberAttributes<'a> {
         Ok(match &self.block {
             Some(block) => block.find(row.offset),
             None => {
-                self.member = self.read_header(row);
+                self.member = read_header(&self.volumes, row);
                 self.member.as_ref().map(attributes_of_member)
             }
         })
     }
+}
 
-    fn read_header(&self, row: &RowRef<'_>) -> Option<Member> {
-        let volume = self.volumes.get(row.volume).ok()?;
-        let member = decode(&*volume, row.offset).ok().flatten()?;
-        (member.header.name == row.name).then_some(member)
-    }
+/// Reads the header of the member of a row; `None` if its volume is not here, or has another member there.
+pub(crate) fn read_header(volumes: &Volumes, row: &RowRef<'_>) -> Option<Member> {
+    let volume = volumes.get(row.volume).ok()?;
+    let member = decode(&*volume, row.offset).ok().flatten()?;
+    (member.header.name == row.name).then_some(member)
 }

@@ -38,6 +38,7 @@ use crate::read::{
     ContentMd5, Interrupted, LoadedRange, RowBatch, Volumes, check_row, for_each_batch,
 };
 use own_folder::{INDEX, OwnFolder, SizeAndTime};
+pub(crate) use target::safe_path;
 use target::{LastParent, Outcome, Target, TargetOptions};
 
 /// How to extract.

@@ -588,7 +588,7 @@ fn fill_file(
 }
 
 /// Returns the path without `.` and empty components, or why it cannot be trusted.
-fn safe_path(name: &[u8]) -> Result<Vec<u8>, Cause> {
+pub(crate) fn safe_path(name: &[u8]) -> Result<Vec<u8>, Cause> {
     if name.starts_with(b"/") {
         return Err(Cause::AbsolutePath);
     }

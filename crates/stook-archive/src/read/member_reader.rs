@@ -8,6 +8,8 @@ use stook_volume::{Header, Member, Segment, decode};
 
 use super::member::{check_row, segments_of};
 use super::volume::{VolumeBytes, VolumeVersion, fill_at};
+use super::volumes::Volumes;
+use crate::ArchiveError;
 use crate::cause::Cause;
 
 /// The content of one member, holes included. It keeps its volume open.
@@ -17,6 +19,23 @@ pub struct MemberReader {
     header: Header,
     /// The parts that are stored, in order, and where each begins in the volume. What is between them reads as zeros.
     stored: Vec<(Segment, u64)>,
+}
+
+/// Returns a reader of the member that a row stands for.
+///
+/// # Errors
+/// `NotAFile` if it has no content, `Damaged` if the volume has another member there, or none; `Sys` if the volume cannot be
+/// opened.
+pub(crate) fn open_member(volumes: &Volumes, row: &Row) -> Result<MemberReader, ArchiveError> {
+    let name = || row.name.clone();
+    if row.md5.is_none() {
+        return Err(ArchiveError::NotAFile { name: name() });
+    }
+    let volume = volumes.get(row.volume)?;
+    MemberReader::open(volume, row).map_err(|cause| ArchiveError::Damaged {
+        name: name(),
+        cause,
+    })
 }
 
 impl MemberReader {

@@ -30,6 +30,7 @@ pub(crate) use content_md5::{ContentMd5, Interrupted, file_md5, too_many_holes};
 pub(crate) use loaded_range::LoadedRange;
 pub(crate) use member::{check_row, is_stooks, segments_of};
 pub use member_reader::MemberReader;
+pub(crate) use member_reader::open_member;
 pub use volume::{LocalFolder, VolumeBytes, VolumeStore, VolumeVersion};
 pub(crate) use volumes::Volumes;
 

@@ -1,0 +1,370 @@
+//! From an open archive to a catalogue.
+//!
+//! ```text
+//!   index ──attributes, decoded──> table ┐
+//!     └────rows, side by side────────────┴─> parts ──arrange──> entries ──> names and facts in their order ──> hard links
+//! ```
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use stook_index::{AsOf, Index, IndexDamage, IndexError, RowId, Snapshot};
+use stook_pool::Jobs;
+use stook_timers::scope;
+
+use super::arrange::{Arranged, Deletion, Directories, Item, arrange};
+use super::extras::Extras;
+use super::facts::{Facts, HAS_EXTRA, NO_ATTRIBUTES};
+use super::links::Links;
+use super::part::{BadName, Part, PartRows, Volumes as VolumeNumbers};
+use super::shared::SharedTable;
+use super::{Catalogue, EntryId};
+use crate::ArchiveError;
+use crate::archive::{Archive, Parts};
+use crate::cause::Cause;
+use crate::observer::{CountingObserver, Failure, Observer};
+use crate::read::{VolumeStore, Volumes};
+
+/// What to load.
+#[derive(Debug, Clone, Copy)]
+pub struct CatalogueOptions {
+    /// The state.
+    pub as_of: AsOf,
+    /// How many workers.
+    pub jobs: Jobs,
+}
+
+impl Default for CatalogueOptions {
+    fn default() -> Self {
+        Self {
+            as_of: AsOf::Now,
+            jobs: Jobs::Adaptive,
+        }
+    }
+}
+
+impl Archive {
+    /// Loads a state of the archive into memory. Released names are in it, deleted ones are not. Drop the archive to close its
+    /// index: the catalogue does not need it.
+    ///
+    /// # Errors
+    /// `Index` if the index cannot be read or has no such run, `TooManyEntries`, `Interrupted`. What cannot be shown is no
+    /// error: the observer is told, and it is counted.
+    ///
+    /// # Cost
+    /// A pass over rows and attributes, in parallel: below a second for 1.3 million entries on two processors. 80 bytes an
+    /// entry and its name, and half as much for each more while it loads; 24 bytes and the name for each deletion.
+    pub fn catalogue(
+        &mut self,
+        options: &CatalogueOptions,
+        observer: &dyn Observer,
+    ) -> Result<Catalogue, ArchiveError> {
+        let _scope = scope!("catalogue");
+        let observer = CountingObserver::new(observer);
+        let Parts { index, store, .. } = self.parts(&observer)?;
+        observer.phase("catalogue", None, None);
+        let read = Read::of(index, *options)?;
+        index.require_unchanged()?;
+        let mut catalogue = read.into_catalogue(options.jobs, store, &observer)?;
+        // Failures and damages are counted together by the observer.
+        catalogue.failures = observer.failures();
+        catalogue.damages = observer.damages();
+        Ok(catalogue)
+    }
+}
+
+/// All that is read of the index.
+struct Read {
+    parts: Vec<PartRows>,
+    deletions: Vec<(Vec<u8>, RowId)>,
+    /// Of attributes: headers are read instead.
+    damages: Vec<IndexDamage>,
+    /// Of deletions: names may be shown that were deleted.
+    lost_deletions: Vec<IndexDamage>,
+}
+
+impl Read {
+    fn of(index: &Index, options: CatalogueOptions) -> Result<Self, IndexError> {
+        let _scope = scope!("read");
+        index.in_one_state(options.jobs, |snapshot| {
+            Self::of_snapshot(snapshot, options)
+        })
+    }
+
+    fn of_snapshot(snapshot: &Snapshot<'_>, options: CatalogueOptions) -> Result<Self, IndexError> {
+        let (table, damages) = {
+            let _scope = scope!("attributes");
+            snapshot.attributes()?
+        };
+        let parts = {
+            let _scope = scope!("rows");
+            snapshot.rows(options.as_of, |rows| Part::new(&table, rows), Part::take)?
+        };
+        let parts = parts.into_iter().map(Part::into_rows).collect();
+        let (mut deletions, mut lost_deletions) = (Vec::new(), Vec::new());
+        snapshot.deletions(
+            options.as_of,
+            |name, last| deletions.push((name.to_vec(), last)),
+            |damage| lost_deletions.push(damage),
+        )?;
+        Ok(Self {
+            parts,
+            deletions,
+            damages,
+            lost_deletions,
+        })
+    }
+
+    fn into_catalogue(
+        self,
+        jobs: Jobs,
+        store: &Arc<dyn VolumeStore>,
+        observer: &CountingObserver<'_>,
+    ) -> Result<Catalogue, ArchiveError> {
+        let bad_names = newest_bad_names(&self.parts, &self.deletions);
+        for bad in &bad_names {
+            observer.failed(&Failure::new("show", &bad.name, bad.cause.clone()));
+        }
+        drop(bad_names);
+        for damage in &self.damages {
+            observer.index_damaged(damage);
+        }
+        let unreadable = self.parts.iter().flat_map(|part| &part.unreadable);
+        for damage in unreadable.chain(&self.lost_deletions) {
+            observer.failed(&Failure::row(damage));
+        }
+        let deletions = self.deletions.into_iter();
+        let deletions: Vec<Deletion> = deletions
+            .filter_map(|(name, last)| Deletion::of(name, last))
+            .collect();
+        let parts = self.parts;
+        let (directories, of_parts) = {
+            let _scope = scope!("directories");
+            Directories::of(&parts)
+        };
+        require_few(&parts, &directories)?;
+        let is_interrupted = || observer.is_interrupted();
+        let arranged = {
+            let _scope = scope!("arrange");
+            arrange(
+                &parts,
+                (&directories, &of_parts),
+                &deletions,
+                jobs,
+                &is_interrupted,
+            )
+        };
+        if observer.is_interrupted() {
+            return Err(ArchiveError::Interrupted);
+        }
+        for item in &arranged.damaged {
+            let (part, row) = item.place();
+            if let Some(damage) = parts[part].damage(row) {
+                observer.failed(&Failure::row(damage));
+            }
+        }
+        let _scope = scope!("fill");
+        let filled = fill(&parts, &directories, arranged, store, &is_interrupted);
+        let (catalogue, shadowed) = filled.ok_or(ArchiveError::Interrupted)?;
+        for path in shadowed {
+            observer.failed(&Failure::new("show", &path, Cause::IsDirectoryToo));
+        }
+        Ok(catalogue)
+    }
+}
+
+/// Returns the rows without a path that are the newest of their names, and not deleted.
+fn newest_bad_names<'p>(parts: &'p [PartRows], deletions: &[(Vec<u8>, RowId)]) -> Vec<&'p BadName> {
+    let mut newest: HashMap<&[u8], &BadName> = HashMap::new();
+    for bad in parts.iter().flat_map(|part| &part.bad_names) {
+        // Rows come in the order of their ids.
+        newest.insert(&bad.name, bad);
+    }
+    if newest.is_empty() {
+        return Vec::new();
+    }
+    for (name, last) in deletions {
+        if newest.get(&name[..]).is_some_and(|bad| bad.row <= last.0) {
+            newest.remove(&name[..]);
+        }
+    }
+    let mut bad_names: Vec<&BadName> = newest.into_values().collect();
+    bad_names.sort_unstable_by_key(|bad| bad.row);
+    bad_names
+}
+
+/// Entries have numbers of 32 bits.
+fn require_few(parts: &[PartRows], directories: &Directories<'_>) -> Result<(), ArchiveError> {
+    let rows: usize = parts.iter().map(PartRows::len).sum();
+    let entries = rows.saturating_add(directories.len());
+    if entries >= u32::MAX as usize {
+        return Err(ArchiveError::TooManyEntries { entries });
+    }
+    Ok(())
+}
+
+/// Entries that are filled between two questions whether to go on.
+const ENTRIES_BETWEEN: u32 = 1 << 16;
+
+/// Writes names and facts in the order of the entries; returns also the paths of files that are directories, too. `None` if it
+/// was interrupted.
+fn fill(
+    parts: &[PartRows],
+    directories: &Directories<'_>,
+    arranged: Arranged,
+    store: &Arc<dyn VolumeStore>,
+    is_interrupted: &dyn Fn() -> bool,
+) -> Option<(Catalogue, Vec<Vec<u8>>)> {
+    let numbers = Numbers::of(parts);
+    let mut filling = Filling::with_capacity(parts, arranged.rows.len());
+    let items = (0_u32..).zip(arranged.rows.iter().zip(&arranged.directories));
+    for (entry, (&item, &directory)) in items {
+        if entry.is_multiple_of(ENTRIES_BETWEEN) && is_interrupted() {
+            return None;
+        }
+        if item == Item::NONE {
+            filling.push(directories.name(directory), Facts::IMPLIED);
+            continue;
+        }
+        let (part, row) = item.place();
+        let facts = numbers.translate(part, parts[part].facts[row as usize]);
+        filling.push(parts[part].name(row), facts);
+        if facts.has(HAS_EXTRA) {
+            filling.add_extra(entry, &parts[part], row);
+        }
+    }
+    filling.add_times(&arranged.parents);
+    let shadowed = arranged.shadowed.iter().map(|item| {
+        let (part, row) = item.place();
+        parts[part].path(row)
+    });
+    let shadowed = shadowed.collect();
+    let catalogue = filling.finish(arranged.parents, arranged.first_children, numbers, store);
+    Some((catalogue, shadowed))
+}
+
+/// Numbers that are the same for all parts.
+struct Numbers {
+    shared: SharedTable,
+    volumes: VolumeNumbers,
+    /// The numbers of each part.
+    of_parts: Vec<(Vec<u32>, Vec<u32>)>,
+}
+
+impl Numbers {
+    fn of(parts: &[PartRows]) -> Self {
+        let mut shared = SharedTable::default();
+        let mut volumes = VolumeNumbers::default();
+        let mut of_part = |part: &PartRows| {
+            let list = part.volumes.list.iter();
+            let volumes = list.map(|&volume| volumes.number(volume)).collect();
+            (shared.merge(&part.shared), volumes)
+        };
+        let of_parts = parts.iter().map(&mut of_part).collect();
+        Self {
+            shared,
+            volumes,
+            of_parts,
+        }
+    }
+
+    fn translate(&self, part: usize, mut facts: Facts) -> Facts {
+        let (shared, volumes) = &self.of_parts[part];
+        if facts.shared != NO_ATTRIBUTES {
+            facts.shared = shared[facts.shared as usize];
+        }
+        facts.volume = volumes[facts.volume as usize];
+        facts
+    }
+}
+
+/// A catalogue that is being filled.
+struct Filling<'p> {
+    names: Vec<u8>,
+    name_ends: Vec<usize>,
+    facts: Vec<Facts>,
+    extras: Extras,
+    linked: Vec<(u32, &'p [u8])>,
+}
+
+impl<'p> Filling<'p> {
+    fn with_capacity(parts: &[PartRows], entries: usize) -> Self {
+        let names = parts.iter().map(PartRows::name_bytes).sum();
+        Self {
+            names: Vec::with_capacity(names),
+            name_ends: Vec::with_capacity(entries),
+            facts: Vec::with_capacity(entries),
+            extras: Extras::default(),
+            linked: Vec::new(),
+        }
+    }
+
+    fn push(&mut self, name: &[u8], facts: Facts) {
+        self.names.extend_from_slice(name);
+        self.name_ends.push(self.names.len());
+        self.facts.push(facts);
+    }
+
+    fn add_extra(&mut self, entry: u32, part: &'p PartRows, row: u32) {
+        let Some(extra) = part.extra(row) else {
+            return;
+        };
+        self.extras
+            .add(entry, extra.target, extra.device, extra.raw_name);
+        if !extra.link.is_empty() {
+            self.linked.push((entry, extra.link));
+        }
+    }
+
+    /// Gives directories without a row the latest time of what is in them. Children come behind their parents.
+    fn add_times(&mut self, parents: &[u32]) {
+        for entry in (1..self.facts.len()).rev() {
+            let time = self.facts[entry].mtime;
+            let parent = &mut self.facts[parents[entry] as usize];
+            if !parent.has(super::HAS_ROW) {
+                parent.mtime = parent.mtime.max(time);
+            }
+        }
+        if self.facts.len() == 1 {
+            self.facts[0].mtime = stook_index::Mtime(0);
+        }
+    }
+
+    fn finish(
+        mut self,
+        parents: Vec<u32>,
+        first_children: Vec<u32>,
+        numbers: Numbers,
+        store: &Arc<dyn VolumeStore>,
+    ) -> Catalogue {
+        self.extras.shrink_to_fit();
+        let mut catalogue = Catalogue {
+            names: fitted(self.names),
+            name_ends: self.name_ends,
+            parents: fitted(parents),
+            first_children: fitted(first_children),
+            facts: self.facts,
+            shared: fitted(numbers.shared.into_list()),
+            extras: self.extras,
+            links: Links::default(),
+            volume_ids: fitted(numbers.volumes.list),
+            volumes: Volumes::new(Arc::clone(store)),
+            headers: Mutex::default(),
+            failures: 0,
+            damages: 0,
+        };
+        catalogue.links = Links::of(&catalogue, self.linked);
+        catalogue
+    }
+}
+
+fn fitted<T>(mut list: Vec<T>) -> Vec<T> {
+    list.shrink_to_fit();
+    list
+}
+
+const _: () = {
+    const fn is_shared<T: Send + Sync>() {}
+    is_shared::<Catalogue>();
+    is_shared::<EntryId>();
+};
