@@ -5,6 +5,7 @@
 //! archived, so the survey finds just what is left to do.
 
 use std::path::Path;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use stook_pool::Jobs;
@@ -13,6 +14,7 @@ use stook_tree::Filter;
 use stook_volume::Dialect;
 
 use crate::ArchiveError;
+use crate::archive::Archive;
 use crate::guard::Deletions;
 use crate::metadata_change::MetadataChanges;
 use crate::observer::Observer;
@@ -127,7 +129,7 @@ pub fn create(
         }
     })?;
     if options.is_dry_run {
-        return session.dry_run(index);
+        return session.dry_run(index.map(Mutex::new).as_ref());
     }
     session.refuse_planned(index.as_ref())?;
     create_directory(archive)?;
@@ -146,21 +148,22 @@ pub fn create(
 /// Archives what has changed in the tree `source` since the archive was written.
 ///
 /// # Errors
-/// As [`create`], but the archive must be there. After `UnlikelyDeletions` it is as it was.
+/// As [`create`], but the archive is there. After `UnlikelyDeletions` it is as it was.
 pub fn update(
     source: &Path,
-    archive: &Path,
+    archive: &mut Archive,
     options: &WriteOptions,
     observer: &dyn Observer,
 ) -> Result<WriteReport, ArchiveError> {
-    let session = Session::new(source, archive, options, observer)?;
-    // Opened for reading first: an index that cannot be used leaves no trace of the lock.
-    let index = session.folder.open_index()?;
+    archive.set_interrupt(observer)?;
+    let session = Session::new(source, archive.path(), options, observer)?;
     if options.is_dry_run {
-        return session.dry_run(Some(index));
+        let report = session.dry_run(Some(archive.shared_index()))?;
+        archive.index().require_unchanged()?;
+        return Ok(report);
     }
-    session.refuse_planned(Some(&index))?;
-    drop(index);
+    // Asked before the lock is made: what is refused leaves no trace.
+    session.refuse_planned(Some(archive.index()))?;
     let _lock = session.folder.lock()?;
     let index = session.folder.open_index_to_write()?;
     session.refuse_planned(Some(&index))?;

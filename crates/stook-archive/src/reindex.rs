@@ -179,7 +179,7 @@ fn open_old(
 ) -> Result<Option<Index>, ArchiveError> {
     let why = match exists(&folder.index()) {
         Ok(None) => "there is no index.db".to_owned(),
-        _ => match Index::open_read_until(folder.index(), &folder.interrupt) {
+        _ => match folder.open_old_index() {
             Ok(index) => return Ok(Some(index)),
             Err(error @ (IndexError::Newer { .. } | IndexError::Interrupted { .. })) => {
                 return Err(error.into());

@@ -6,12 +6,12 @@ use std::path::Path;
 
 use stook_archive::{
     ArchiveError, AsOf, Change, Changed, Deletions, DiffOptions, Jobs, MetadataChange,
-    MetadataChanges, Silent, WriteOptions, create, fill_attributes,
+    MetadataChanges, Silent, WriteOptions, create,
 };
 use stook_testkit::{Tree, tree};
 
 use crate::attribute_blocks::sql;
-use crate::by_path::diff;
+use crate::by_path::{diff, fill_attributes};
 use crate::folder::as_zstash;
 use crate::recorder::Recorder;
 use crate::resuming::Stopper;

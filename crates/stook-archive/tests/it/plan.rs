@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use stook_archive::{
     ArchiveError, AsOf, BuildOptions, BuildReport, CommitOptions, CommitReport, Dialect,
     FailedMembers, Jobs, ListOptions, PlanFileError, PlanOptions, PlanReport, WriteOptions,
-    abandon, build_part, commit, create, plan, reindex, update,
+    abandon, build_part, commit, create, plan, reindex,
 };
 use stook_sys::Links;
 use stook_testkit::{Compare, Random, Tree, file, hardlink, tree};
 
-use crate::by_path::{list, runs};
+use crate::by_path::{list, runs, update};
 use crate::recorder::Recorder;
 use crate::scene::{Scene, options};
 
