@@ -22,10 +22,11 @@ use stook_index::{
 
 use crate::ArchiveError;
 use crate::folder::Folder;
-use crate::list::{ListOptions, When, select_rows, state_at};
 use crate::mutex::lock;
 use crate::observer::{CountingObserver, Failure, Observer};
 use crate::read::{LocalFolder, MemberReader, VolumeStore, Volumes};
+use crate::select::{ListOptions, select_rows, state_at};
+use crate::when::When;
 
 /// How to open an archive.
 #[derive(Debug, Clone, Default)]

@@ -1,4 +1,4 @@
-//! `create` and `update`: what they take and give back.
+//! `create` and `update`.
 //!
 //! Both are the same run over an archive that holds nothing yet, or something: see `session.rs`. A run that was
 //! interrupted goes on when either is called again: its rows up to the last checkpoint count as
@@ -6,107 +6,14 @@
 
 use std::path::Path;
 use std::sync::Mutex;
-use std::time::Duration;
 
-use stook_pool::Jobs;
-use stook_sys::{Links, create_directory};
-use stook_tree::Filter;
-use stook_volume::Dialect;
+use stook_sys::create_directory;
 
 use crate::ArchiveError;
 use crate::archive::Archive;
-use crate::guard::Deletions;
-use crate::metadata_change::MetadataChanges;
 use crate::observer::Observer;
-use crate::plan::PlanSummary;
 use crate::session::Session;
-
-/// How to create or update an archive.
-#[derive(Debug, Clone)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is one independent switch of the command line"
-)]
-pub struct WriteOptions {
-    /// What to archive.
-    pub filter: Filter,
-    /// Largest length of a volume; None: what the archive was created with.
-    pub volume_bytes: Option<u64>,
-    /// Whether symbolic links are followed or stored.
-    pub links: Links,
-    /// How many workers.
-    pub jobs: Jobs,
-    /// How members are written.
-    pub dialect: Dialect,
-    /// Store every directory, not only empty ones and those whose name the archive holds already.
-    pub directories: bool,
-    /// Store extended attributes and access control lists.
-    pub xattrs: bool,
-    /// Compare the content of files that look unchanged.
-    pub compare_content: bool,
-    /// What becomes of entries of which only mode or owner changed.
-    pub metadata: MetadataChanges,
-    /// What becomes of names that are gone from the source.
-    pub deletions: Deletions,
-    /// Take the MD5 of whole volumes.
-    pub volume_md5: bool,
-    /// Take the write bits from finished volumes.
-    pub read_only_volumes: bool,
-    /// Create the archive in a folder that holds other files, too. In the dialect of zstash it always may.
-    pub allows_other_files: bool,
-    /// Only tell what would be written.
-    pub is_dry_run: bool,
-    /// Most bytes between two checkpoints.
-    pub checkpoint_bytes: u64,
-    /// Longest time between two checkpoints.
-    pub checkpoint_interval: Duration,
-}
-
-impl Default for WriteOptions {
-    fn default() -> Self {
-        Self {
-            filter: Filter::default(),
-            volume_bytes: None,
-            links: Links::Refuse,
-            jobs: Jobs::Adaptive,
-            dialect: Dialect::Stook,
-            directories: true,
-            xattrs: true,
-            compare_content: false,
-            metadata: MetadataChanges::default(),
-            deletions: Deletions::default(),
-            volume_md5: true,
-            read_only_volumes: true,
-            allows_other_files: false,
-            is_dry_run: false,
-            checkpoint_bytes: 1 << 30,
-            checkpoint_interval: Duration::from_secs(60),
-        }
-    }
-}
-
-/// What a `create` or `update` did.
-#[derive(Debug, Clone, Default)]
-pub struct WriteReport {
-    /// Entries found in the source.
-    pub entries: u64,
-    /// Those that the archive holds as they are.
-    pub unchanged: u64,
-    /// Entries of which only mode or owner changed, and that were not archived again.
-    pub metadata_changed: u64,
-    /// Members written.
-    pub members: u64,
-    /// Bytes of content in them.
-    pub bytes: u64,
-    /// Volumes committed.
-    pub volumes: u64,
-    /// Names recorded as deleted.
-    pub deleted: u64,
-    /// Files that failed, each told to the observer.
-    pub failed: u64,
-    /// In a dry run: what would be written.
-    pub plan: Option<PlanSummary>,
-}
+use crate::write_options::{WriteOptions, WriteReport};
 
 /// Archives the tree `source` into the folder `archive`, which is made.
 ///
@@ -114,7 +21,7 @@ pub struct WriteReport {
 /// `Exists` if a finished archive is there; `OtherFiles` if something else is, unless that is allowed; `NameTaken` if that
 /// has a name that the archive needs; `Sys` if the source cannot be opened or the archive not
 /// written; `Locked` if another process writes it; `Planned` if it is reserved for a plan; `UnlikelyDeletions` if it goes on with an interrupted run, and
-/// [`Deletions`] do not allow what it would record; `Interrupted` if the observer asked to end.
+/// [`Deletions`](crate::Deletions) do not allow what it would record; `Interrupted` if the observer asked to end.
 pub fn create(
     source: &Path,
     archive: &Path,

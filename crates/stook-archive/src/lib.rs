@@ -44,9 +44,12 @@ mod read;
 mod recovery;
 mod reindex;
 mod remove_archived;
+mod select;
 mod session;
 mod survey;
 mod task;
+mod when;
+mod write_options;
 mod writer;
 
 pub use archive::{Archive, Found, OpenOptions};
@@ -54,13 +57,13 @@ pub use attributes::{AttributesReport, fill_attributes};
 pub use cat::cat;
 pub use cause::Cause;
 pub use check::{CheckOptions, CheckReport, check};
-pub use create::{WriteOptions, WriteReport, create, update};
+pub use create::{create, update};
 pub use deleted::MissingName;
 pub use diff::{Change, DiffOptions, DiffReport, Difference, diff};
 pub use error::ArchiveError;
 pub use extract::{ExtractOptions, ExtractReport, extract};
 pub use guard::{Deletions, NameCounts, StopReason, UnlikelyDeletions};
-pub use list::{ListOptions, ListReport, When, list, list_with_attributes};
+pub use list::{ListReport, list, list_with_attributes};
 pub use metadata_change::{Changed, MetadataChange, MetadataChanges};
 pub use observer::{Damage, Failure, Note, Observer, Silent};
 pub use plan::{
@@ -75,9 +78,12 @@ pub use reindex::{ReindexOptions, ReindexReport, reindex};
 pub use remove_archived::{
     Recording, RemoveArchivedObserver, RemoveArchivedReport, Staying, remove_archived,
 };
+pub use select::ListOptions;
 pub use stook_index::{
     Absence, AsOf, Attributes, IndexDamage, IndexError, Interrupt, MemberKind, Mtime, Row, RowId,
     RowRef, Run, RunCounts, RunId, Selection, VolumeId, Writer,
 };
 pub use stook_pool::Jobs;
 pub use stook_volume::{Dialect, ReadAt};
+pub use when::When;
+pub use write_options::{WriteOptions, WriteReport};

@@ -22,7 +22,6 @@ use stook_timers::scope;
 use crate::ArchiveError;
 use crate::attributes::fill_new_volumes;
 use crate::commit_queue::Target;
-use crate::create::{WriteOptions, WriteReport};
 use crate::folder::Folder;
 use crate::guard::{Deletions, Guard, UnlikelyDeletions, is_copy};
 use crate::layout::Layout;
@@ -36,6 +35,7 @@ use crate::plan::{
 };
 use crate::recovery::{Blank, PartialVolume, next_volume, recover, remove_all_unfinished};
 use crate::survey::{Held, Survey, SurveyOptions, archive_order, open_source, survey};
+use crate::write_options::{WriteOptions, WriteReport};
 use crate::writer::{VolumeWriter, WriterOptions, Written};
 
 pub(crate) struct Session<'a> {

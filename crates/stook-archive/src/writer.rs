@@ -15,7 +15,6 @@ use stook_timers::scope;
 use crate::ArchiveError;
 use crate::buffers::Buffers;
 use crate::commit_queue::{BuiltPart, CommitQueue, Target, Wait};
-use crate::create::WriteOptions;
 use crate::folder::Folder;
 use crate::hasher::{Hashing, VolumeHasher};
 use crate::memory::cached_bytes;
@@ -25,6 +24,7 @@ use crate::pack::{Packed, Piece};
 use crate::pending_bytes::PendingBytes;
 use crate::plan::{OutputStream, VolumeSplitter};
 use crate::recovery::{PartialVolume, is_of_dialect};
+use crate::write_options::WriteOptions;
 
 /// How volumes are written.
 #[derive(Debug, Clone, Copy)]

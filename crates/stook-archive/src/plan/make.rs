@@ -24,11 +24,11 @@ use super::part::{PartHeader, PartTotals, PartWriter, PlanId};
 use super::sorted::Sorter;
 use super::{Plan, VolumeSplitter};
 use crate::ArchiveError;
-use crate::create::WriteOptions;
 use crate::not_visited::NotVisited;
 use crate::observer::Observer;
 use crate::session::{Recovered, Session, into_inner, withdraw_releases};
 use crate::survey::Survey;
+use crate::write_options::WriteOptions;
 
 /// How to plan a create or an update.
 #[derive(Debug, Clone)]

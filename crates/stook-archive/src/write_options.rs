@@ -1,0 +1,99 @@
+//! What `create` and `update` take and give back.
+
+use std::time::Duration;
+
+use stook_pool::Jobs;
+use stook_sys::Links;
+use stook_tree::Filter;
+use stook_volume::Dialect;
+
+use crate::guard::Deletions;
+use crate::metadata_change::MetadataChanges;
+use crate::plan::PlanSummary;
+
+/// How to create or update an archive.
+#[derive(Debug, Clone)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is one independent switch of the command line"
+)]
+pub struct WriteOptions {
+    /// What to archive.
+    pub filter: Filter,
+    /// Largest length of a volume; None: what the archive was created with.
+    pub volume_bytes: Option<u64>,
+    /// Whether symbolic links are followed or stored.
+    pub links: Links,
+    /// How many workers.
+    pub jobs: Jobs,
+    /// How members are written.
+    pub dialect: Dialect,
+    /// Store every directory, not only empty ones and those whose name the archive holds already.
+    pub directories: bool,
+    /// Store extended attributes and access control lists.
+    pub xattrs: bool,
+    /// Compare the content of files that look unchanged.
+    pub compare_content: bool,
+    /// What becomes of entries of which only mode or owner changed.
+    pub metadata: MetadataChanges,
+    /// What becomes of names that are gone from the source.
+    pub deletions: Deletions,
+    /// Take the MD5 of whole volumes.
+    pub volume_md5: bool,
+    /// Take the write bits from finished volumes.
+    pub read_only_volumes: bool,
+    /// Create the archive in a folder that holds other files, too. In the dialect of zstash it always may.
+    pub allows_other_files: bool,
+    /// Only tell what would be written.
+    pub is_dry_run: bool,
+    /// Most bytes between two checkpoints.
+    pub checkpoint_bytes: u64,
+    /// Longest time between two checkpoints.
+    pub checkpoint_interval: Duration,
+}
+
+impl Default for WriteOptions {
+    fn default() -> Self {
+        Self {
+            filter: Filter::default(),
+            volume_bytes: None,
+            links: Links::Refuse,
+            jobs: Jobs::Adaptive,
+            dialect: Dialect::Stook,
+            directories: true,
+            xattrs: true,
+            compare_content: false,
+            metadata: MetadataChanges::default(),
+            deletions: Deletions::default(),
+            volume_md5: true,
+            read_only_volumes: true,
+            allows_other_files: false,
+            is_dry_run: false,
+            checkpoint_bytes: 1 << 30,
+            checkpoint_interval: Duration::from_secs(60),
+        }
+    }
+}
+
+/// What a `create` or `update` did.
+#[derive(Debug, Clone, Default)]
+pub struct WriteReport {
+    /// Entries found in the source.
+    pub entries: u64,
+    /// Those that the archive holds as they are.
+    pub unchanged: u64,
+    /// Entries of which only mode or owner changed, and that were not archived again.
+    pub metadata_changed: u64,
+    /// Members written.
+    pub members: u64,
+    /// Bytes of content in them.
+    pub bytes: u64,
+    /// Volumes committed.
+    pub volumes: u64,
+    /// Names recorded as deleted.
+    pub deleted: u64,
+    /// Files that failed, each told to the observer.
+    pub failed: u64,
+    /// In a dry run: what would be written.
+    pub plan: Option<PlanSummary>,
+}
