@@ -80,8 +80,6 @@ impl Session<'_> {
                 .as_bytes()
                 .to_vec(),
         };
-        let mut index = Index::create(self.folder.index(), &config)?;
-        index.set_interrupt(&self.folder.interrupt)?;
-        Ok(index)
+        self.folder.create_index(&config)
     }
 }

@@ -5,7 +5,10 @@
 //!      └───── store ──> volumes ──────> reader, and what extract, check and cat read
 //! ```
 //! Whole operations borrow it mutably: they read the index from a thread of their own. Single look-ups and readers need no
-//! more than a shared borrow. `create` and `update` open the index themselves: they write it, under the writer's lock.
+//! more than a shared borrow.
+//!
+//! No other file opens an index. A writer gets one of its own from here once it holds the writer's lock: what was read
+//! before may be another state. `reindex` looks at an old index that may be unusable, and writes a new one.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -13,16 +16,17 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use stook_index::{
-    AsOf, Index, IndexDamage, Interrupt, NameLookup, ReadOptions, Row, RowRef, Run, RunCounts,
-    Selection,
+    AsOf, Config, Index, IndexDamage, IndexError, Interrupt, NameLookup, ReadOptions, Row, RowRef,
+    Run, RunCounts, Selection,
 };
 
 use crate::ArchiveError;
 use crate::folder::Folder;
-use crate::list::{ListOptions, When, select_rows, state_at};
 use crate::mutex::lock;
 use crate::observer::{CountingObserver, Failure, Observer};
 use crate::read::{LocalFolder, MemberReader, VolumeStore, Volumes, open_member};
+use crate::select::{ListOptions, select_rows, state_at};
+use crate::when::When;
 
 /// How to open an archive.
 #[derive(Debug, Clone, Default)]
@@ -201,11 +205,17 @@ impl Archive {
         &self.folder
     }
 
+    /// Has what is done with the index end once the observer is interrupted.
+    pub(crate) fn set_interrupt(&mut self, observer: &dyn Observer) -> Result<(), ArchiveError> {
+        let interrupt = observer.interrupt();
+        self.index().set_interrupt(&interrupt)?;
+        self.folder.interrupt = interrupt;
+        Ok(())
+    }
+
     /// Lends its parts to an operation, which the observer can interrupt.
     pub(crate) fn parts(&mut self, observer: &dyn Observer) -> Result<Parts<'_>, ArchiveError> {
-        let interrupt = observer.interrupt();
-        self.folder.interrupt = interrupt.clone();
-        self.index().set_interrupt(&interrupt)?;
+        self.set_interrupt(observer)?;
         let Self {
             folder,
             index,
@@ -217,5 +227,30 @@ impl Archive {
             index: index.get_mut().unwrap_or_else(PoisonError::into_inner),
             store,
         })
+    }
+}
+
+impl Folder {
+    /// Opens the index for reading, or says that the folder is no archive.
+    pub(crate) fn open_index(&self) -> Result<Index, ArchiveError> {
+        self.require_index()?;
+        Ok(Index::open_read_until(self.index(), &self.interrupt)?)
+    }
+
+    /// Opens the index for writing.
+    pub(crate) fn open_index_to_write(&self) -> Result<Index, ArchiveError> {
+        Ok(Index::open_write_until(self.index(), &self.interrupt)?)
+    }
+
+    /// Makes the index of a new archive.
+    pub(crate) fn create_index(&self, config: &Config) -> Result<Index, ArchiveError> {
+        let mut index = Index::create(self.index(), config)?;
+        index.set_interrupt(&self.interrupt)?;
+        Ok(index)
+    }
+
+    /// Opens an index that is about to be replaced.
+    pub(crate) fn open_old_index(&self) -> Result<Index, IndexError> {
+        Index::open_read_until(self.index(), &self.interrupt)
     }
 }

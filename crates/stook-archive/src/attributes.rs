@@ -2,7 +2,6 @@
 //! program has written them, from the volumes.
 
 use std::ops::{ControlFlow, RangeInclusive};
-use std::path::Path;
 use std::sync::Mutex;
 
 use stook_index::{
@@ -13,6 +12,7 @@ use stook_timers::scope;
 use stook_volume::{Dialect, Header, Kind, Member, decode};
 
 use crate::ArchiveError;
+use crate::archive::Archive;
 use crate::folder::Folder;
 use crate::memory::worker_pool;
 use crate::observer::{CountingObserver, Observer, require_going_on};
@@ -125,20 +125,19 @@ pub struct AttributesReport {
 /// # Cost
 /// A pass over all rows of the index for each volume, and a read of a few blocks for each member without attributes.
 pub fn fill_attributes(
-    archive: &Path,
+    archive: &mut Archive,
     jobs: Jobs,
     observer: &dyn Observer,
 ) -> Result<AttributesReport, ArchiveError> {
-    let folder = Folder::until(archive, observer.interrupt());
+    archive.set_interrupt(observer)?;
+    let folder = archive.folder();
     let observer = CountingObserver::new(observer);
-    // Opened for reading first: an index that cannot be used leaves no trace of the lock.
-    drop(folder.open_index()?);
     let _lock = folder.lock()?;
     let mut index = folder.open_index_to_write()?;
-    refuse_planned(archive, &index)?;
+    refuse_planned(folder.path(), &index)?;
     let volumes = index.rows_by_volume()?;
     Filling {
-        folder: &folder,
+        folder,
         jobs,
         observer: &observer,
     }

@@ -10,8 +10,8 @@ use stook_volume::VolumeError;
 use crate::cause::Cause;
 use crate::deleted::MissingName;
 use crate::deletions::UnlikelyDeletions;
-use crate::list::When;
 use crate::plan::{DamagedPart, PlanFileError};
+use crate::when::When;
 
 /// An error that ended an operation.
 #[derive(Debug, thiserror::Error)]

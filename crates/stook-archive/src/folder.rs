@@ -73,17 +73,6 @@ impl Folder {
         self.path.join(LOCK)
     }
 
-    /// Opens the index for reading, or says that the folder is no archive.
-    pub(crate) fn open_index(&self) -> Result<Index, ArchiveError> {
-        self.require_index()?;
-        Ok(Index::open_read_until(self.index(), &self.interrupt)?)
-    }
-
-    /// Opens the index for writing.
-    pub(crate) fn open_index_to_write(&self) -> Result<Index, ArchiveError> {
-        Ok(Index::open_write_until(self.index(), &self.interrupt)?)
-    }
-
     pub(crate) fn require_index(&self) -> Result<(), ArchiveError> {
         let found = exists(&self.index());
         if let Ok(Some(metadata)) = &found {

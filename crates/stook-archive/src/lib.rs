@@ -46,10 +46,13 @@ mod read;
 mod recovery;
 mod reindex;
 mod remove_archived;
+mod safe_path;
+mod select;
 mod session;
 mod sort;
 mod survey;
 mod task;
+mod when;
 mod write;
 mod writer;
 
@@ -65,7 +68,7 @@ pub use deletions::{Deletions, NameCounts, StopReason, UnlikelyDeletions};
 pub use diff::{Change, DiffOptions, DiffReport, Difference, diff};
 pub use error::ArchiveError;
 pub use extract::{ExtractOptions, ExtractReport, extract};
-pub use list::{ListOptions, ListReport, When, list, list_with_attributes};
+pub use list::{ListReport, list, list_with_attributes};
 pub use metadata_change::{Changed, MetadataChange, MetadataChanges};
 pub use observer::{Damage, Failure, Note, Observer, Silent, SkipReason};
 pub use plan::{
@@ -81,10 +84,12 @@ pub use reindex::{ReindexOptions, ReindexReport, reindex};
 pub use remove_archived::{
     Recording, RemoveArchivedObserver, RemoveArchivedReport, Staying, remove_archived,
 };
+pub use select::ListOptions;
 pub use stook_index::{
     Absence, AsOf, Attributes, IndexDamage, IndexError, Interrupt, MemberKind, Missing, Mtime, Row,
     RowId, RowRef, Run, RunCounts, RunId, Selection, VolumeId, Writer,
 };
 pub use stook_pool::{Jobs, Observer as BaseObserver};
 pub use stook_volume::{Dialect, ReadAt};
+pub use when::When;
 pub use write::{create, update};

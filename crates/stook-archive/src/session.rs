@@ -388,19 +388,19 @@ impl<'a> Session<'a> {
     }
 
     /// Tells what a run would write.
-    pub(crate) fn dry_run(&self, index: Option<Index>) -> Result<WriteReport, ArchiveError> {
+    pub(crate) fn dry_run(
+        &self,
+        index: Option<&Mutex<Index>>,
+    ) -> Result<WriteReport, ArchiveError> {
         let name_table = index
-            .as_ref()
             .map(|index| {
                 let WriteOptions { metadata, jobs, .. } = self.options;
-                metadata.load_names(index, None, *jobs)
+                metadata.load_names(&lock(index), None, *jobs)
             })
             .transpose()?;
-        let index = index.map(Mutex::new);
-        let found = self.survey_against(index.as_ref(), name_table.as_ref(), None)?;
+        let found = self.survey_against(index, name_table.as_ref(), None)?;
         let not_visited = NotVisited::new(&found, &self.options.filter);
-        let unlikely =
-            self.unlikely_deletions(index.as_ref(), name_table.as_ref(), None, &not_visited)?;
+        let unlikely = self.unlikely_deletions(index, name_table.as_ref(), None, &not_visited)?;
         if let Some(unlikely) = unlikely {
             self.observer
                 .noted(&format!("the run would stop: {unlikely}"));
@@ -412,7 +412,7 @@ impl<'a> Session<'a> {
             ..WriteReport::default()
         };
         let plan = Plan::from(found);
-        let (first, limit, deleted) = match index.map(into_inner) {
+        let (first, limit, deleted) = match index.map(lock) {
             Some(index) => {
                 let deleted = self.count_deleted(&index, name_table.as_ref(), &not_visited)?;
                 let blank = match index.unfinished_run()? {

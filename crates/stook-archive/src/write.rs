@@ -4,10 +4,12 @@
 //! the survey finds just what is left to do.
 
 use std::path::Path;
+use std::sync::Mutex;
 
 use stook_sys::create_directory;
 
 use crate::ArchiveError;
+use crate::archive::Archive;
 use crate::create::{WriteOptions, WriteReport};
 use crate::observer::Observer;
 use crate::session::Session;
@@ -18,7 +20,7 @@ use crate::session::Session;
 /// `Exists` if a finished archive is there; `OtherFiles` if something else is, unless that is allowed; `NameTaken` if that
 /// has a name that the archive needs; `Sys` if the source cannot be opened or the archive not
 /// written; `Locked` if another process writes it; `Planned` if it is reserved for a plan; `UnlikelyDeletions` if it goes on with an interrupted run, and
-/// [`Deletions`] do not allow what it would record; `Interrupted` if the observer asked to end.
+/// [`Deletions`](crate::Deletions) do not allow what it would record; `Interrupted` if the observer asked to end.
 pub fn create(
     source: &Path,
     archive: &Path,
@@ -33,7 +35,7 @@ pub fn create(
         }
     })?;
     if options.is_dry_run {
-        return session.dry_run(index);
+        return session.dry_run(index.map(Mutex::new).as_ref());
     }
     session.refuse_planned(index.as_ref())?;
     create_directory(archive)?;
@@ -52,21 +54,22 @@ pub fn create(
 /// Archives what has changed in the tree `source` since the archive was written.
 ///
 /// # Errors
-/// As [`create`], but the archive must be there. After `UnlikelyDeletions` it is as it was.
+/// As [`create`], but the archive is there. After `UnlikelyDeletions` it is as it was.
 pub fn update(
     source: &Path,
-    archive: &Path,
+    archive: &mut Archive,
     options: &WriteOptions,
     observer: &dyn Observer,
 ) -> Result<WriteReport, ArchiveError> {
-    let session = Session::new(source, archive, options, observer)?;
-    // Opened for reading first: an index that cannot be used leaves no trace of the lock.
-    let index = session.folder.open_index()?;
+    archive.set_interrupt(observer)?;
+    let session = Session::new(source, archive.path(), options, observer)?;
     if options.is_dry_run {
-        return session.dry_run(Some(index));
+        let report = session.dry_run(Some(archive.shared_index()))?;
+        archive.index().require_unchanged()?;
+        return Ok(report);
     }
-    session.refuse_planned(Some(&index))?;
-    drop(index);
+    // Asked before the lock is made: what is refused leaves no trace.
+    session.refuse_planned(Some(archive.index()))?;
     let _lock = session.folder.lock()?;
     let index = session.folder.open_index_to_write()?;
     session.refuse_planned(Some(&index))?;

@@ -32,15 +32,16 @@ pub(crate) fn plan(args: &PlanArgs, common: &Common) -> Result<Ending, CliError>
 }
 
 /// The plan of a create or an update, as these print it.
-fn dry_run(args: &WriteArgs, options: &WriteOptions, common: &Common) -> Result<Ending, CliError> {
+fn dry_run(args: &WriteArgs, write: &WriteOptions, common: &Common) -> Result<Ending, CliError> {
     let is_there = stook_sys::exists(&args.archive.join("index.db"))?.is_some();
-    let (written, reporter) = observed(common, |reporter| {
-        let (source, archive) = (&args.source, &args.archive);
-        if is_there {
-            stook_archive::update(source, archive, options, reporter)
-        } else {
-            stook_archive::create(source, archive, options, reporter)
-        }
+    let mut there = if is_there {
+        Some(options::open(&args.archive)?)
+    } else {
+        None
+    };
+    let (written, reporter) = observed(common, |reporter| match &mut there {
+        Some(archive) => stook_archive::update(&args.source, archive, write, reporter),
+        None => stook_archive::create(&args.source, &args.archive, write, reporter),
     })?;
     print_written(&written, common, &reporter)
 }

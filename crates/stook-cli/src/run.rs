@@ -93,9 +93,9 @@ fn create(args: &WriteArgs, common: &Common) -> Result<Ending, CliError> {
 
 fn update(args: &UpdateArgs, common: &Common) -> Result<Ending, CliError> {
     let options = options::update_options(&args.write, &args.compared)?;
-    let (source, archive) = (&args.write.source, &args.write.archive);
+    let mut archive = options::open(&args.write.archive)?;
     let (written, reporter) = observed(common, |reporter| {
-        stook_archive::update(source, archive, &options, reporter)
+        stook_archive::update(&args.write.source, &mut archive, &options, reporter)
     })?;
     patterns::warn_of_unmatched(&options.filter, &reporter);
     print_written(&written, common, &reporter)
@@ -256,8 +256,9 @@ fn reindex(args: &ReindexArgs, common: &Common) -> Result<Ending, CliError> {
 
 fn fill_attributes(args: &ReindexArgs, common: &Common) -> Result<Ending, CliError> {
     let jobs = options::jobs(args.jobs);
+    let mut archive = options::open(&args.archive)?;
     let (done, reporter) = observed(common, |reporter| {
-        stook_archive::fill_attributes(&args.archive, jobs, reporter)
+        stook_archive::fill_attributes(&mut archive, jobs, reporter)
     })?;
     let filled = Filled::new(done);
     let text = filled.text();

@@ -14,6 +14,7 @@ pub mod fileset;
 pub mod oracle;
 mod privileges;
 mod random;
+pub mod rights;
 mod skip;
 pub mod slowfs;
 mod snapshot;

@@ -12,7 +12,7 @@ use stook_tree::split;
 use super::facts::{Facts, HAS_EXTRA, IS_DAMAGED};
 use super::shared::SharedTable;
 use crate::cause::Cause;
-use crate::extract::safe_path;
+use crate::safe_path::safe_path;
 use crate::survey::LONGEST_PATH;
 
 /// Rows that a part has numbers for.

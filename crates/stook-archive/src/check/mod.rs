@@ -28,7 +28,6 @@ use stook_tree::Pattern;
 use crate::ArchiveError;
 use crate::archive::{Archive, Parts};
 use crate::cause::Cause;
-use crate::extract::{is_match, require_matches};
 use crate::folder::Folder;
 use crate::hasher::{Hashing, wait_for};
 use crate::mutex::lock;
@@ -37,6 +36,7 @@ use crate::read::{
     DEFAULT_MAX_HOLE_BYTES, LoadedRange, RowBatch, VolumeBytes, VolumeStore, Volumes,
     for_each_batch, is_stooks,
 };
+use crate::select::{is_match, require_matches};
 pub(crate) use record::passed_volumes;
 use record::{Checked, record};
 pub(crate) use rows_md5::RowsMd5;

@@ -147,6 +147,7 @@ enum NotRecorded {
 
 /// Not under the writer's lock: an update that begins just now need not fail, and touches none of these rows.
 fn write(folder: &Folder, checked: &Checked) -> Result<(), ArchiveError> {
-    let mut index = Index::open_write(folder.index())?;
+    // Not interrupted either.
+    let mut index = Folder::new(folder.path()).open_index_to_write()?;
     Ok(index.record_checks(checked, Mtime::from(utc_now()))?)
 }

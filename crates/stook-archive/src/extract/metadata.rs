@@ -22,11 +22,18 @@ use stook_sys::{FileKind, Metadata, Owners, get_xattrs, is_root, is_unsupported}
 use stook_tree::{ACCESS_ACL, CAPABILITY, DEFAULT_ACL, MetadataTarget, Owner, Rights};
 use stook_volume::{Header, Kind};
 
-use super::target::TargetOptions;
 use crate::observer::{Note, Observer};
 
 /// Set-user-id and set-group-id.
 const SET_ID_BITS: u32 = 0o6000;
+
+/// What an extraction may replace and restore.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TargetOptions {
+    pub(super) no_overwrite: bool,
+    pub(super) same_permissions: bool,
+    pub(super) xattrs: bool,
+}
 
 /// What something extracted has already.
 #[derive(Debug, Clone, Copy, Default)]

@@ -7,39 +7,35 @@
 //! Nothing is ever written outside the target, see [`target`], nor into the archive, see [`own_folder`]. A file gets its modification time last,
 //! so one that an interrupted run left half done never looks finished, and is replaced by the next run.
 
+mod content;
 mod metadata;
 mod own_folder;
 mod target;
 
 use std::collections::{HashMap, HashSet};
-use std::fs::File;
-use std::io;
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use stook_index::{AsOf, Deleted, Index, Mtime, NameLookup, Row, RowRef, Selection};
+use stook_index::{AsOf, Index, Row, Selection};
 use stook_pool::Jobs;
-use stook_sys::{Timestamp, create_directory};
+use stook_sys::create_directory;
 use stook_timers::scope;
 use stook_tree::Pattern;
 use stook_volume::{Header, Member};
 
 use crate::ArchiveError;
 use crate::archive::{Archive, Parts};
-use crate::cause::Cause;
-use crate::deleted::require_not_missing;
-use crate::folder::Folder;
 use crate::memory::worker_pool;
 use crate::mutex::lock;
 use crate::observer::{CountingObserver, Failure, Observer, sys_failure};
-use crate::read::{
-    ContentMd5, Interrupted, LoadedRange, RowBatch, Volumes, check_row, for_each_batch,
-};
+use crate::read::{LoadedRange, RowBatch, Volumes, for_each_batch};
+use crate::select::select_visiting;
+use content::{ContentError, read_member, write_content, write_small};
+use metadata::TargetOptions;
 use own_folder::{INDEX, OwnFolder, SizeAndTime};
-pub(crate) use target::safe_path;
-use target::{LastParent, Outcome, Target, TargetOptions};
+use target::{LastParent, NamesWithoutContent, Outcome, Target};
 
 /// How to extract.
 #[derive(Debug, Clone)]
@@ -104,10 +100,18 @@ pub fn extract(
         index,
         store,
     } = archive.parts(&observer)?;
+    let without_content = NamesWithoutContent::default();
     let selection = {
         let _scope = scope!("select");
         observer.phase("select", None, None);
-        select(folder, index, options.as_of, &options.patterns, &observer)?
+        select_visiting(
+            folder,
+            index,
+            options.as_of,
+            &options.patterns,
+            &observer,
+            &|row| without_content.add(row),
+        )?
     };
     let own_folder = OwnFolder::beside(folder.path(), into, || index_member(index, &selection))?;
     create_directory(into)?;
@@ -118,7 +122,7 @@ pub fn extract(
         xattrs: options.xattrs,
     };
     let extractor = Extractor {
-        target: Target::open(into, own_folder, target_options)?,
+        target: Target::open(into, own_folder, target_options, without_content)?,
         jobs: options.jobs,
         volumes: Volumes::new(Arc::clone(store)),
         observer,
@@ -164,103 +168,6 @@ fn index_member(index: &Index, selection: &Selection) -> Result<Option<SizeAndTi
         ControlFlow::Continue(())
     })?;
     Ok(found)
-}
-
-/// Selects the newest live members that match any of the patterns; each pattern must match something. Those
-/// whose rows cannot be read fail.
-pub(crate) fn select(
-    folder: &Folder,
-    index: &Index,
-    as_of: AsOf,
-    patterns: &[Pattern],
-    observer: &dyn Observer,
-) -> Result<Selection, ArchiveError> {
-    if let Some(selection) = select_by_name(index, as_of, patterns)? {
-        return Ok(selection);
-    }
-    let matched: Vec<AtomicBool> = patterns.iter().map(|_| AtomicBool::new(false)).collect();
-    let matches = |row: &RowRef<'_>| is_match(patterns, &matched, row.name);
-    let selection = Selection::of(index, as_of, Deleted::Hide, &matches)?;
-    fail_unreadable(index, &selection, observer)?;
-    require_not_missing(folder, index, as_of, patterns, &selection)?;
-    require_matches(folder, patterns, &matched, &selection)?;
-    Ok(selection)
-}
-
-/// More names than this are selected by a pass over all rows.
-const MOST_LOOKUPS: usize = 64;
-
-/// Selects members without a pass over all rows, if each pattern is the whole path of a regular file: nothing is below
-/// one. `None` if that cannot be said of all.
-fn select_by_name(
-    index: &Index,
-    as_of: AsOf,
-    patterns: &[Pattern],
-) -> Result<Option<Selection>, ArchiveError> {
-    let plain: Option<Vec<&[u8]>> = patterns.iter().map(Pattern::plain_path).collect();
-    let Some(names) = plain.filter(|names| (1..=MOST_LOOKUPS).contains(&names.len())) else {
-        return Ok(None);
-    };
-    if !index.has_name_segments()? {
-        return Ok(None);
-    }
-    let mut rows = Vec::with_capacity(names.len());
-    for name in names {
-        match index.find(name, as_of)? {
-            NameLookup {
-                row: Some(row),
-                damage: None,
-                ..
-            } if row.md5.is_some() => rows.push(row),
-            _ => return Ok(None),
-        }
-    }
-    Ok(Some(Selection::of_rows(&rows)))
-}
-
-/// Tells the observer what of a selection the index does not tell.
-pub(crate) fn fail_unreadable(
-    index: &Index,
-    selection: &Selection,
-    observer: &dyn Observer,
-) -> Result<(), ArchiveError> {
-    Ok(index.selection_damages(selection, |damage| {
-        observer.failed(&Failure::row(&damage));
-    })?)
-}
-
-pub(crate) fn is_match(patterns: &[Pattern], matched: &[AtomicBool], name: &[u8]) -> bool {
-    let mut is_any = patterns.is_empty();
-    for (pattern, matched) in patterns.iter().zip(matched) {
-        if pattern.matches(name) {
-            matched.store(true, Ordering::Relaxed);
-            is_any = true;
-        }
-    }
-    is_any
-}
-
-/// A pattern must match something, unless that may be among the rows without a name.
-pub(crate) fn require_matches(
-    folder: &Folder,
-    patterns: &[Pattern],
-    matched: &[AtomicBool],
-    selection: &Selection,
-) -> Result<(), ArchiveError> {
-    if selection.has_unknown_names() {
-        return Ok(());
-    }
-    match patterns
-        .iter()
-        .zip(matched)
-        .find(|(_, matched)| !matched.load(Ordering::Relaxed))
-    {
-        Some((pattern, _)) => Err(ArchiveError::NoMatch {
-            pattern: pattern.text().to_vec(),
-            archive: folder.path().to_owned(),
-        }),
-        None => Ok(()),
-    }
 }
 
 struct Extractor<'a> {
@@ -447,87 +354,4 @@ fn contents_of_first_names(
         ControlFlow::Continue(())
     })?;
     Ok(contents)
-}
-
-/// Decodes the member of a row and makes sure that it is the one.
-fn read_member(row: &Row, loaded: &LoadedRange<'_>) -> Result<Member, Failure> {
-    let wrong = |cause: Cause| {
-        let cause = Cause::At {
-            cause: Box::new(cause),
-            offset: row.offset,
-            volume: row.volume,
-        };
-        Failure::new("read", &row.name, cause)
-    };
-    let mut member = loaded.member(row.offset).map_err(wrong)?;
-    check_row(row, &member).map_err(wrong)?;
-    // Headers of old writers have whole seconds only; the index has the time to the microsecond.
-    if Mtime::from(member.header.mtime) != row.mtime {
-        member.header.mtime = timestamp(row.mtime);
-    }
-    Ok(member)
-}
-
-fn timestamp(mtime: Mtime) -> Timestamp {
-    let microseconds = mtime.0.rem_euclid(1_000_000);
-    Timestamp {
-        seconds: mtime.0.div_euclid(1_000_000),
-        nanoseconds: u32::try_from(microseconds * 1000).expect("less than a second"),
-    }
-}
-
-/// Writes the content of a member that is in memory, and whose MD5 is right.
-fn write_small(file: &File, member: &Member, loaded: &LoadedRange<'_>) -> Result<(), ContentError> {
-    let _scope = scope!("write");
-    loaded.content(member, |offset, bytes| {
-        stook_sys::write_all_at(file, bytes, offset).map_err(ContentError::Write)
-    })
-}
-
-/// Writes the content of a member, holes left out; an error of its MD5 is an error of the file.
-fn write_content(
-    file: &File,
-    row: &Row,
-    member: &Member,
-    loaded: &LoadedRange<'_>,
-    observer: &dyn Observer,
-) -> Result<(), ContentError> {
-    let mut md5 = ContentMd5::new(&row.name, member.header.size, observer);
-    loaded.content(member, |offset, bytes| {
-        if observer.is_interrupted() {
-            return Err(ContentError::Interrupted);
-        }
-        md5.update(offset, bytes)?;
-        let _scope = scope!("write");
-        stook_sys::write_all_at(file, bytes, offset).map_err(ContentError::Write)
-    })?;
-    if member.header.sparse.is_some() {
-        file.set_len(member.header.size)
-            .map_err(ContentError::Write)?;
-    }
-    match row.md5 {
-        Some(expected) if md5.finish()? != expected => Err(ContentError::WrongMd5),
-        _ => Ok(()),
-    }
-}
-
-/// Why the content of a member did not get into its file.
-#[derive(Debug)]
-pub(crate) enum ContentError {
-    Read(io::Error),
-    Write(io::Error),
-    Interrupted,
-    WrongMd5,
-}
-
-impl From<Interrupted> for ContentError {
-    fn from(_: Interrupted) -> Self {
-        Self::Interrupted
-    }
-}
-
-impl From<io::Error> for ContentError {
-    fn from(error: io::Error) -> Self {
-        Self::Read(error)
-    }
 }

@@ -6,13 +6,13 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use stook_archive::{
-    ArchiveError, AsOf, AttributesReport, Jobs, Silent, WriteOptions, create, fill_attributes,
-    reindex,
+    ArchiveError, AsOf, AttributesReport, Jobs, Silent, WriteOptions, create, reindex,
 };
 use stook_index::{Attributes, AttributesBlock, Index, MemberKind, VolumeId};
 use stook_testkit::{TempDir, Tree, file, tree};
 use stook_volume::{Kind, Member};
 
+use crate::by_path::fill_attributes;
 use crate::folder::{all_rows, as_zstash, assert_clean, bytes_in, volumes_in};
 use crate::recorder::Recorder;
 use crate::resuming::Stopper;

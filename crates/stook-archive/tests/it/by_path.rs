@@ -5,13 +5,30 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use stook_archive::{
-    Archive, ArchiveError, AsOf, CheckOptions, CheckReport, DiffOptions, DiffReport,
-    ExtractOptions, ExtractReport, ListOptions, ListReport, Observer, OpenOptions, RowRef, Run,
-    RunCounts, When,
+    Archive, ArchiveError, AsOf, AttributesReport, CheckOptions, CheckReport, DiffOptions,
+    DiffReport, ExtractOptions, ExtractReport, Jobs, ListOptions, ListReport, Observer,
+    OpenOptions, RowRef, Run, RunCounts, When, WriteOptions, WriteReport,
 };
 
 pub(crate) fn open(archive: &Path) -> Result<Archive, ArchiveError> {
     Archive::open(archive, &OpenOptions::default())
+}
+
+pub(crate) fn update(
+    source: &Path,
+    archive: &Path,
+    options: &WriteOptions,
+    observer: &dyn Observer,
+) -> Result<WriteReport, ArchiveError> {
+    stook_archive::update(source, &mut open(archive)?, options, observer)
+}
+
+pub(crate) fn fill_attributes(
+    archive: &Path,
+    jobs: Jobs,
+    observer: &dyn Observer,
+) -> Result<AttributesReport, ArchiveError> {
+    stook_archive::fill_attributes(&mut open(archive)?, jobs, observer)
 }
 
 pub(crate) fn check(

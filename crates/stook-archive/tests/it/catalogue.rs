@@ -1,4 +1,4 @@
-//! The catalogue: it is the tree that was archived, whoever wrote the archive and whatever is wrong with it.
+//! The catalogue: it is the tree that was archived, for archives of any writer, and damaged ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,13 +11,14 @@ use proptest::prelude::*;
 use stook_archive::{
     Archive, ArchiveError, AsOf, Catalogue, CatalogueOptions, EntryId, Jobs, LocalFolder,
     MemberKind, Observer, OpenOptions, RunId, Silent, StatSource, VolumeBytes, VolumeStore,
-    WriteOptions, fill_attributes,
+    WriteOptions,
 };
 use stook_index::{Config, Deleted, Index, Mtime, NewRow, Row, Selection, Volume, VolumeId};
 use stook_sys::SysError;
 use stook_testkit::{Facts, Kind, Snapshot, TempDir, Tree, file, tree};
 
 use crate::attribute_blocks::sql;
+use crate::by_path::fill_attributes;
 use crate::crafted::{Crafted, write_archive};
 use crate::folder::{as_zstash, bytes_in, newest_rows};
 use crate::generated;

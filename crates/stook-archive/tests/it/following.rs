@@ -4,11 +4,11 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use stook_archive::{ArchiveError, AsOf, Dialect, DiffOptions, WriteOptions, create, update};
+use stook_archive::{ArchiveError, AsOf, Dialect, DiffOptions, WriteOptions, create};
 use stook_sys::Links;
 use stook_testkit::{Compare, Kind, Tree, tree};
 
-use crate::by_path::diff;
+use crate::by_path::{diff, update};
 use crate::recorder::Recorder;
 use crate::scene::{Scene, all_facts, content, names, options};
 

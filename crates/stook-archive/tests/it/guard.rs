@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use stook_archive::{
     ArchiveError, AsOf, Deletions, DiffOptions, NameCounts, Observer, StopReason,
-    UnlikelyDeletions, WriteOptions, WriteReport, create, update,
+    UnlikelyDeletions, WriteOptions, WriteReport, create,
 };
 use stook_testkit::{Tree, file, remove_tree, tree, without_privileges};
 use stook_tree::{Filter, Pattern};
 
-use crate::by_path::{diff, runs};
+use crate::by_path::{diff, runs, update};
 use crate::folder::{bytes_in, newest_rows};
 use crate::recorder::Recorder;
 use crate::resuming::Stopper;

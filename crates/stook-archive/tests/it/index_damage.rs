@@ -6,12 +6,12 @@ use std::ops::ControlFlow;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use stook_archive::{ArchiveError, AsOf, CheckOptions, ListOptions, update};
+use stook_archive::{ArchiveError, AsOf, CheckOptions, ListOptions};
 use stook_index::{Index, Mtime, VolumeId};
 use stook_testkit::{Tree, file, tree};
 use stook_tree::Pattern;
 
-use crate::by_path::{cat, check, diff, list, run_counts};
+use crate::by_path::{cat, check, diff, list, run_counts, update};
 use crate::recorder::Recorder;
 use crate::scene::{Scene, options, python};
 

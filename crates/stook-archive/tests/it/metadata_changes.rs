@@ -1,25 +1,18 @@
 //! Mode and owner that changed while size and time did not: always said, archived again on request.
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
-
 use stook_archive::{
     ArchiveError, AsOf, Change, Changed, Deletions, DiffOptions, Jobs, MetadataChange,
-    MetadataChanges, Silent, WriteOptions, create, fill_attributes,
+    MetadataChanges, Silent, WriteOptions, create,
 };
+use stook_testkit::rights::set_mode;
 use stook_testkit::{Tree, tree};
 
 use crate::attribute_blocks::sql;
-use crate::by_path::diff;
+use crate::by_path::{diff, fill_attributes};
 use crate::folder::as_zstash;
 use crate::recorder::Recorder;
 use crate::resuming::Stopper;
 use crate::scene::{Scene, all_facts, names, options};
-
-fn set_mode(path: &Path, mode: u32) {
-    fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
-}
 
 fn archiving() -> WriteOptions {
     WriteOptions {

@@ -6,12 +6,12 @@ use std::os::unix::fs::symlink;
 
 use stook_archive::{
     ArchiveError, BuildOptions, CommitOptions, Dialect, FailedMembers, Jobs, PlanFileError,
-    PlanOptions, WriteOptions, abandon, build_part, commit, create, plan, reindex, update,
+    PlanOptions, WriteOptions, abandon, build_part, commit, create, plan, reindex,
 };
 use stook_sys::Links;
 use stook_testkit::{Compare, Random, Tree, file, tree};
 
-use crate::by_path::runs;
+use crate::by_path::{runs, update};
 use crate::planned::{
     assert_same_archive, build, build_all, committed, expected, many_files, names, planned,
     small_volumes,

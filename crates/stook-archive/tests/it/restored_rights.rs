@@ -1,43 +1,20 @@
 //! Who may open what was extracted: access control lists, capabilities and modes, taken together.
 
 use std::fs;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::Mutex;
 
-use stook_archive::{ExtractOptions, Jobs};
+use stook_archive::{
+    BaseObserver, ExtractOptions, Failure, Jobs, MetadataChanges, Observer, Silent, WriteOptions,
+};
 use stook_sys::Directory;
+use stook_testkit::rights::{ACCESS, CAPABILITY, DEFAULT, capability, list, mode, set_mode};
 use stook_testkit::{tree, without_privileges};
 
+use crate::by_path::extract;
 use crate::folder::extract_to;
-use crate::scene::Scene;
-
-const ACCESS: &[u8] = b"system.posix_acl_access";
-const DEFAULT: &[u8] = b"system.posix_acl_default";
-const CAPABILITY: &[u8] = b"security.capability";
-
-/// Returns a list with a named user.
-fn list(owner: u16, named: (u32, u16), group: u16, mask: u16, others: u16) -> Vec<u8> {
-    let entries = [
-        (1_u16, owner, u32::MAX),
-        (2, named.1, named.0),
-        (4, group, u32::MAX),
-        (16, mask, u32::MAX),
-        (32, others, u32::MAX),
-    ];
-    let mut list = 2_u32.to_le_bytes().to_vec();
-    for (tag, rights, id) in entries {
-        list.extend(tag.to_le_bytes());
-        list.extend(rights.to_le_bytes());
-        list.extend(id.to_le_bytes());
-    }
-    list
-}
-
-/// `cap_net_raw` of version 2, permitted and effective.
-fn capability() -> Vec<u8> {
-    let words = [0x0200_0001_u32, 1 << 13, 0, 0, 0];
-    words.iter().flat_map(|word| word.to_le_bytes()).collect()
-}
+use crate::scene::{Scene, options};
 
 /// Sets an attribute; false, and said aloud, where that is not possible.
 fn can_set(folder: &Path, name: &str, attribute: &[u8], value: &[u8]) -> bool {
@@ -56,14 +33,6 @@ fn attribute(folder: &Path, name: &str, attribute: &[u8]) -> Option<Vec<u8>> {
         .unwrap();
     let found = found.into_iter().find(|(found, _)| found == attribute);
     found.map(|(_, value)| value)
-}
-
-fn mode(path: &Path) -> u32 {
-    fs::metadata(path).unwrap().mode() & 0o7777
-}
-
-fn set_mode(path: &Path, mode: u32) {
-    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
 fn one_worker() -> ExtractOptions {
@@ -211,4 +180,80 @@ fn a_revoked_entry_of_a_directory_stays_revoked() {
     assert_eq!(report.failed, 0);
     assert_eq!(attribute(&into, "folder", ACCESS), None);
     assert_eq!(mode(&into.join("folder")), 0o770);
+}
+
+/// Looks at a directory while something in it is done, and at the end of the extraction.
+struct Watcher<'a> {
+    directory: &'a Path,
+    entry: &'a [u8],
+    seen: Mutex<Vec<u32>>,
+}
+
+impl BaseObserver for Watcher<'_> {
+    type Failure = Failure;
+}
+
+impl Observer for Watcher<'_> {
+    fn done(&self, path: &[u8]) {
+        if path == self.entry {
+            self.seen.lock().unwrap().push(mode(self.directory));
+        }
+    }
+}
+
+fn watch(scene: &Scene, into: &Path, directory: &str, options: &ExtractOptions) -> (u32, u32) {
+    let directory = into.join(directory);
+    let watcher = Watcher {
+        directory: &directory,
+        entry: b"d/secret/f",
+        seen: Mutex::default(),
+    };
+    extract(&scene.archive(), into, options, &watcher).unwrap();
+    let seen = watcher.seen.into_inner().unwrap();
+    assert_eq!(seen.len(), 1);
+    (seen[0], mode(&directory))
+}
+
+#[test]
+fn a_directory_whose_member_comes_after_its_files_is_private_until_then() {
+    for archived in [0o700, 0o500, 0o750, 0o775] {
+        let scene = Scene::archived(&tree! {
+            "d/secret/f" => file(b"secret").mode(0o644),
+        });
+        // The newest versions of the directories lie behind the file.
+        set_mode(&scene.path("d/secret"), archived);
+        set_mode(&scene.path("d"), 0o711);
+        let again = WriteOptions {
+            metadata: MetadataChanges::Archive,
+            ..options()
+        };
+        assert!(scene.update_with(&again, &Silent).members >= 1);
+        let into = scene.beside("out");
+        let seen = watch(&scene, &into, "d/secret", &one_worker());
+        assert_eq!(seen, (0o700, archived));
+        assert_eq!(mode(&into.join("d")), 0o711);
+    }
+}
+
+#[test]
+fn a_directory_without_a_member_is_like_any_new_one() {
+    let scene = Scene::archived(&tree! { "d/secret/f" => file(b"secret") });
+    let only = ExtractOptions {
+        patterns: vec![stook_tree::Pattern::new(b"d/secret/f")],
+        ..one_worker()
+    };
+    let into = scene.beside("out");
+    fs::create_dir(&into).unwrap();
+    let new = into.join("new");
+    fs::create_dir(&new).unwrap();
+    assert_eq!(
+        watch(&scene, &into, "d/secret", &only),
+        (mode(&new), mode(&new))
+    );
+    // Nor of an archive that has members for empty directories alone.
+    let scene = Scene::new(&tree! { "d/secret/f" => file(b"secret") });
+    scene.create_with(&crate::folder::as_zstash(), &Silent);
+    let into = scene.beside("out");
+    let (seen, end) = watch(&scene, &into, "d/secret", &one_worker());
+    assert_eq!((seen, end), (mode(&into), mode(&into)));
 }

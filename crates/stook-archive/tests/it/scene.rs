@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use stook_archive::{
     AsOf, CheckOptions, CheckReport, DiffOptions, Difference, ExtractOptions, Jobs, ListOptions,
-    Observer, RunId, WriteOptions, WriteReport, create, update,
+    Observer, RunId, WriteOptions, WriteReport, create,
 };
 use stook_testkit::{Compare, Fact, Snapshot, TempTree, Tree};
 
-use crate::by_path::{cat, check, diff, extract, list, runs};
+use crate::by_path::{cat, check, diff, extract, list, runs, update};
 use crate::recorder::Recorder;
 
 pub(crate) struct Scene {

@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use stook_archive::{AsOf, Deletions, ExtractOptions, WriteOptions, update};
+use stook_archive::{AsOf, Deletions, ExtractOptions, WriteOptions};
 use stook_testkit::{Compare, Snapshot, Tree, tree};
 
-use crate::by_path::{extract, runs};
+use crate::by_path::{extract, runs, update};
 use crate::recorder::Recorder;
 use crate::scene::{Scene, all_facts, content, names, options, python};
 

@@ -20,13 +20,13 @@ fn every_command_has_a_summary_with_the_facts_of_its_text() {
     let summary = |arguments: &[&str]| last(&place.json(arguments)).clone();
     assert_eq!(
         summary(&["create", "src", "arc", "--json"]),
-        json!({ "type": "summary", "entries": 6, "unchanged": 0, "members": 6, "bytes": 3017, "volumes": 1, "deleted": 0, "failed": 0, "dry_run": false })
+        json!({ "type": "summary", "entries": 6, "unchanged": 0, "metadata": 0, "members": 6, "bytes": 3017, "volumes": 1, "deleted": 0, "failed": 0, "dry_run": false })
     );
     place.write("src/a", "hello again\n");
     std::fs::remove_file(place.path("src/b")).unwrap();
     assert_eq!(
         summary(&["update", "src", "arc", "--json"]),
-        json!({ "type": "summary", "entries": 5, "unchanged": 4, "members": 1, "bytes": 12, "volumes": 1, "deleted": 1, "failed": 0, "dry_run": false })
+        json!({ "type": "summary", "entries": 5, "unchanged": 4, "metadata": 0, "members": 1, "bytes": 12, "volumes": 1, "deleted": 1, "failed": 0, "dry_run": false })
     );
     assert_eq!(
         summary(&["check", "arc", "--json"]),

@@ -231,6 +231,94 @@ fn heavy_dependencies_have_one_owner() {
     }
 }
 
+/// What opens an index, and where that may be written: SQLite drops its locks when another descriptor of the file is closed,
+/// and an operation that opens an index of its own may see another state than the one that called it.
+const OPENERS: [(&str, &[&str]); 4] = [
+    ("Connection::open", &["crates/stook-index/src/"]),
+    (
+        "Index::open",
+        &[
+            "crates/stook-index/src/",
+            "crates/stook-archive/src/archive.rs",
+        ],
+    ),
+    (
+        "Index::create",
+        &[
+            "crates/stook-index/src/",
+            "crates/stook-archive/src/archive.rs",
+        ],
+    ),
+    // It writes a new index beside one that may be unusable.
+    (
+        "Rebuild::new",
+        &[
+            "crates/stook-index/src/",
+            "crates/stook-archive/src/reindex",
+        ],
+    ),
+];
+
+/// Files outside of `stook-index` that may name the index: none opens it as a database.
+const NAMING_THE_INDEX: [&str; 6] = [
+    "crates/stook-archive/src/folder.rs",
+    "crates/stook-archive/src/observer.rs",
+    // Refuses a member that would replace it.
+    "crates/stook-archive/src/extract/own_folder.rs",
+    // Reads its first page where there are no volumes beside it.
+    "crates/stook-tree/src/archive.rs",
+    "crates/stook-cli/src/plan.rs",
+    "crates/stook-testkit/src/tree/named.rs",
+];
+
+/// The source of all crates: paths from the root, and texts.
+fn sources() -> Vec<(String, String)> {
+    let mut files = Vec::new();
+    for krate in names(&root().join("crates")) {
+        files_below(&root().join("crates").join(krate).join("src"), &mut files);
+    }
+    let is_source = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "rs");
+    files.retain(is_source);
+    assert!(files.len() > 100);
+    let with_text = |path: PathBuf| {
+        let name = path.strip_prefix(root()).unwrap().to_str().unwrap();
+        (name.to_owned(), std::fs::read_to_string(&path).unwrap())
+    };
+    files.into_iter().map(with_text).collect()
+}
+
+#[test]
+fn an_index_is_opened_in_one_place() {
+    let sources = sources();
+    for (call, places) in OPENERS {
+        let callers = sources.iter().filter(|(_, text)| text.contains(call));
+        let callers: Vec<&str> = callers.map(|(path, _)| path.as_str()).collect();
+        assert!(!callers.is_empty(), "nothing calls {call} any more");
+        for path in callers {
+            let is_allowed = places.iter().any(|place| path.starts_with(place));
+            assert!(
+                is_allowed,
+                "{path} calls {call}, which belongs to {places:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn few_files_outside_of_its_crate_name_the_index() {
+    // A name in quotes: comments, messages and help may say `index.db`.
+    let is_named = |text: &str| text.contains("\"index.db");
+    let mut found: Vec<String> = sources()
+        .into_iter()
+        .filter(|(path, text)| !path.starts_with("crates/stook-index/") && is_named(text))
+        .map(|(path, _)| path)
+        .collect();
+    let mut allowed = NAMING_THE_INDEX.map(ToOwned::to_owned).to_vec();
+    allowed.sort();
+    found.sort();
+    assert_eq!(found, allowed);
+}
+
 #[test]
 fn every_test_file_is_listed_in_its_main_rs() {
     for krate in names(&root().join("crates")) {

@@ -1,51 +1,19 @@
 //! Who may open a copy: owners, modes, access control lists and attributes, at the end and on the way there.
 
 use std::fs;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, chown};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, chown};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use stook_sys::{Directory, Xattr};
+use stook_testkit::rights::{self, ACCESS, CAPABILITY, DEFAULT, capability, list};
 use stook_testkit::{Random, tree, without_privileges};
 
 use crate::copying::{Mounted, Place, Recorded, options, update};
 
-const ACCESS: &[u8] = b"system.posix_acl_access";
-const DEFAULT: &[u8] = b"system.posix_acl_default";
-const CAPABILITY: &[u8] = b"security.capability";
 /// The user and the group of threads without privileges.
 const NOBODY: u32 = 65_534;
-
-const OWNER: u16 = 1;
-const NAMED_USER: u16 = 2;
-const GROUP: u16 = 4;
-const MASK: u16 = 16;
-const OTHERS: u16 = 32;
-
-/// Returns a list with a named user.
-fn list(owner: u16, named: (u32, u16), group: u16, mask: u16, others: u16) -> Vec<u8> {
-    let entries = [
-        (OWNER, owner, u32::MAX),
-        (NAMED_USER, named.1, named.0),
-        (GROUP, group, u32::MAX),
-        (MASK, mask, u32::MAX),
-        (OTHERS, others, u32::MAX),
-    ];
-    let mut list = 2_u32.to_le_bytes().to_vec();
-    for (tag, rights, id) in entries {
-        list.extend(tag.to_le_bytes());
-        list.extend(rights.to_le_bytes());
-        list.extend(id.to_le_bytes());
-    }
-    list
-}
-
-/// `cap_net_raw` of version 2, permitted and effective.
-fn capability() -> Vec<u8> {
-    let words = [0x0200_0001_u32, 1 << 13, 0, 0, 0];
-    words.iter().flat_map(|word| word.to_le_bytes()).collect()
-}
 
 fn folder(place: &Place, name: &str) -> (Directory, Vec<u8>) {
     let path = place.path(name);
@@ -75,7 +43,7 @@ fn xattrs(place: &Place, name: &str) -> Vec<Xattr> {
 }
 
 fn set_mode(place: &Place, name: &str, mode: u32) {
-    fs::set_permissions(place.path(name), fs::Permissions::from_mode(mode)).unwrap();
+    rights::set_mode(&place.path(name), mode);
 }
 
 /// Lets everybody reach what is in the place.

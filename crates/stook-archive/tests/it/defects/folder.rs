@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use stook_archive::{
     ArchiveError, AsOf, CheckOptions, DiffOptions, ExtractOptions, Jobs, Mtime, Silent, create,
-    reindex, update,
+    reindex,
 };
 use stook_index::{Config, Index};
 use stook_testkit::{Snapshot, TempDir, Tree, tree};
 
-use crate::by_path::{cat, check, diff, extract};
+use crate::by_path::{cat, check, diff, extract, update};
 use crate::folder::{as_zstash, assert_clean, bytes_in, files_in, volumes_in};
 use crate::recorder::Recorder;
 use crate::scene::{Scene, as_ordinary_user, content, names, options};

@@ -1,0 +1,82 @@
+//! Directories that are made for something in them, before their own member comes.
+//!
+//! One that has a member is private until the end: the member may say that others have no business there, and what is in
+//! it is there first. One without a member is like any new directory.
+
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hasher};
+use std::sync::Mutex;
+
+use stook_index::RowRef;
+
+use crate::mutex::lock;
+use crate::safe_path::safe_path;
+
+/// Names of members without content, directories among them, by their hashes.
+#[derive(Debug, Default)]
+pub(in crate::extract) struct NamesWithoutContent(Mutex<HashSet<u64>>);
+
+impl NamesWithoutContent {
+    /// Adds the name of a row that may be that of a directory.
+    pub(in crate::extract) fn add(&self, row: &RowRef<'_>) {
+        if row.md5.is_none()
+            && let Ok(path) = safe_path(row.name)
+        {
+            lock(&self.0).insert(hash_of(&path));
+        }
+    }
+}
+
+/// By the hashes of their paths: all paths that lead to a long one would take the square of its length.
+#[derive(Debug)]
+pub(super) struct MadeDirectories {
+    expected: HashSet<u64>,
+    made: Mutex<HashSet<u64>>,
+}
+
+impl MadeDirectories {
+    pub(super) fn new(expected: NamesWithoutContent) -> Self {
+        Self {
+            expected: stook_sys::into_inner(expected.0),
+            made: Mutex::default(),
+        }
+    }
+
+    /// Returns the mode to make a directory with.
+    pub(super) fn mode(&self, path: &PathHash) -> u32 {
+        if self.expected.contains(&path.0.finish()) {
+            0o700
+        } else {
+            0o777
+        }
+    }
+
+    pub(super) fn insert(&self, path: &PathHash) {
+        lock(&self.made).insert(path.0.finish());
+    }
+
+    /// The member of a directory has come; returns true if the directory was made before.
+    pub(super) fn take(&self, path: &[u8]) -> bool {
+        lock(&self.made).remove(&hash_of(path))
+    }
+}
+
+/// The hash of a path that is gone down.
+#[derive(Default)]
+pub(super) struct PathHash(DefaultHasher);
+
+impl PathHash {
+    pub(super) fn down(&mut self, component: &[u8]) {
+        self.0.write(component);
+        self.0.write(b"/");
+    }
+}
+
+/// Returns the hash of a path without empty components.
+fn hash_of(path: &[u8]) -> u64 {
+    let mut hash = PathHash::default();
+    for component in path.split(|&byte| byte == b'/') {
+        hash.down(component);
+    }
+    hash.0.finish()
+}

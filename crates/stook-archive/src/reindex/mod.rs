@@ -1,0 +1,198 @@
+//! `reindex`: a new index.db from the volumes alone.
+//!
+//! Every volume is scanned for members, also past damage, and the MD5 of every file is taken from its
+//! bytes. If the old index can still be read, it gives what volumes cannot (runs, deletions, settings),
+//! and it is a witness: an MD5 that it has and the bytes have not is kept, so that `check` goes on
+//! calling the damage by its name.
+
+mod options;
+mod volume;
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+
+use stook_index::{Config, Index, IndexError, Rebuild, VolumeId};
+use stook_sys::exists;
+use stook_timers::scope;
+
+pub use options::ReindexOptions;
+
+use crate::ArchiveError;
+use crate::cause::Cause;
+use crate::folder::Folder;
+use crate::observer::{CountingObserver, Damage, Observer};
+use crate::plan::{DEFAULT_VOLUME_BYTES, refuse_planned};
+use crate::read::LocalFolder;
+use volume::{Found, VolumeReader, require_going_on};
+
+/// What a `reindex` did.
+#[derive(Debug, Clone, Default)]
+pub struct ReindexReport {
+    /// Volumes read.
+    pub volumes: u64,
+    /// Members found.
+    pub members: u64,
+    /// Bytes of content in them.
+    pub bytes: u64,
+    /// Runs taken over from the old index.
+    pub runs: u64,
+    /// Damages and losses, each told to the observer.
+    pub damages: u64,
+    /// Members whose MD5 was not taken, each told to the observer.
+    pub failed: u64,
+}
+
+/// Rebuilds the index of an archive.
+///
+/// # Errors
+/// `NoVolumes` if there is nothing to read, `Index` if the old index is from a newer stook, `Locked` if
+/// another process writes, `Sys` if no volume can be opened, `Interrupted`. A volume that cannot be read is damage, and the
+/// others are indexed. The old index stays in place until the new one is complete.
+pub fn reindex(
+    archive: &Path,
+    options: impl Into<ReindexOptions>,
+    observer: &dyn Observer,
+) -> Result<ReindexReport, ArchiveError> {
+    let options = options.into();
+    let folder = Folder::until(archive, observer.interrupt());
+    let observer = CountingObserver::new(observer);
+    // Looked at before the lock is made: what is refused changes nothing.
+    require_volumes(&folder)?;
+    let old = open_old(&folder, &observer)?;
+    if let Some(old) = &old {
+        // Rows get new numbers.
+        refuse_planned(archive, old)?;
+    }
+    let _lock = folder.lock()?;
+    let volumes = require_volumes(&folder)?;
+    let config = old
+        .as_ref()
+        .and_then(|old| old.config().ok())
+        .unwrap_or_else(unknown_config);
+    let mut rebuild = Rebuild::new(folder.index(), &config)?;
+    rebuild.set_interrupt(&folder.interrupt)?;
+    let mut report = ReindexReport::default();
+    observer.phase("reindex", None, Some(total_len(&folder, &volumes)));
+    let _scope = scope!("reindex");
+    let store = LocalFolder::new(archive);
+    let mut unopened = None;
+    for &id in &volumes {
+        let reader = VolumeReader {
+            store: &store,
+            id,
+            options: &options,
+            buffers: Arc::default(),
+            observer: &observer,
+        };
+        let read = reader.read(old.as_ref());
+        require_going_on(&observer)?;
+        let (volume, found, attributes) = match read {
+            Err(ArchiveError::Sys(error)) => {
+                reader.out_of_reach(&error);
+                unopened = unopened.or(Some(error));
+                continue;
+            }
+            other => other?,
+        };
+        report.volumes += 1;
+        report.members += found.len() as u64;
+        report.bytes = found
+            .iter()
+            .fold(report.bytes, |sum, found| sum.saturating_add(found.size));
+        rebuild.add_volume(&volume, found.iter().map(Found::as_row), &attributes)?;
+    }
+    match unopened {
+        Some(error) if report.volumes == 0 => return Err(error.into()),
+        _ => {}
+    }
+    if let Some(old) = &old {
+        if let Err(error) = note_missing_volumes(old, &volumes, &observer) {
+            observer.noted(&format!("volumes that are missing cannot be told: {error}"));
+        }
+        match rebuild.carry_over(old) {
+            Ok(runs) => report.runs = runs as u64,
+            Err(error) => {
+                observer.noted(&format!("runs and deletions cannot be recovered: {error}"));
+            }
+        }
+    }
+    drop(old);
+    require_going_on(&observer)?;
+    rebuild.finish()?;
+    report.damages = observer.damages();
+    report.failed = observer.failures();
+    Ok(report)
+}
+
+fn require_volumes(folder: &Folder) -> Result<Vec<VolumeId>, ArchiveError> {
+    let volumes = folder.volumes()?;
+    if volumes.is_empty() {
+        return Err(ArchiveError::NoVolumes {
+            path: folder.path().to_owned(),
+        });
+    }
+    Ok(volumes)
+}
+
+/// Opens the old index if it can be read. That of a newer stook is not replaced: it may hold what
+/// this program does not know of.
+fn open_old(
+    folder: &Folder,
+    observer: &CountingObserver<'_>,
+) -> Result<Option<Index>, ArchiveError> {
+    let why = match exists(&folder.index()) {
+        Ok(None) => "there is no index.db".to_owned(),
+        _ => match folder.open_old_index() {
+            Ok(index) => return Ok(Some(index)),
+            Err(error @ (IndexError::Newer { .. } | IndexError::Interrupted { .. })) => {
+                return Err(error.into());
+            }
+            Err(error) => error.to_string(),
+        },
+    };
+    observer.noted(&format!(
+        "{why}: runs and deletions cannot be recovered, so files that an update found deleted are members again, \
+         and contents cannot be compared with what was archived"
+    ));
+    Ok(None)
+}
+
+fn unknown_config() -> Config {
+    Config {
+        hpss: "none".to_owned(),
+        maxsize: DEFAULT_VOLUME_BYTES,
+        path: b"unknown".to_vec(),
+    }
+}
+
+/// A volume that cannot be looked at is named when its turn comes.
+fn total_len(folder: &Folder, volumes: &[VolumeId]) -> u64 {
+    let found = |&id: &VolumeId| exists(&folder.volume(id)).ok().flatten();
+    let lens = volumes.iter().filter_map(found);
+    lens.fold(0, |sum: u64, metadata| sum.saturating_add(metadata.size))
+}
+
+fn note_missing_volumes(
+    old: &Index,
+    volumes: &[VolumeId],
+    observer: &CountingObserver<'_>,
+) -> Result<(), IndexError> {
+    let mut missing: HashMap<VolumeId, u64> = HashMap::new();
+    old.readable_rows(|row| {
+        if volumes.binary_search(&row.volume).is_err() {
+            *missing.entry(row.volume).or_default() += 1;
+        }
+        ControlFlow::Continue(())
+    })?;
+    for (volume, members) in missing {
+        observer.damaged(&Damage {
+            volume,
+            offset: None,
+            member: None,
+            cause: Cause::MembersLost(members),
+        });
+    }
+    Ok(())
+}
