@@ -55,7 +55,7 @@ const RULES: &str = "
 .figure .whisker{stroke:var(--ink);stroke-width:1;fill:none}
 .figure .box{stroke:var(--ink);stroke-width:1;fill:var(--paper);fill-opacity:.55}
 .figure .dot{fill:var(--paper);stroke:var(--ink);stroke-width:.9}
-.figure .edge{stroke:var(--s1);stroke-width:1;fill:none}
+.figure .blocked{stroke:var(--s1);stroke-width:1}
 .figure .curve{fill:none;stroke-width:1.8;stroke-linejoin:round}
 .figure .mark{stroke:var(--paper);stroke-width:1}
 .figure .bar{stroke:none}
@@ -102,6 +102,7 @@ fn rules() -> String {
              .figure .curve.s{series}{{fill:none;stroke:{colour};stroke-dasharray:{dash}}}"
         );
     }
+    // The only part without work has an edge, too: seen without colours.
     for part in ["user", "system", "served", "blocked"] {
         let _ = writeln!(text, ".figure .{part}{{fill:var(--{part})}}");
     }
