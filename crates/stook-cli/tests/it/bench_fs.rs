@@ -125,16 +125,25 @@ fn how_long_a_tool_waited_for_a_processor_is_known_of_one_thread() {
 #[test]
 fn chosen_phases_are_printed_as_json() {
     let place = place(&["a"]);
-    let lines = place.json(&bench(
-        &["a"],
-        &[
-            "--json",
-            "--phases",
-            "delete,stat",
-            "--tools",
-            "single,stook",
-        ],
-    ));
+    let options = [
+        "--json",
+        "--phases",
+        "delete,stat",
+        "--tools",
+        "single,stook",
+    ];
+    let printed = place.stdout(&bench(&["a"], &options));
+    let lines = json_lines(&printed);
+    // What is printed is a file of results, too.
+    place.write("printed.jsonl", printed);
+    let made = place.stderr(&["bench", "report", "printed.jsonl", "-o", "page.html"]);
+    assert_eq!(made, "wrote `page.html` about 1 run\n");
+    let summary = lines.last().unwrap();
+    assert_eq!(
+        (&summary["type"], &summary["samples"]),
+        (&"summary".into(), &4.into())
+    );
+    assert!(summary["advice"].is_array() && summary["warnings"].is_array());
     let found: Vec<String> = samples(&lines)
         .iter()
         .map(|sample| {

@@ -1,7 +1,7 @@
 //! `stook bench report`: from files of results to a page and figures, and what a browser makes of the page.
 
 mod browser;
-mod specimen;
+pub(crate) mod specimen;
 
 use insta::assert_snapshot;
 use stook_bench::{Kind, report};
@@ -10,7 +10,7 @@ use crate::bad_input::refused;
 use crate::place::Place;
 use specimen::{ODD, bare, cache, fs, lines, update};
 
-const DAY: &str = "2026-11-21T10:00:00Z";
+pub(crate) const DAY: &str = "2026-11-21T10:00:00Z";
 
 /// A place with one file of results of each kind.
 fn measured() -> Place {
