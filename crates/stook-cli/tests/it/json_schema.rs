@@ -177,7 +177,7 @@ fn bench_fileset() {
         .fold(text, |text, field| with_value(text, field, "0.5"));
     assert_snapshot!(text, @r#"
     {"type":"header","schema":1,"stook":"0.1.0","command":"bench fileset"}
-    {"type":"summary","format":"arc","seed":1,"bytes":1665689,"files":300,"directories":9,"mean":0.5,"stdev":0.5,"min":21,"median":1691,"max":91921}
+    {"type":"summary","format":"arc","seed":7,"bytes":1665689,"files":300,"directories":9,"mean":0.5,"stdev":0.5,"min":21,"median":1691,"max":91921}
     "#);
 }
 
