@@ -5,8 +5,8 @@
 //!   scratch  ██████▪┤                     1.20 s
 //!   nfs      █████████████████████▪─┤     61.0 s
 //! ```
-//! The bars lie, and their names stand beside them: long names fit, the figures stand in a column, and nobody has to look
-//! up a colour.
+//! The bars lie, and their names stand beside them: long names fit, the figures stand in a column, and no colour needs
+//! a legend.
 
 use maud::{Markup, html};
 

@@ -20,8 +20,8 @@ pub(super) struct Plane {
 }
 
 impl Plane {
-    /// Returns a plot of this height for these series. The scale upwards goes from one place to another one, which are the
-    /// arguments of `up`; so does that to the right, with that upwards as a third one.
+    /// Returns a plot of this height for these series. `up` and `across` make a scale between two places; `across` also gets
+    /// the scale upwards.
     pub(super) fn new<'a>(
         width: Width,
         height: f64,

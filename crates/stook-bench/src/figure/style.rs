@@ -3,7 +3,7 @@
 //! A figure says only what its parts are (`class="s2"`); a style sheet says how they look. So the same drawing serves the
 //! page, where colours are variables that change between light and dark, and a file of its own, which follows the reader's
 //! choice. The colours of series differ in lightness too, and every series also has a
-//! name beside it, a shape or a dash: nothing is told by colour alone.
+//! name beside it, a shape or a dash: no colour alone carries a meaning.
 
 use std::fmt::Write;
 

@@ -134,7 +134,7 @@ impl Inputs {
         Ok(inputs)
     }
 
-    /// Takes files of which all pages and names count, and nobody looks what stays when all is dropped: a sample of what
+    /// Takes files of which all pages and names count, without a check of what stays when all is dropped: a sample of what
     /// no other program uses.
     ///
     /// # Errors
@@ -225,7 +225,7 @@ impl Inputs {
         Ok(pages.context("ask for the pages of", &input.path)?)
     }
 
-    /// What other programs use all the time is back at once, but not always: it takes more than one look.
+    /// What other programs use all the time is back at once, but not always: it takes more than one try.
     fn leave_out_what_stays(&mut self, method: Method) -> Result<(), BenchError> {
         let (pages, names) = self.drop_and_ask(method, Forget::Everything)?;
         let before = self.files.len();
@@ -252,7 +252,7 @@ impl Inputs {
     /// As [`Inputs::forget`], without those files that running programs have mapped: as far as this user may know.
     ///
     /// # Cost
-    /// A look at each process of the machine.
+    /// The maps of each process of the machine are read.
     pub(crate) fn forget_unless_mapped(
         &self,
         method: Method,

@@ -24,7 +24,7 @@ use crate::job::Running;
 /// How often perf is asked whether it has ended instead of answering.
 const POLL_EVERY: Duration = Duration::from_millis(20);
 
-/// The pipes by which perf is told to begin, and answers. perf opens them by their places in `/proc`.
+/// The pipes that carry commands to perf, and its answers. perf opens them by their places in `/proc`.
 #[derive(Debug)]
 pub(super) struct Control {
     commands: (PipeReader, PipeWriter),

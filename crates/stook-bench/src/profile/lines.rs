@@ -72,7 +72,7 @@ enum Wrong {
     Call,
 }
 
-/// Runs a Python program and times the lines of one of its functions. A program that fails is told beside them.
+/// Runs a Python program and times the lines of one of its functions. The failure of the program is returned beside them.
 ///
 /// # Errors
 /// [`BenchError::Usage`] if the command is no Python program or the function has no such form;

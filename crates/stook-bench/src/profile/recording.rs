@@ -111,7 +111,7 @@ impl Recording<'_> {
         Ok((job, ran, Some(end)))
     }
 
-    /// A recording without a record tells nothing, unless it is of a process that slept through it.
+    /// A recording without a record is an error, unless it is of a process that slept through it.
     fn require_recorded(
         &self,
         job: &Job,

@@ -86,7 +86,7 @@ impl Rights {
         }
     }
 
-    /// Returns the event that tells where a thread leaves its processor.
+    /// Returns the event of a thread that leaves its processor.
     pub(super) fn switches(&self) -> Result<&'static str, BenchError> {
         self.require_perf("which records where a program is blocked")?;
         match self.may(1) {

@@ -29,11 +29,11 @@ pub struct Stacks {
     count: u64,
     /// Time of all stacks.
     total: u64,
-    /// Time of stacks that tell less than they could, by [`Flaw`].
+    /// Time of stacks that show less than they could, by [`Flaw`].
     flawed: [u64; 3],
 }
 
-/// Why a stack tells less than it could.
+/// Why a stack shows less than it could.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Flaw {
     /// It has lost its outer frames.

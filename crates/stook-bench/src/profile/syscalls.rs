@@ -1,6 +1,6 @@
 //! Counts the system calls of a command with `strace -f -c -w`.
 //!
-//! It tells wall time from the beginning of a call to its end, so a call that waits is a call that takes long. Calls that
+//! It reports wall time from the beginning of a call to its end, so a call that waits is a call that takes long. Calls that
 //! had not returned when the recording ended are not in its table. The command is stopped twice at each call, so one with
 //! many calls takes longer; the times are of the calls alone.
 

@@ -1,4 +1,4 @@
-//! What makes a profile doubtful, in words that say what to do about it.
+//! Warnings about a profile, with what to do about them.
 
 use super::options::Unwind;
 use super::stacks::Flaw;
@@ -23,7 +23,7 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// Returns what is doubtful about a recording, one sentence each.
+    /// Returns the warnings about a recording, one sentence each.
     pub(super) fn of(&self, recorded: &Recorded) -> Vec<String> {
         let mut found: Vec<String> = self.lost(recorded).into_iter().collect();
         found.extend(self.sampled(recorded));

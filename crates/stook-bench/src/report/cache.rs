@@ -97,15 +97,15 @@ fn findings(cases: &Cases<'_>) -> Vec<String> {
             a.labels[0],
             Unit::Ratio.show(ratio.value),
             b.labels[0],
-            Unit::Seconds.show(a.median()),
-            Unit::Seconds.show(b.median()),
+            Unit::Seconds.show(a.group.median()),
+            Unit::Seconds.show(b.group.median()),
             three_digits(ratio.low),
             three_digits(ratio.high),
         ))
     };
     let mut found: Vec<String> = pairs(cases).into_iter().filter_map(apart).collect();
     let blocked = cases.all.iter().filter_map(|case| {
-        let shares = case.shares()?;
+        let shares = case.group.shares()?;
         let least = match shares.waited? {
             Waited::Exactly(_) => "",
             Waited::AtMost(_) => "at least ",
@@ -125,7 +125,7 @@ fn findings(cases: &Cases<'_>) -> Vec<String> {
 
 /// The parts are the shares as the tables have them, of the median real time.
 fn bars(cases: &Cases<'_>) -> Chart {
-    let mut samples = cases.all.iter().flat_map(|case| &case.samples);
+    let mut samples = cases.all.iter().flat_map(|case| &case.group.samples);
     let is_served = samples.any(|sample| sample.served_seconds.is_some());
     let parts = PARTS
         .iter()
@@ -134,7 +134,7 @@ fn bars(cases: &Cases<'_>) -> Chart {
         .map(|(name, class)| ((*name).to_owned(), *class))
         .collect();
     let group = |case: &Case<'_>| {
-        let real = case.seconds();
+        let real = case.group.seconds();
         let share = |value: fn(&Sample) -> f64| {
             let seconds = case.of(|sample| Some(value(sample)));
             cpu_share(&seconds, &real).unwrap_or(0.0)
@@ -147,7 +147,7 @@ fn bars(cases: &Cases<'_>) -> Chart {
         };
         let parts = parts
             .iter()
-            .map(|(_, class)| share_of(class) * case.median());
+            .map(|(_, class)| share_of(class) * case.group.median());
         let row = Row {
             name: case.labels[0].clone(),
             parts: parts.collect(),
@@ -178,7 +178,7 @@ fn ratios(cases: &Cases<'_>) -> Table {
     ratio_columns(&mut table, &medians);
     let slopes = pairs
         .iter()
-        .map(|(a, b)| through_origin(&a.seconds(), &b.seconds()));
+        .map(|(a, b)| through_origin(&a.group.seconds(), &b.group.seconds()));
     table.figures("slope", slopes);
     let cpu = |case: &Case<'_>| case.of(|sample| Some(sample.cpu_seconds()));
     let ratios = pairs

@@ -1,19 +1,15 @@
 //! Samples that belong together: those whose labels are the same, and what was measured of them.
 
-use std::collections::BTreeMap;
-
 use crate::figure::{Chart, Cloud, Point, Scatter, Unit, clean};
-use crate::latency::Latencies;
+use crate::groups::{Group, unique};
 use crate::record::{Kind, Results, Sample};
-use crate::shares::Shares;
-use crate::statistics::{Ratio, Spread, median, ratio_of_medians};
+use crate::statistics::{Ratio, ratio_of_medians};
 
 /// The samples of one command under the same conditions.
 pub(super) struct Case<'a> {
     /// The values of the labels of its kind of bench. What other labels say stands behind the first one.
     pub(super) labels: Vec<String>,
-    /// Its samples, in their order.
-    pub(super) samples: Vec<&'a Sample>,
+    pub(super) group: Group<'a>,
 }
 
 /// The cases of a run.
@@ -49,10 +45,12 @@ impl<'a> Cases<'a> {
         for sample in &results.samples {
             let labels = labels_of(sample, names);
             match all.iter_mut().find(|case| case.labels == labels) {
-                Some(case) => case.samples.push(sample),
+                Some(case) => case.group.samples.push(sample),
                 None => all.push(Case {
                     labels,
-                    samples: vec![sample],
+                    group: Group {
+                        samples: vec![sample],
+                    },
                 }),
             }
         }
@@ -66,13 +64,7 @@ impl<'a> Cases<'a> {
 
     /// Returns the different values of a label, in the order in which they come first.
     pub(super) fn values(&self, label: usize) -> Vec<String> {
-        let mut values: Vec<String> = Vec::new();
-        for case in &self.all {
-            if !values.contains(&case.labels[label]) {
-                values.push(case.labels[label].clone());
-            }
-        }
-        values
+        unique(self.all.iter().map(|case| case.labels[label].clone()))
     }
 
     /// Returns the case with these labels.
@@ -101,48 +93,20 @@ fn labels_of(sample: &Sample, names: &[&str]) -> Vec<String> {
 }
 
 impl Case<'_> {
-    /// Returns wall times.
-    pub(super) fn seconds(&self) -> Vec<f64> {
-        self.of(|sample| Some(sample.real_seconds))
-    }
-
     /// Returns what a function finds in the samples that have it.
     pub(super) fn of(&self, value: impl Fn(&Sample) -> Option<f64>) -> Vec<f64> {
-        let samples = self.samples.iter();
+        let samples = self.group.samples.iter();
         samples.filter_map(|sample| value(sample)).collect()
-    }
-
-    pub(super) fn spread(&self) -> Option<Spread> {
-        Spread::of(&self.seconds())
-    }
-
-    /// Returns the median wall time.
-    pub(super) fn median(&self) -> f64 {
-        median(&self.seconds()).unwrap_or(0.0)
     }
 
     /// Returns how much longer it took than another one.
     pub(super) fn ratio_to(&self, other: &Case<'_>) -> Option<Ratio> {
-        ratio_of_medians(&self.seconds(), &other.seconds())
+        ratio_of_medians(&self.group.seconds(), &other.group.seconds())
     }
 
     /// Returns the most memory held, in bytes, of each sample that has it.
     pub(super) fn peaks(&self) -> Vec<f64> {
         self.of(|sample| sample.peak_bytes.map(as_float))
-    }
-
-    /// Returns where the wall time went; None if no time passed.
-    pub(super) fn shares(&self) -> Option<Shares> {
-        Shares::of(&self.samples)
-    }
-
-    /// Returns the times of single operations, of all samples together.
-    pub(super) fn latencies(&self) -> BTreeMap<&str, Latencies> {
-        let mut all: BTreeMap<&str, Latencies> = BTreeMap::new();
-        for (name, latencies) in self.samples.iter().flat_map(|sample| &sample.latencies) {
-            all.entry(name).or_default().merge(latencies);
-        }
-        all
     }
 }
 
@@ -167,7 +131,7 @@ pub(super) type Against<'a> = (String, String, &'a Case<'a>, &'a Case<'a>);
 pub(super) fn scatter<'a>(across: &str, up: &str, all: impl Iterator<Item = Against<'a>>) -> Chart {
     let mut clouds: Vec<Cloud> = Vec::new();
     for (name, label, x, y) in all {
-        let (x, y) = (x.median(), y.median());
+        let (x, y) = (x.group.median(), y.group.median());
         let point = Point { x, y, label };
         match clouds.iter_mut().find(|cloud| cloud.name == name) {
             Some(cloud) => cloud.points.push(point),
@@ -218,14 +182,14 @@ mod tests {
         assert_eq!(cases.values(0), ["hot", "cold", "hot (local)", "(no name)"]);
         let rates = |case: &Case<'_>| case.of(|sample| per_second(sample.files, sample));
         let hot = cases.find(&["hot"]).unwrap();
-        let shares = hot.shares().unwrap();
+        let shares = hot.group.shares().unwrap();
         assert_eq!(
-            (hot.seconds(), rates(hot)),
+            (hot.group.seconds(), rates(hot)),
             (vec![2.0, 4.0], vec![50.0, 25.0])
         );
         assert_eq!((shares.cpu, shares.blocked()), (0.25, None));
         // No time passed: there is no rate and no share.
         let none = cases.find(&["(no name)"]).unwrap();
-        assert_eq!((rates(none), none.shares()), (vec![], None));
+        assert_eq!((rates(none), none.group.shares()), (vec![], None));
     }
 }

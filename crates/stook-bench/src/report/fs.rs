@@ -119,7 +119,7 @@ impl<'a> View<'a> {
                 .iter()
                 .filter_map(|target| self.case(target, phase, tool));
             let mut cases: Vec<&Case<'_>> = cases.collect();
-            cases.sort_by(|a, b| a.median().total_cmp(&b.median()));
+            cases.sort_by(|a, b| a.group.median().total_cmp(&b.group.median()));
             let [fastest, .., slowest] = cases.as_slice() else {
                 return None;
             };
@@ -129,8 +129,8 @@ impl<'a> View<'a> {
                 Unit::Ratio.show(ratio),
                 slowest.labels[TARGET],
                 fastest.labels[TARGET],
-                Unit::Seconds.show(slowest.median()),
-                Unit::Seconds.show(fastest.median()),
+                Unit::Seconds.show(slowest.group.median()),
+                Unit::Seconds.show(fastest.group.median()),
             );
             (ratio >= WORTH_REPORTING).then_some((ratio, text))
         };
@@ -175,7 +175,7 @@ impl<'a> View<'a> {
 
     /// One figure for each tool, all with the same axis.
     fn times(&self) -> Vec<Figure> {
-        let seconds = self.cases.all.iter().flat_map(Case::seconds);
+        let seconds = self.cases.all.iter().flat_map(|case| case.group.seconds());
         let ends = seconds.filter(|value| *value > 0.0);
         let ends = ends.fold((f64::INFINITY, 0.0), |(least, most): (f64, f64), value| {
             (least.min(value), most.max(value))
@@ -195,7 +195,7 @@ impl<'a> View<'a> {
             name: target.clone(),
             samples: self
                 .case(target, phase, tool)
-                .map(Case::seconds)
+                .map(|case| case.group.seconds())
                 .unwrap_or_default(),
             parts: Vec::new(),
         };
@@ -272,7 +272,8 @@ impl<'a> View<'a> {
             .iter()
             .filter(|case| case.labels[PHASE] == phase);
         let curves = cases.filter_map(|case| {
-            let latencies = case.latencies().remove(operation)?;
+            let mut operations = case.group.operations().into_iter();
+            let (.., latencies) = operations.find(|(name, ..)| *name == operation)?;
             (latencies.count() >= OFTEN).then(|| Curve {
                 name: format!("{}, {}", case.labels[TARGET], case.labels[TOOL]),
                 points: rising(&latencies),
@@ -292,7 +293,10 @@ impl<'a> View<'a> {
             let cases = rows
                 .iter()
                 .map(|(target, tool)| self.case(target, phase, tool));
-            table.figures(phase, cases.map(|case| case.map(Case::median)));
+            table.figures(
+                phase,
+                cases.map(|case| case.map(|case| case.group.median())),
+            );
         }
         table
     }

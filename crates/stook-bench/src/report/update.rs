@@ -40,7 +40,7 @@ pub(super) fn section(results: &Results) -> Section {
         ..Section::default()
     };
     let caption = "Medians over all pairs of directories; every dot is a run, so the spread is mostly that of the directories. Shorter is better.";
-    let times = view.bars("Seconds", Unit::Seconds, Case::seconds);
+    let times = view.bars("Seconds", Unit::Seconds, |case| case.group.seconds());
     section.figure("time", "Time by phase", caption, times);
     view.against_each_other(&mut section);
     if view.cases.all.iter().any(|case| !case.peaks().is_empty()) {
@@ -85,7 +85,9 @@ impl<'a> View<'a> {
 
     /// The ratio of another tool's median time to the first one's.
     fn ratio(&self, other: &str, pair: &Pair, operation: &str) -> Option<f64> {
-        let [own, first] = self.both(other, pair, operation)?.map(Case::median);
+        let [own, first] = self
+            .both(other, pair, operation)?
+            .map(|case| case.group.median());
         (first > 0.0).then(|| own / first)
     }
 
