@@ -734,7 +734,7 @@ fn a_profile_is_tables_or_lines_of_json() {
     };
     assert_snapshot!(text, @r"
     seconds   share  time of 1 thread
-    -------  ------  -----------------------------
+    -------  ------  ------------------------------
       0.020  16.7 %  on a processor
       0.100  83.3 %  blocked
       0.000   0.0 %  ready, waiting for a processor
@@ -786,7 +786,7 @@ fn lines_of_source_are_a_table_or_lines_of_json() {
 
     line  hits  microseconds    share  source
     ----  ----  ------------  -------  --------
-       1                                def f():
+       1                               def f():
        2     3           1.5  100.0 %      g()
     ");
     assert_snapshot!(printed(&[&["--json"], &program[..]].concat()).unwrap(), @r#"
