@@ -15,7 +15,7 @@ use stook_volume::{Dialect, Header, Kind, Member, decode};
 use crate::ArchiveError;
 use crate::folder::Folder;
 use crate::memory::worker_pool;
-use crate::observer::{CountingObserver, Observer};
+use crate::observer::{CountingObserver, Observer, require_going_on};
 use crate::plan::refuse_planned;
 use crate::read::{LocalFolder, SkipBadPages, VolumeBytes, VolumeStore};
 
@@ -200,7 +200,7 @@ impl Filling<'_> {
         ids: &RangeInclusive<RowId>,
         report: &mut AttributesReport,
     ) -> Result<(), ArchiveError> {
-        self.require_going_on()?;
+        require_going_on(self.observer)?;
         // zstash may have moved it to tape.
         let Ok(bytes) = LocalFolder::new(self.folder.path()).open(&volume.to_string()) else {
             report.missing_volumes += 1;
@@ -224,7 +224,7 @@ impl Filling<'_> {
             }
         })?;
         self.read(&*bytes, &wanted, &mut encoder);
-        self.require_going_on()?;
+        require_going_on(self.observer)?;
         let blocks = encoder.take();
         if gaps.is_empty() {
             return Ok(());
@@ -241,7 +241,9 @@ impl Filling<'_> {
     fn read(&self, bytes: &dyn VolumeBytes, wanted: &[Wanted], encoder: &mut AttributesEncoder) {
         let chunks: Vec<(usize, &[Wanted])> = wanted.chunks(ROWS_OF_A_WORKER).enumerate().collect();
         let found = Mutex::new(Vec::with_capacity(chunks.len()));
-        worker_pool("attributes", self.jobs).for_each(chunks.into_iter(), |(place, chunk)| {
+        let is_interrupted = || self.observer.is_interrupted();
+        let pool = worker_pool("attributes", self.jobs).until(&is_interrupted);
+        pool.for_each(chunks.into_iter(), |(place, chunk)| {
             let members: Vec<Option<Member>> =
                 chunk.iter().map(|row| self.member(bytes, row)).collect();
             stook_sys::lock(&found).push((place, members));
@@ -266,13 +268,5 @@ impl Filling<'_> {
         let member = decode(&reading, row.offset).ok().flatten()?;
         self.observer.advanced(1, 0);
         (member.header.name == row.name).then_some(member)
-    }
-
-    fn require_going_on(&self) -> Result<(), ArchiveError> {
-        if self.observer.is_interrupted() {
-            Err(ArchiveError::Interrupted)
-        } else {
-            Ok(())
-        }
     }
 }

@@ -3,6 +3,7 @@
 //! A cause keeps what the system said (see [`Cause::errno`]), so callers can tell kinds apart without reading text. It
 //! names no option and no command: advice is up to the program that prints it.
 
+use std::fmt;
 use std::io;
 use std::sync::Arc;
 
@@ -28,11 +29,14 @@ pub enum Cause {
     Interrupted,
 
     /// The file is not the one that was there before.
-    #[error("another file took its place while it was archived")]
-    Replaced,
+    #[error("another file took its place {since}")]
+    Replaced {
+        /// Since when.
+        since: Since,
+    },
     /// The size of the file changed.
     #[error(
-        "it {} from {before} to {now} bytes while it was archived",
+        "it {} from {before} to {now} bytes {since}",
         if now > before { "grew" } else { "shrank" }
     )]
     Resized {
@@ -40,10 +44,15 @@ pub enum Cause {
         before: u64,
         /// Bytes after it was read.
         now: u64,
+        /// Since when.
+        since: Since,
     },
     /// The modification time of the file changed.
-    #[error("it changed while it was archived")]
-    Modified,
+    #[error("it changed {since}")]
+    Modified {
+        /// Since when.
+        since: Since,
+    },
     /// The file ended before the size that it had.
     #[error("it shrank while it was read")]
     Shrank,
@@ -204,6 +213,24 @@ pub enum Cause {
     /// Rows of the index that cannot be read, and may be about a newer version of the member.
     #[error("what became of it later may be there: {}", place_in_index(.0))]
     MayBeNewer(Box<IndexDamage>),
+}
+
+/// Since when a file is not what was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Since {
+    /// The same operation found it.
+    Found,
+    /// It was planned, by an operation before.
+    Planned,
+}
+
+impl fmt::Display for Since {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Found => "while it was archived",
+            Self::Planned => "after it was planned",
+        })
+    }
 }
 
 /// A damage that is about a name is printed behind it, any other one behind the name of the file.

@@ -10,7 +10,8 @@ use stook_tree::Filter;
 
 use crate::ArchiveError;
 use crate::archive::Archive;
-use crate::guard::{Deletions, Guard};
+use crate::deletions::Deletions;
+use crate::guard::Guard;
 use crate::metadata_change::{MetadataChange, MetadataChanges};
 use crate::mutex::lock;
 use crate::not_visited::NotVisited;

@@ -9,9 +9,9 @@ use stook_volume::VolumeError;
 
 use crate::cause::Cause;
 use crate::deleted::MissingName;
-use crate::guard::UnlikelyDeletions;
+use crate::deletions::UnlikelyDeletions;
 use crate::list::When;
-use crate::plan::PlanFileError;
+use crate::plan::{DamagedPart, PlanFileError};
 
 /// An error that ended an operation.
 #[derive(Debug, thiserror::Error)]
@@ -140,8 +140,12 @@ pub enum ArchiveError {
         display_path(first_path(parts))
     )]
     NotBuilt {
+        /// The archive.
+        archive: PathBuf,
         /// Their files.
         parts: Vec<PathBuf>,
+        /// True if all members of all of them failed in a part before.
+        are_retries: bool,
     },
     /// A file of a plan cannot be used.
     #[error("cannot use `{}`: {source}", display_path(path))]
@@ -151,13 +155,11 @@ pub enum ArchiveError {
         /// Why.
         source: PlanFileError,
     },
-    /// What was built is not what was planned.
-    #[error("cannot commit `{}`: {what}", display_path(path))]
+    /// What was built is damaged, or is not what was planned.
+    #[error("cannot commit {}", first_damaged(parts))]
     BadBuilt {
-        /// The folder that was built.
-        path: PathBuf,
-        /// What is wrong.
-        what: &'static str,
+        /// The parts, in order.
+        parts: Vec<DamagedPart>,
     },
     /// What was built is of another plan, or of another part.
     #[error("cannot use `{}`: it is of another plan", display_path(path))]
@@ -296,6 +298,17 @@ impl ArchiveError {
     /// Returns true if it was damaged data in a volume that ended the operation.
     pub fn is_damage(&self) -> bool {
         matches!(self, Self::Damaged { .. } | Self::Volume { .. })
+    }
+}
+
+fn first_damaged(parts: &[DamagedPart]) -> String {
+    let first = parts.first().map_or(String::new(), |part| {
+        format!("`{}`: {part}", display_path(&part.part))
+    });
+    match parts.len() {
+        0 | 1 => first,
+        2 => format!("{first}; so is another part"),
+        count => format!("{first}; so are {} other parts", count - 1),
     }
 }
 

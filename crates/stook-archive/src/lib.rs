@@ -22,6 +22,7 @@ mod check;
 mod commit_queue;
 mod create;
 mod deleted;
+mod deletions;
 mod diff;
 mod error;
 mod extract;
@@ -45,28 +46,31 @@ mod recovery;
 mod reindex;
 mod remove_archived;
 mod session;
+mod sort;
 mod survey;
 mod task;
+mod write;
 mod writer;
 
 pub use archive::{Archive, Found, OpenOptions};
 pub use attributes::{AttributesReport, fill_attributes};
 pub use cat::cat;
-pub use cause::Cause;
+pub use cause::{Cause, Since};
 pub use check::{CheckOptions, CheckReport, check};
-pub use create::{WriteOptions, WriteReport, create, update};
+pub use create::{WriteOptions, WriteReport};
 pub use deleted::MissingName;
+pub use deletions::{Deletions, NameCounts, StopReason, UnlikelyDeletions};
 pub use diff::{Change, DiffOptions, DiffReport, Difference, diff};
 pub use error::ArchiveError;
 pub use extract::{ExtractOptions, ExtractReport, extract};
-pub use guard::{Deletions, NameCounts, StopReason, UnlikelyDeletions};
 pub use list::{ListOptions, ListReport, When, list, list_with_attributes};
 pub use metadata_change::{Changed, MetadataChange, MetadataChanges};
-pub use observer::{Damage, Failure, Note, Observer, Silent};
+pub use observer::{Damage, Failure, Note, Observer, Silent, SkipReason};
 pub use plan::{
-    BuildOptions, BuildReport, CommitOptions, CommitReport, DEFAULT_VOLUME_BYTES, FailedMembers,
-    PlanFileError, PlanOptions, PlanReport, PlanSummary, PlannedPart, PlannedVolume, abandon,
-    build_part, check_part, commit, plan,
+    AbandonReport, BuildOptions, BuildReport, BuiltDamage, BuiltVolumes, CommitOptions,
+    CommitReport, DEFAULT_VOLUME_BYTES, DamagedPart, FailedMembers, PlanFileError, PlanOptions,
+    PlanReport, PlanSummary, PlannedPart, PlannedVolume, abandon, build_part, check_part, commit,
+    plan,
 };
 pub use read::{
     DEFAULT_MAX_HOLE_BYTES, LocalFolder, MemberReader, VolumeBytes, VolumeStore, VolumeVersion,
@@ -76,8 +80,9 @@ pub use remove_archived::{
     Recording, RemoveArchivedObserver, RemoveArchivedReport, Staying, remove_archived,
 };
 pub use stook_index::{
-    Absence, AsOf, Attributes, IndexDamage, IndexError, Interrupt, MemberKind, Mtime, Row, RowId,
-    RowRef, Run, RunCounts, RunId, Selection, VolumeId, Writer,
+    Absence, AsOf, Attributes, IndexDamage, IndexError, Interrupt, MemberKind, Missing, Mtime, Row,
+    RowId, RowRef, Run, RunCounts, RunId, Selection, VolumeId, Writer,
 };
-pub use stook_pool::Jobs;
+pub use stook_pool::{Jobs, Observer as BaseObserver};
 pub use stook_volume::{Dialect, ReadAt};
+pub use write::{create, update};

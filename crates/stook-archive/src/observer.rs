@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use stook_index::{IndexDamage, Interrupt, VolumeId};
 use stook_sys::{SysError, display_bytes};
 
+use crate::ArchiveError;
 use crate::cause::Cause;
-use crate::guard::UnlikelyDeletions;
+use crate::deletions::UnlikelyDeletions;
 
 /// One file that could not be archived or brought back; the rest goes on.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -88,9 +89,19 @@ pub enum Note {
         "what is removed is not recorded: this is not the tree that the archive was created from"
     )]
     NotRecordedOfOtherTree,
+    /// A part was built again, and so many members fewer were written: what was built before stays.
+    #[error("what was built before stays: it has {}", more_members(*.0))]
+    KeptBuilt(u64),
     /// What a removal takes is not recorded, because an archive that only zstash has written stays as it is.
     #[error("what is removed is not recorded: only zstash has written the archive")]
     NotRecordedInForeignArchive,
+}
+
+fn more_members(number: u64) -> String {
+    match number {
+        1 => "one more member".to_owned(),
+        number => format!("{number} more members"),
+    }
 }
 
 fn files(number: u64) -> String {
@@ -107,16 +118,21 @@ fn entries(number: u64) -> String {
     }
 }
 
-/// Receives what an operation tells, from several threads at once.
-pub trait Observer: Sync {
-    /// A phase begins, with what it will do as far as that is known.
+/// Why an entry is left out on purpose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SkipReason {
+    /// Archives have no sockets.
+    #[error("it is a socket")]
+    Socket,
+}
+
+/// Receives what an operation on an archive tells besides progress and failures, from several threads at once.
+pub trait Observer: stook_pool::Observer<Failure = Failure> {
+    /// A phase begins, with what it will do as far as that is known. Progress is that of the phase from now on.
     fn phase(&self, _name: &'static str, _entries: Option<u64>, _bytes: Option<u64>) {}
-    /// Entries and bytes of the phase are done.
-    fn advanced(&self, _entries: u64, _bytes: u64) {}
-    /// One file failed.
-    fn failed(&self, _failure: &Failure) {}
     /// An entry is left out on purpose.
-    fn skipped(&self, _path: &[u8], _why: &str) {}
+    fn skipped(&self, _path: &[u8], _reason: SkipReason) {}
     /// Something is damaged.
     fn damaged(&self, _damage: &Damage) {}
     /// Something in the index is damaged.
@@ -131,11 +147,7 @@ pub trait Observer: Sync {
     fn done(&self, _path: &[u8]) {}
     /// Holes of a file have been hashed for a while, up to this byte; told again and again.
     fn hashing_holes(&self, _path: &[u8], _done: u64, _size: u64) {}
-    /// Returns true once the user has asked to end.
-    fn is_interrupted(&self) -> bool {
-        false
-    }
-    /// Returns what then ends statements on the index.
+    /// Returns what ends statements on the index once the operation should end early.
     fn interrupt(&self) -> Interrupt {
         Interrupt::never()
     }
@@ -145,9 +157,22 @@ pub trait Observer: Sync {
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Silent;
 
+impl stook_pool::Observer for Silent {
+    type Failure = Failure;
+}
+
 impl Observer for Silent {}
 
-/// Passes everything on, and counts.
+/// Returns an error once the operation should end early.
+pub(crate) fn require_going_on(observer: &dyn Observer) -> Result<(), ArchiveError> {
+    if observer.is_interrupted() {
+        Err(ArchiveError::Interrupted)
+    } else {
+        Ok(())
+    }
+}
+
+/// Passes everything on, and counts. What is asked and reported most needs no trait in scope.
 pub(crate) struct CountingObserver<'a> {
     inner: &'a dyn Observer,
     failures: AtomicU64,
@@ -163,6 +188,19 @@ impl<'a> CountingObserver<'a> {
         }
     }
 
+    pub(crate) fn advanced(&self, entries: u64, bytes: u64) {
+        self.inner.advanced(entries, bytes);
+    }
+
+    pub(crate) fn failed(&self, failure: &Failure) {
+        self.failures.fetch_add(1, Ordering::Relaxed);
+        self.inner.failed(failure);
+    }
+
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.inner.is_interrupted()
+    }
+
     pub(crate) fn failures(&self) -> u64 {
         self.failures.load(Ordering::Relaxed)
     }
@@ -172,19 +210,26 @@ impl<'a> CountingObserver<'a> {
     }
 }
 
+impl stook_pool::Observer for CountingObserver<'_> {
+    type Failure = Failure;
+
+    fn advanced(&self, entries: u64, bytes: u64) {
+        self.advanced(entries, bytes);
+    }
+    fn failed(&self, failure: &Failure) {
+        self.failed(failure);
+    }
+    fn is_interrupted(&self) -> bool {
+        self.is_interrupted()
+    }
+}
+
 impl Observer for CountingObserver<'_> {
     fn phase(&self, name: &'static str, entries: Option<u64>, bytes: Option<u64>) {
         self.inner.phase(name, entries, bytes);
     }
-    fn advanced(&self, entries: u64, bytes: u64) {
-        self.inner.advanced(entries, bytes);
-    }
-    fn failed(&self, failure: &Failure) {
-        self.failures.fetch_add(1, Ordering::Relaxed);
-        self.inner.failed(failure);
-    }
-    fn skipped(&self, path: &[u8], why: &str) {
-        self.inner.skipped(path, why);
+    fn skipped(&self, path: &[u8], reason: SkipReason) {
+        self.inner.skipped(path, reason);
     }
     fn damaged(&self, damage: &Damage) {
         self.damages.fetch_add(1, Ordering::Relaxed);
@@ -205,9 +250,6 @@ impl Observer for CountingObserver<'_> {
     }
     fn hashing_holes(&self, path: &[u8], done: u64, size: u64) {
         self.inner.hashing_holes(path, done, size);
-    }
-    fn is_interrupted(&self) -> bool {
-        self.inner.is_interrupted()
     }
     fn interrupt(&self) -> Interrupt {
         self.inner.interrupt()

@@ -24,7 +24,7 @@ use stook_volume::{
 
 use crate::attributes::HeaderFacts;
 use crate::buffers::Buffers;
-use crate::cause::Cause;
+use crate::cause::{Cause, Since};
 use crate::observer::{Failure, Observer};
 use crate::plan::{Batch, OutputStream, PlannedMember, content_len, header_of};
 use crate::read::{BATCH_BYTES, ContentMd5, Interrupted};
@@ -37,8 +37,8 @@ pub(crate) struct Packer<'a> {
     pub(crate) dialect: Dialect,
     pub(crate) links: Links,
     pub(crate) xattrs: bool,
-    /// False where lengths are what a file claims: then a large one is looked at before hours are spent on it.
-    pub(crate) trusts_lengths: bool,
+    /// Since when files may have changed. What was planned is looked at before hours are spent on a large file.
+    pub(crate) since: Since,
     /// False where the numbers of file systems are of another machine.
     pub(crate) compares_filesystems: bool,
     /// True once it was noted that some attributes cannot be read.
@@ -185,7 +185,7 @@ impl Packer<'_> {
                 let data = bytes.len();
                 header_len = Some(data - start);
                 packed.md5 = read_content(&file, &header, self.observer, bytes)
-                    .map_err(|error| unreadable(member, &error))?;
+                    .map_err(|error| self.not_read(&file, member, &error))?;
                 self.check_unchanged(&file, member)?;
                 content = packed.md5.is_none().then_some(data..bytes.len());
                 bytes.resize(bytes.len() + pad(stored_len(&header, self.dialect)), 0);
@@ -224,7 +224,7 @@ impl Packer<'_> {
         let mut header = header_of(member, self.owners, self.dialect);
         let mut packed = self.packed(member, &header);
         let file = self.open(member, opened)?;
-        if !self.trusts_lengths {
+        if self.since == Since::Planned {
             self.check_unchanged(&file, member)?;
         }
         read_once(&file);
@@ -242,7 +242,7 @@ impl Packer<'_> {
             return Ok(());
         }
         let streamed = stream_content(&file, &header, (self.buffers, self.observer), send);
-        let Some(md5) = streamed.map_err(|error| unreadable(member, &error))? else {
+        let Some(md5) = streamed.map_err(|error| self.not_read(&file, member, &error))? else {
             return Ok(());
         };
         self.check_unchanged(&file, member)?;
@@ -380,10 +380,38 @@ impl Packer<'_> {
     fn check_unchanged(&self, file: &File, member: &PlannedMember<'_>) -> Result<(), Failure> {
         let _scope = scope!("look again");
         let now = metadata(file).map_err(|error| Failure::io("look at", &member.path, &error))?;
-        let change = describe_change(&member.metadata, &now, self.compares_filesystems);
+        let change = self.change(&member.metadata, &now);
         change.map_or(Ok(()), |cause| {
             Err(Failure::new("archive", &member.path, cause))
         })
+    }
+
+    fn change(&self, before: &Metadata, now: &Metadata) -> Option<Cause> {
+        let is_on_same = now.filesystem == before.filesystem || !self.compares_filesystems;
+        let is_same_file = now.inode == before.inode && is_on_same && now.kind == before.kind;
+        let since = self.since;
+        if !is_same_file {
+            Some(Cause::Replaced { since })
+        } else if now.size != before.size {
+            Some(Cause::Resized {
+                before: before.size,
+                now: now.size,
+                since,
+            })
+        } else {
+            (now.mtime != before.mtime).then_some(Cause::Modified { since })
+        }
+    }
+
+    /// Returns why content could not be read: of a file that was planned and ends early, how long it was and is.
+    fn not_read(&self, file: &File, member: &PlannedMember<'_>, error: &io::Error) -> Failure {
+        if self.since == Since::Planned
+            && matches!(Cause::from(error), Cause::Shrank)
+            && let Err(changed) = self.check_unchanged(file, member)
+        {
+            return changed;
+        }
+        unreadable(member, error)
     }
 
     /// Adds to the header what only the open file tells: attributes and holes.
@@ -501,21 +529,6 @@ fn append(file: &File, offset: u64, len: u64, bytes: &mut Vec<u8>) -> io::Result
         return Err(Cause::Shrank.into());
     }
     Ok(start)
-}
-
-fn describe_change(before: &Metadata, now: &Metadata, compares_filesystems: bool) -> Option<Cause> {
-    let is_same_file =
-        now.inode == before.inode && (now.filesystem == before.filesystem || !compares_filesystems);
-    if !is_same_file || now.kind != before.kind {
-        Some(Cause::Replaced)
-    } else if now.size != before.size {
-        Some(Cause::Resized {
-            before: before.size,
-            now: now.size,
-        })
-    } else {
-        (now.mtime != before.mtime).then_some(Cause::Modified)
-    }
 }
 
 fn unreadable(member: &PlannedMember<'_>, error: &io::Error) -> Failure {

@@ -21,15 +21,17 @@ use stook_timers::scope;
 
 use crate::ArchiveError;
 use crate::attributes::fill_new_volumes;
+use crate::cause::Since;
 use crate::commit_queue::Target;
 use crate::create::{WriteOptions, WriteReport};
+use crate::deletions::{Deletions, UnlikelyDeletions};
 use crate::folder::Folder;
-use crate::guard::{Deletions, Guard, UnlikelyDeletions, is_copy};
+use crate::guard::{Guard, is_copy};
 use crate::layout::Layout;
 use crate::memory::{budget_bytes, worker_pool};
 use crate::mutex::lock;
 use crate::not_visited::{NotVisited, count_deleted};
-use crate::observer::{CountingObserver, Note, Observer};
+use crate::observer::{CountingObserver, Note, Observer, require_going_on};
 use crate::pack::Packer;
 use crate::plan::{
     Batch, DEFAULT_VOLUME_BYTES, Plan, PlanDirectory, Sorter, VolumeSplitter, interleave,
@@ -111,7 +113,7 @@ impl<'a> Session<'a> {
             .into_iter()
             .map(|(checkpoint, staging)| resumable(checkpoint, staging, &found))
             .collect::<Result<Vec<_>, _>>()?;
-        let plan = Plan::new(found);
+        let plan = Plan::from(found);
         let mut index = match index.map(into_inner) {
             Some(index) => index,
             None => self.make_index()?,
@@ -196,7 +198,7 @@ impl<'a> Session<'a> {
             .map(|(checkpoint, staging)| resumable(checkpoint, staging, &nothing))
             .collect::<Result<Vec<_>, _>>()?;
         let mut index = into_inner(index);
-        self.write(&mut index, run.id, &Plan::new(nothing), partial_volumes)?;
+        self.write(&mut index, run.id, &Plan::from(nothing), partial_volumes)?;
         self.recover(Some(index))
     }
 
@@ -324,7 +326,7 @@ impl<'a> Session<'a> {
             dialect: self.options.dialect,
             links: self.options.links,
             xattrs: self.options.xattrs,
-            trusts_lengths: true,
+            since: Since::Found,
             compares_filesystems: true,
             has_noted: AtomicBool::new(false),
         };
@@ -409,7 +411,7 @@ impl<'a> Session<'a> {
             metadata_changed: found.metadata_changed,
             ..WriteReport::default()
         };
-        let plan = Plan::new(found);
+        let plan = Plan::from(found);
         let (first, limit, deleted) = match index.map(into_inner) {
             Some(index) => {
                 let deleted = self.count_deleted(&index, name_table.as_ref(), &not_visited)?;
@@ -445,7 +447,8 @@ pub(crate) fn pack_all<'p>(
     jobs: Jobs,
     batches: impl Iterator<Item = Batch<'p>> + Send,
 ) -> Result<(), ArchiveError> {
-    worker_pool("pack", jobs).ordered(
+    let is_interrupted = || packer.observer.is_interrupted();
+    worker_pool("pack", jobs).until(&is_interrupted).ordered(
         budget_bytes(),
         batches,
         |batch, output| packer.pack(&batch, output),
@@ -454,14 +457,6 @@ pub(crate) fn pack_all<'p>(
     // A worker that has seen the flag leaves out members: the run must not end as if they were there.
     require_going_on(packer.observer)?;
     writer.finish()
-}
-
-pub(crate) fn require_going_on(observer: &dyn Observer) -> Result<(), ArchiveError> {
-    if observer.is_interrupted() {
-        Err(ArchiveError::Interrupted)
-    } else {
-        Ok(())
-    }
 }
 
 pub(crate) fn into_inner(index: Mutex<Index>) -> Index {

@@ -15,9 +15,10 @@ use crate::buffers::Buffers;
 use crate::cause::Cause;
 use crate::metadata_change::{ArchivedMetadata, MetadataChange, MetadataChanges};
 use crate::mutex::lock;
-use crate::observer::{Failure, Observer};
-use crate::plan::{Group, LinkNames, Sorter, held_bytes};
+use crate::observer::{Failure, Observer, SkipReason};
+use crate::plan::{Group, LinkNames, Plan, Sorter, held_bytes};
 use crate::read::file_md5;
+use crate::sort::sort_until;
 
 /// The longest path of a member, in bytes.
 pub(crate) const LONGEST_PATH: usize = 65_535;
@@ -92,6 +93,12 @@ pub(crate) struct Survey {
     pub(crate) supersedes_staged: bool,
 }
 
+impl From<Survey> for Plan {
+    fn from(found: Survey) -> Self {
+        Self::new(found.groups, found.link_names, found.supersedes_staged)
+    }
+}
+
 /// Of one listing.
 #[derive(Debug, Default)]
 struct Counts {
@@ -153,7 +160,9 @@ pub(crate) fn survey(
     found.metadata_changed = surveyor.metadata_changed.into_inner();
     found.supersedes_staged = surveyor.supersedes_staged.into_inner();
     let _scope = scope!("sort");
-    found.groups.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+    let compare = |a: &Group, b: &Group| a.path.cmp(&b.path);
+    // Who has interrupted it uses nothing of what was found.
+    sort_until(&mut found.groups, &compare, &|| observer.is_interrupted());
     found
 }
 
@@ -255,7 +264,7 @@ impl Surveyor<'_> {
             return false;
         }
         if metadata.kind == FileKind::Socket {
-            self.observer.skipped(path, "it is a socket");
+            self.observer.skipped(path, SkipReason::Socket);
             return false;
         }
         let comparison = self.compare(path, metadata);

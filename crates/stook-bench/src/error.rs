@@ -92,15 +92,12 @@ impl BenchError {
         }
     }
 
-    /// Returns advice, if there is some.
+    /// Returns what would help, if whoever found the error knew that.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::During { source, .. } => source.hint(),
             Self::Missing { hint, .. } => Some(hint.clone()),
             Self::Refused { hint, .. } => hint.clone(),
-            Self::Newer { .. } => {
-                Some("use the version of stook that wrote it, or a newer one".to_owned())
-            }
             _ => None,
         }
     }

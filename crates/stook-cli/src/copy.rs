@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use stook_archive::Observer;
+use stook_archive::{BaseObserver as _, Observer as _};
 use stook_sys::{Links, display_path};
 use stook_tree::{Copied, CopyObserver, CopyOptions, Verified, copy, verify};
 
@@ -87,7 +87,7 @@ impl CopyObserver for Listener<'_> {
     }
 
     fn skipped(&self, path: &[u8], why: &str) {
-        self.reporter.skipped(path, why);
+        self.reporter.left_out(path, why);
     }
 
     fn noted(&self, text: &str) {

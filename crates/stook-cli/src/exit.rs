@@ -143,7 +143,11 @@ impl CliError {
                 let text = format!("cannot find {}: no entry matches", quoted.join(", "));
                 (text, Some(hints::of_no_match(*unread)), Ending::Failed)
             }
-            Self::Bench(error) => (error.to_string(), error.hint(), ending_of_bench(error)),
+            Self::Bench(error) => (
+                error.to_string(),
+                hints::of_bench(error),
+                ending_of_bench(error),
+            ),
             Self::Archive(error) => {
                 let ending = ending_of_archive(error);
                 (error.to_string(), hints::of_archive(error), ending)

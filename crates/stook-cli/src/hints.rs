@@ -3,11 +3,13 @@
 //! Libraries say what failed and why; none of their texts names an option.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use stook_archive::{
-    ArchiveError, AsOf, Cause, IndexError, MissingName, Note, StopReason, UnlikelyDeletions,
+    ArchiveError, AsOf, BuildReport, Cause, CommitReport, IndexError, MissingName, Note,
+    StopReason, UnlikelyDeletions,
 };
+use stook_bench::BenchError;
 use stook_sys::{display_bytes, display_path, is_not_permitted};
 use stook_tree::Reason;
 
@@ -17,7 +19,7 @@ pub(crate) const REMOVAL_GOES_ON: &str = "what is gone is gone; the same command
 /// Advice after an interrupted copy.
 pub(crate) const COPY_GOES_ON: &str = "the same command with --update goes on";
 
-const REINDEX: &str = "`stook reindex` writes the index anew from the volumes";
+pub(crate) const REINDEX: &str = "`stook reindex` writes the index anew from the volumes";
 
 /// What the same command does after an interruption, unless it says more.
 pub(crate) const INTERRUPTED: &str =
@@ -95,12 +97,55 @@ fn of_plan(error: &ArchiveError) -> Option<String> {
             "`stook commit {} --abandon` gives the plan up; then plan again",
             display_path(path)
         ),
-        ArchiveError::NotBuilt { .. } => "`stook build PART SOURCE` builds it; `--built-in` names the folder if it was built in another one".into(),
+        ArchiveError::NotBuilt {
+            archive,
+            parts,
+            are_retries,
+        } => of_not_built(archive, parts, *are_retries),
+        ArchiveError::BadBuilt { parts } => format!(
+            "`stook build {} SOURCE` builds it again",
+            display_path(&parts.first()?.part)
+        ),
+        ArchiveError::Sys(error) if error.source.kind() == io::ErrorKind::CrossesDevices => {
+            "a folder that parts are built in must be on the file system of the archive".into()
+        }
         ArchiveError::OtherLinks { .. } => {
             "`--follow-symlinks` is given to both `stook plan` and `stook build`, or to none".into()
         }
         _ => return None,
     })
+}
+
+fn of_not_built(archive: &Path, parts: &[PathBuf], are_retries: bool) -> String {
+    let first = display_path(parts.first().map_or(Path::new("PART"), PathBuf::as_path));
+    if are_retries {
+        let archive = display_path(archive);
+        return format!(
+            "`stook build {first} SOURCE` tries again what failed; `stook commit {archive} --record-failures` leaves it to the next update"
+        );
+    }
+    format!(
+        "`stook build {first} SOURCE` builds it; `--built-in` names the folder if it was built in another one, `--abandon` gives the plan up"
+    )
+}
+
+/// Returns advice about a part of which members failed.
+pub(crate) fn of_built(report: &BuildReport) -> Option<&'static str> {
+    (report.failed > 0).then_some(
+        "the same command builds the part again; `stook commit` puts what failed into another part, or leaves it to the next update with `--record-failures`",
+    )
+}
+
+/// Returns advice about parts that a commit has left.
+pub(crate) fn of_committed(report: &CommitReport) -> Option<&'static str> {
+    let has_retries = report.remaining.iter().any(|part| part.is_retry);
+    match (report.remaining.is_empty(), has_retries) {
+        (true, _) => None,
+        (false, true) => Some(
+            "build what is left, then commit again; `--record-failures` leaves what failed to the next update",
+        ),
+        (false, false) => Some("build what is left, then commit again"),
+    }
 }
 
 fn is_bare_name(pattern: &[u8]) -> bool {
@@ -194,6 +239,17 @@ pub(crate) fn of_note(note: &Note) -> Option<&'static str> {
     })
 }
 
+/// Returns advice about an error that ended a bench or a profile.
+pub(crate) fn of_bench(error: &BenchError) -> Option<String> {
+    match error {
+        BenchError::During { source, .. } => of_bench(source),
+        BenchError::Newer { .. } => {
+            Some("use the version of stook that wrote it, or a newer one".to_owned())
+        }
+        other => other.hint(),
+    }
+}
+
 /// Returns advice about why an operation failed on something in a tree, or on a tree.
 pub(crate) fn of_tree(operation: &str, error: &io::Error) -> Option<&'static str> {
     Some(match Reason::of(error) {
@@ -223,8 +279,6 @@ pub(crate) fn of_no_match(unread: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
-
     use stook_archive::{Absence, RunId};
 
     use super::*;
@@ -281,7 +335,7 @@ mod tests {
         let path = || PathBuf::from("arc/index.db");
         let no_column = IndexError::NotAnIndex {
             path: path(),
-            missing: "table `files`".to_owned(),
+            missing: stook_archive::Missing::Table("files"),
         };
         for error in [IndexError::NotSqlite { path: path() }, no_column] {
             assert_eq!(of_index(&error), Some(REINDEX), "{error}");

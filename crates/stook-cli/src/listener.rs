@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use stook_archive::{Failure, Observer as _};
+use stook_archive::{BaseObserver as _, Failure};
 use stook_sys::display_bytes;
 use stook_tree::TreeError;
 

@@ -4,6 +4,7 @@ use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use stook_archive::BaseObserver as _;
 use stook_archive::{Jobs, Observer};
 use stook_sys::{Context, Directory, Links};
 use stook_tree::{

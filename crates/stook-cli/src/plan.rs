@@ -1,7 +1,8 @@
 //! `stook plan`, `build` and `commit`.
 
 use stook_archive::{
-    BuildOptions, CommitOptions, FailedMembers, PlanOptions, PlannedPart, WriteOptions,
+    BuildOptions, BuiltVolumes, CommitOptions, FailedMembers, PlanOptions, PlannedPart,
+    WriteOptions,
 };
 use stook_sys::display_path;
 
@@ -9,9 +10,9 @@ use crate::args::{BuildArgs, CommitArgs, Common, PlanArgs, WriteArgs};
 use crate::exit::{CliError, Ending, some_failed};
 use crate::output::Data;
 use crate::progress::observed;
-use crate::report::{Built, Committed, Line, Part, Planned, Summary};
+use crate::report::{Abandoned, Built, Committed, Line, Part, Planned, Summary};
 use crate::written::print_written;
-use crate::{options, patterns};
+use crate::{hints, options, patterns};
 
 pub(crate) fn plan(args: &PlanArgs, common: &Common) -> Result<Ending, CliError> {
     let options = options::plan_options(args)?;
@@ -61,13 +62,13 @@ pub(crate) fn build(args: &BuildArgs, common: &Common) -> Result<Ending, CliErro
     let summary = Built::new(&built);
     let text = summary.text();
     reporter.summary(Summary::Built(summary), &text)?;
+    reporter.advise(hints::of_built(&built));
     Ok(some_failed(built.failed))
 }
 
 pub(crate) fn commit(args: &CommitArgs, common: &Common) -> Result<Ending, CliError> {
     if args.abandon {
-        stook_archive::abandon(&args.archive)?;
-        return Ok(Ending::Done);
+        return abandon(args, common);
     }
     let options = CommitOptions {
         built_in: args.built_in.clone(),
@@ -76,6 +77,12 @@ pub(crate) fn commit(args: &CommitArgs, common: &Common) -> Result<Ending, CliEr
         } else {
             FailedMembers::Retry
         },
+        volumes: if args.no_verify {
+            BuiltVolumes::OfTheirLength
+        } else {
+            BuiltVolumes::Verified
+        },
+        jobs: options::jobs(args.jobs),
     };
     let (committed, reporter) = observed(common, |reporter| {
         stook_archive::commit(&args.archive, &options, reporter)
@@ -84,11 +91,20 @@ pub(crate) fn commit(args: &CommitArgs, common: &Common) -> Result<Ending, CliEr
     let summary = Committed::new(&committed);
     let text = summary.text();
     reporter.summary(Summary::Committed(summary), &text)?;
+    reporter.advise(hints::of_committed(&committed));
     Ok(if committed.remaining.is_empty() {
         some_failed(committed.failed)
     } else {
         Ending::SomeFailed
     })
+}
+
+fn abandon(args: &CommitArgs, common: &Common) -> Result<Ending, CliError> {
+    let (abandoned, reporter) = observed(common, |_| stook_archive::abandon(&args.archive))?;
+    let summary = Abandoned::new(&abandoned);
+    let text = summary.text();
+    reporter.summary(Summary::Abandoned(summary), &text)?;
+    Ok(Ending::Done)
 }
 
 /// Prints a line for each part: its path alone, for what starts the builders.

@@ -9,6 +9,7 @@ use stook_bench::profile::{self, CacheState, LinesOptions, ProfileOptions, Subje
 use crate::args::{CacheArg, Common, ProfileArgs};
 use crate::bench::BenchObserver;
 use crate::exit::{CliError, Ending, report, to_stdout};
+use crate::hints;
 use crate::output;
 use crate::progress::Reporter;
 use crate::report::Line;
@@ -37,7 +38,7 @@ pub(crate) fn profile(args: &ProfileArgs, common: &Common) -> Result<Ending, Cli
     print(common, || lines(&found), || text(&found))?;
     for error in &found.missing {
         output::message(&format!("warning: {error}"));
-        if let Some(hint) = error.hint() {
+        if let Some(hint) = hints::of_bench(error) {
             output::message(&format!("hint: {hint}"));
         }
     }

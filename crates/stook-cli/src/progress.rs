@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use stook_archive::{Damage, Failure, IndexDamage, Interrupt, Note, Observer};
+use stook_archive::{
+    BaseObserver, Damage, Failure, IndexDamage, Interrupt, Note, Observer, SkipReason,
+};
 use stook_sys::{display_bytes, reset_peak_memory};
 
 use crate::args::Common;
@@ -288,6 +290,16 @@ impl Reporter {
         }
     }
 
+    /// Prints that an entry is left out on purpose.
+    pub(crate) fn left_out(&self, path: &[u8], why: &str) {
+        if self.verbosity != Verbosity::Quiet {
+            output::message(&format!("skipped `{}`: {why}", display_bytes(path)));
+        }
+        if self.is_json {
+            self.print_json(&Line::Skipped(Skipped::new(path, why)));
+        }
+    }
+
     /// Prints a failure as JSON, if that was asked for.
     pub(crate) fn failed_as_json(&self, failure: &Failure) {
         if self.is_json {
@@ -296,14 +308,8 @@ impl Reporter {
     }
 }
 
-impl Observer for Reporter {
-    fn phase(&self, name: &'static str, entries: Option<u64>, bytes: Option<u64>) {
-        let mut state = self.state();
-        self.end_phase(&mut state);
-        reset_peak_memory();
-        state.current = Some((name, Instant::now()));
-        state.bar = self.begin_bar(name, entries, bytes);
-    }
+impl BaseObserver for Reporter {
+    type Failure = Failure;
 
     fn advanced(&self, entries: u64, bytes: u64) {
         self.entries.fetch_add(entries, Ordering::Relaxed);
@@ -319,13 +325,22 @@ impl Observer for Reporter {
         self.failed_as_json(failure);
     }
 
-    fn skipped(&self, path: &[u8], why: &str) {
-        if self.verbosity != Verbosity::Quiet {
-            output::message(&format!("skipped `{}`: {why}", display_bytes(path)));
-        }
-        if self.is_json {
-            self.print_json(&Line::Skipped(Skipped::new(path, why)));
-        }
+    fn is_interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed)
+    }
+}
+
+impl Observer for Reporter {
+    fn phase(&self, name: &'static str, entries: Option<u64>, bytes: Option<u64>) {
+        let mut state = self.state();
+        self.end_phase(&mut state);
+        reset_peak_memory();
+        state.current = Some((name, Instant::now()));
+        state.bar = self.begin_bar(name, entries, bytes);
+    }
+
+    fn skipped(&self, path: &[u8], reason: SkipReason) {
+        self.left_out(path, &reason.to_string());
     }
 
     fn damaged(&self, damage: &Damage) {
@@ -337,6 +352,7 @@ impl Observer for Reporter {
 
     fn index_damaged(&self, damage: &IndexDamage) {
         output::error(&damage.to_string(), None);
+        self.advise(Some(hints::REINDEX));
         if self.is_json {
             self.print_json(&Line::Damage(Damaged::index(damage)));
         }
@@ -365,10 +381,6 @@ impl Observer for Reporter {
         if let Some(Bar { bar, .. }) = &self.state().bar {
             bar.set_message(format!("holes of `{}`: {share} %", display_bytes(path)));
         }
-    }
-
-    fn is_interrupted(&self) -> bool {
-        self.interrupted.load(Ordering::Relaxed)
     }
 
     fn interrupt(&self) -> Interrupt {

@@ -1,6 +1,6 @@
 //! `remove`: removes trees, and names what could not be removed.
 
-use stook_archive::{Observer, Recording};
+use stook_archive::{BaseObserver as _, Observer as _, Recording};
 use stook_sys::{display_bytes, display_path};
 use stook_tree::{
     Filter, Guard, Pattern, RemovalPolicy, RemoveObserver, RemoveOptions, Removed, remove,

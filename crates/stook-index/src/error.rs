@@ -60,7 +60,7 @@ pub enum IndexError {
         /// The file.
         path: PathBuf,
         /// The table or column that an index has and this file has not.
-        missing: String,
+        missing: Missing,
     },
     /// One of the tables is not a plain one: reading it would run what somebody put there.
     #[error(
@@ -243,6 +243,22 @@ fn without_path(error: &IndexError) -> String {
         IndexError::Sqlite { source, .. } => source.to_string(),
         other => other.to_string(),
     }
+}
+
+/// What an index has and another database has not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Missing {
+    /// A table.
+    #[error("table `{0}`")]
+    Table(&'static str),
+    /// A column of a table.
+    #[error("column `{column}` in its table `{table}`")]
+    Column {
+        /// Its name.
+        column: &'static str,
+        /// The table.
+        table: &'static str,
+    },
 }
 
 impl IndexError {

@@ -51,7 +51,7 @@ pub use attributes::{
 pub use blocks::NewBlock;
 pub use check::Structure;
 pub use damage::{IndexDamage, IndexFault};
-pub use error::{IndexError, StagingFault};
+pub use error::{IndexError, Missing, StagingFault};
 pub use frames::{Frame, FramesBlock, encode_frames};
 pub use history::{RunCounts, Writer};
 pub use index::{Index, ReadOptions};

@@ -178,6 +178,25 @@ impl Index {
         Ok(run)
     }
 
+    /// Takes back that a run has begun: only the last one, while it is unfinished and has no rows. Returns false, and changes
+    /// nothing, for any other.
+    ///
+    /// # Errors
+    /// `Busy`, `ReadOnly` or `Sqlite` if it cannot be written.
+    pub fn take_back_run(&mut self, run: RunId) -> Result<bool, IndexError> {
+        let transaction = self.begin()?;
+        let last = last_row(&transaction, &self.path)?;
+        let removed = transaction
+            .execute(
+                "DELETE FROM stook_runs WHERE id = ?1 AND finished IS NULL AND first_file > ?2
+                   AND id = (SELECT max(id) FROM stook_runs)",
+                params![run.0, last],
+            )
+            .map_err(self.fault(WRITE))?;
+        transaction.commit().map_err(self.fault(WRITE))?;
+        Ok(removed > 0)
+    }
+
     /// Records, in one transaction, that a run has ended, and which names were gone by then.
     ///
     /// # Errors

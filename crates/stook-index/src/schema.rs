@@ -21,7 +21,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, OptionalExtension};
 
-use crate::error::{IndexError, READ, WRITE};
+use crate::error::{IndexError, Missing, READ, WRITE};
 use crate::trust;
 use crate::types::FORMAT;
 
@@ -218,8 +218,8 @@ fn check_format(connection: &Connection, path: &Path) -> Result<(), IndexError> 
 pub(crate) fn require_columns(
     connection: &Connection,
     path: &Path,
-    table: &str,
-    columns: &[&str],
+    table: &'static str,
+    columns: &[&'static str],
 ) -> Result<(), IndexError> {
     let found =
         column_names(connection, table).map_err(|error| IndexError::sqlite(READ, path, error))?;
@@ -228,8 +228,8 @@ pub(crate) fn require_columns(
         .find(|column| !found.iter().any(|name| name == *column))
     {
         None => return Ok(()),
-        Some(_) if found.is_empty() => format!("table `{table}`"),
-        Some(column) => format!("column `{column}` in its table `{table}`"),
+        Some(_) if found.is_empty() => Missing::Table(table),
+        Some(&column) => Missing::Column { column, table },
     };
     Err(IndexError::NotAnIndex {
         path: path.to_owned(),

@@ -71,7 +71,8 @@ impl VolumeCheck<'_> {
         jobs: Jobs,
         hasher: &VolumeHasher,
     ) -> Result<(), ArchiveError> {
-        let pool = worker_pool("check", jobs);
+        let is_interrupted = || self.checker.observer.is_interrupted();
+        let pool = worker_pool("check", jobs).until(&is_interrupted);
         let (sender, receiver) = sync_channel(SECTIONS_AHEAD);
         std::thread::scope(|scope| {
             let producer = begin_in(scope, move || send_sections(index, volume, len, &sender))?;
@@ -100,9 +101,6 @@ impl VolumeCheck<'_> {
     }
 
     fn check_section(&self, section: &Section, output: Option<&mut Output<'_, Checked>>) {
-        if self.checker.observer.is_interrupted() {
-            return;
-        }
         if section.end - section.start > 4 * BATCH_BYTES {
             return self.check_large(section, output);
         }

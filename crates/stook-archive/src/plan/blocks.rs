@@ -16,7 +16,7 @@ use stook_volume::crc32;
 pub(crate) const MAX_BLOCK: usize = 1 << 20;
 
 const MAGIC: &[u8; 9] = b"stookplan";
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 const END: u8 = b'E';
 
 /// Why a file of a plan cannot be used.

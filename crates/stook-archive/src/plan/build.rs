@@ -1,6 +1,6 @@
 //! `build_part`: the volume of one part, on any machine that sees the tree.
 
-use std::io::{BufReader, BufWriter, Read};
+use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
@@ -9,21 +9,25 @@ use std::time::Duration;
 use stook_index::VolumeId;
 use stook_pool::Jobs;
 use stook_sys::{
-    Context, Directory, Links, Owners, create_directory, create_new_file, exists, open_file,
-    rename_to_new, sync_directory, utc_now,
+    Context, Directory, Links, Owners, create_directory, exists, open_file, rename_to_new,
+    sync_directory, utc_now,
 };
 use stook_timers::scope;
 
-use super::blocks::{BlockWriter, Encode, Fields, FileRole, PlanFileError};
-use super::directory::{READ_BYTES, finish, open_blocks, remove_built};
+use super::block_file::{READ_BYTES, bad_file};
+use super::blocks::PlanFileError;
+use super::build_result::{BuildResult, read_result, write_result};
+use super::damage::{ONLY_VOLUME, volume_damage};
+use super::directory::{built_name, remove_built, taken_name};
 use super::member::{GroupPiece, Member};
-use super::part::{PartHeader, PartReader, PlanId, bad_file};
+use super::part::{PartHeader, PartReader};
 use super::{Batch, OutputStream, VolumeSplitter, batches};
 use crate::ArchiveError;
-use crate::commit_queue::{BuiltPart, BuiltVolume, Target};
+use crate::cause::Since;
+use crate::commit_queue::{BuiltPart, Target};
 use crate::folder::Folder;
 use crate::mutex::lock;
-use crate::observer::{CountingObserver, Observer};
+use crate::observer::{CountingObserver, Note, Observer};
 use crate::pack::Packer;
 use crate::session::pack_all;
 use crate::survey::open_source;
@@ -64,36 +68,21 @@ pub struct BuildReport {
     pub overflowed: u64,
 }
 
-/// The file `result` beside a volume.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct BuildResult {
-    pub(crate) plan: Option<PlanId>,
-    pub(crate) number: u32,
-    pub(crate) volume: Option<BuiltVolume>,
-    pub(crate) members: u64,
-    pub(crate) bytes: u64,
-    pub(crate) failed: u64,
-    pub(crate) overflowed: Vec<Vec<u8>>,
-}
-
-/// The number of a volume that is built: no byte of it depends on it.
-pub(crate) const ONLY_VOLUME: VolumeId = VolumeId(0);
-
-const RESULT: &str = "result";
-
 /// Builds the volume of a part from the tree `source`, in the folder `destination`, which is made: it gets a folder
 /// `built-000003` with the volume, its rows, and which members failed. All of it is durable then.
 ///
 /// The destination must be on the file system of the archive, as the plan directory is, where the part lies. A part that
-/// was built there already is not built again. Several processes may build one part; one result stays.
+/// was built there already is not built again if all its members were written. If some failed, or the volume is not as long
+/// as it was, the whole part is built again, and what was there before stays until that is durable, and for good if it has
+/// more members. Several processes may build one part; one result stays.
 ///
 /// Nothing in a part is trusted. Names lead nowhere but below the tree; without [`Links::Follow`] no symbolic link is
 /// followed on the way, and a file that is not the one that was planned (another inode, size, kind or time) fails.
 ///
 /// # Errors
 /// `BadPlanFile` if the part is damaged or says what no stook writes; `OtherLinks` if it was planned with other
-/// [`BuildOptions::links`]; `Sys` if the source cannot be opened or the destination not written; `Interrupted`. A member
-/// that fails is no error.
+/// [`BuildOptions::links`]; `OtherPlan` if what was built before is of another plan; `Sys` if the source cannot be opened or the
+/// destination not written; `Interrupted`. A member that fails is no error.
 ///
 /// # Cost
 /// That of a `create` of its members. Memory does not depend on their number.
@@ -115,10 +104,8 @@ pub fn build_part(
     }
     let source = open_source(source)?;
     create_directory(destination)?;
-    let built = destination.join(format!("built-{:06}", header.number));
-    if exists(&built)?.is_some() {
-        let result = read_result(&built)?;
-        return report_on(&result, &header, built);
+    if let Earlier::Complete(report) = earlier(destination, &header)? {
+        return Ok(report);
     }
     let now = utc_now();
     let process = std::process::id();
@@ -136,22 +123,84 @@ pub fn build_part(
     };
     let installed = builder.build(reader).and_then(|result| {
         write_result(&building, &result)?;
-        install(&building, &built)?;
-        sync_directory(destination)?;
-        read_result(&built)
+        install(&building, destination, &header, &result, &observer)
     });
     let removed = remove_building(&building);
-    let result = installed?;
+    let report = installed?;
     removed?;
-    report_on(&result, &header, built)
+    Ok(report)
 }
 
-/// Gives the folder its name; one that another process was quicker with stays.
-fn install(building: &Path, built: &Path) -> Result<(), ArchiveError> {
-    match rename_to_new(building, built) {
-        Err(error) if error.source.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
-        other => Ok(other?),
+/// What was built of a part before.
+enum Earlier {
+    None,
+    Complete(BuildReport),
+    /// Members failed, or the volume is not whole.
+    Incomplete(BuildReport),
+    Damaged,
+}
+
+fn earlier(destination: &Path, header: &PartHeader) -> Result<Earlier, ArchiveError> {
+    let names = [taken_name(header.number), built_name(header.number)];
+    for (is_taken, name) in [true, false].into_iter().zip(names) {
+        let path = destination.join(name);
+        if exists(&path)?.is_none() {
+            continue;
+        }
+        let result = match read_result(&path) {
+            Err(ArchiveError::BadPlanFile { .. }) => return Ok(Earlier::Damaged),
+            other => other?,
+        };
+        let volume = result.volume.as_ref();
+        let damage = volume.map_or(Ok(None), |volume| volume_damage(&path, volume.len))?;
+        let (has_failures, report) = (result.failed > 0, report_on(&result, header, path)?);
+        return Ok(match damage {
+            // A commit has it: to build it again would be for nothing.
+            _ if is_taken => Earlier::Complete(report),
+            Some(_) => Earlier::Damaged,
+            None if has_failures => Earlier::Incomplete(report),
+            None => Earlier::Complete(report),
+        });
     }
+    Ok(Earlier::None)
+}
+
+/// Gives the folder its name, unless what another process has built meanwhile, or what was there before, has more members.
+fn install(
+    building: &Path,
+    destination: &Path,
+    header: &PartHeader,
+    result: &BuildResult,
+    observer: &dyn Observer,
+) -> Result<BuildReport, ArchiveError> {
+    let built = destination.join(built_name(header.number));
+    let before = building.with_extension("before");
+    match earlier(destination, header)? {
+        Earlier::Complete(report) => return Ok(report),
+        Earlier::Incomplete(report) if report.members > result.members => {
+            observer.note(&Note::KeptBuilt(report.members - result.members));
+            return Ok(report);
+        }
+        Earlier::None => {}
+        Earlier::Incomplete(_) | Earlier::Damaged => match rename_to_new(&built, &before) {
+            // Another process is replacing it.
+            Err(error) if error.is_not_found() => {}
+            other => other?,
+        },
+    }
+    match rename_to_new(building, &built) {
+        // Another process was quicker.
+        Err(error) if error.source.kind() == std::io::ErrorKind::AlreadyExists => {}
+        Err(error) => {
+            let _ = rename_to_new(&before, &built);
+            return Err(error.into());
+        }
+        Ok(()) => {}
+    }
+    sync_directory(destination)?;
+    remove_building(&before)?;
+    let installed = read_result(&built)?;
+    report_on(&installed, header, built)
 }
 
 fn remove_building(building: &Path) -> Result<(), ArchiveError> {
@@ -203,7 +252,7 @@ impl Builder<'_> {
             dialect: header.dialect,
             links: header.links,
             xattrs: header.xattrs,
-            trusts_lengths: false,
+            since: Since::Planned,
             compares_filesystems: root.filesystem == header.filesystem,
             has_noted: AtomicBool::new(false),
         };
@@ -291,91 +340,4 @@ impl<R: Read> Iterator for PartMembers<'_, R> {
             }
         }
     }
-}
-
-fn write_result(folder: &Path, result: &BuildResult) -> Result<(), ArchiveError> {
-    let path = folder.join(RESULT);
-    let file = BufWriter::new(create_new_file(&path)?);
-    let write = || {
-        let mut blocks = BlockWriter::new(file, FileRole::Built)?;
-        blocks.write(b'B', &encode_result(result))?;
-        let mut block = Vec::new();
-        for name in &result.overflowed {
-            block.clear();
-            block.bytes(name);
-            blocks.write(b'O', &block)?;
-        }
-        finish(blocks)
-    };
-    write().context("write", &path)?;
-    Ok(sync_directory(folder)?)
-}
-
-fn encode_result(result: &BuildResult) -> Vec<u8> {
-    let mut block = Vec::new();
-    if let Some(plan) = result.plan {
-        plan.encode(&mut block);
-    }
-    block.number(result.number.into());
-    encode_volume(result.volume.as_ref(), &mut block);
-    for number in [result.members, result.bytes, result.failed] {
-        block.number(number);
-    }
-    block
-}
-
-pub(crate) fn encode_volume(volume: Option<&BuiltVolume>, block: &mut Vec<u8>) {
-    block.push(u8::from(volume.is_some()));
-    if let Some(BuiltVolume { len, md5 }) = volume {
-        block.number(*len);
-        block.push(u8::from(md5.is_some()));
-        block.extend(md5.iter().flatten());
-    }
-}
-
-pub(crate) fn decode_volume(fields: &mut Fields<'_>) -> Option<Option<BuiltVolume>> {
-    if !fields.flag()? {
-        return Some(None);
-    }
-    let len = fields.number()?;
-    let md5 = match fields.flag()? {
-        true => Some(fields.array()?),
-        false => None,
-    };
-    Some(Some(BuiltVolume { len, md5 }))
-}
-
-fn decode_result(payload: &[u8]) -> Option<BuildResult> {
-    let mut fields = Fields(payload);
-    let result = BuildResult {
-        plan: Some(PlanId::decode(&mut fields)?),
-        number: fields.number32()?,
-        volume: decode_volume(&mut fields)?,
-        members: fields.number()?,
-        bytes: fields.number()?,
-        failed: fields.number()?,
-        overflowed: Vec::new(),
-    };
-    fields.end().map(|()| result)
-}
-
-/// Reads what became of a part.
-pub(crate) fn read_result(built: &Path) -> Result<BuildResult, ArchiveError> {
-    let path = built.join(RESULT);
-    let read = || {
-        let mut blocks = open_blocks(&path, FileRole::Built)?;
-        let first = blocks
-            .next_block()?
-            .and_then(|(_, payload)| decode_result(payload));
-        let mut result = first.ok_or_else(|| blocks.malformed("it is no result"))?;
-        while let Some((_, payload)) = blocks.next_block()? {
-            let name = Fields(payload).bytes().map(<[u8]>::to_vec);
-            match name {
-                Some(name) => result.overflowed.push(name),
-                None => return Err(blocks.malformed("it is no name")),
-            }
-        }
-        Ok(result)
-    };
-    read().map_err(bad_file(&path))
 }

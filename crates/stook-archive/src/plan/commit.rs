@@ -1,59 +1,35 @@
-//! `commit`: built parts become volumes of the archive; `abandon`: they do not.
+//! `commit`: built parts become volumes of the archive.
 //!
 //! ```text
-//!   1  every part was built, its rows are members that were planned     nothing is changed
-//!   2  members that are missing go into another part                    part-000007
+//!   1  every part was built, its rows are members that were planned,
+//!      its volume has the MD5 that it was built with                    taken-000003
+//!   2  members that are missing go into other parts                     part-000007
 //!   3  which part becomes which volume                                  commit, durable
 //!   4  for each: rows and volume get the names of an unfinished volume, then all is as in `create`
-//!   5  the run ends, or the plan names the other part
+//!   5  the run ends, or the plan names the other parts
 //! ```
-//! A commit that was killed goes on from step 4 when it is called again. Whatever it left, an archive whose plan is
-//! abandoned then is one with an interrupted run.
+//! A commit that was killed begins anew before step 3, and goes on from step 4 behind it, when it is called again.
+//! Whatever it left, an archive whose plan is abandoned then is one with an interrupted run.
 
-use std::collections::{BTreeSet, HashSet};
-use std::fs::File;
-use std::io::BufReader;
-use std::ops::{ControlFlow, Range};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::path::Path;
 
-use stook_index::{Index, Mtime, NewRow, RunId, Staging, Volume, VolumeId};
-use stook_sys::{Owners, exists, open_file, remove_file, rename_to_new, sync_directory, utc_now};
+use stook_index::{Index, Mtime, RunId, Staging, Volume, VolumeId};
+use stook_sys::{exists, remove_file, rename_to_new, sync_directory, utc_now};
 use stook_timers::scope;
 
-use super::blocks::{Encode, Fields, FileRole, PlanFileError};
-use super::build::{ONLY_VOLUME, decode_volume, encode_volume, read_result};
-use super::directory::{
-    Base, PlanDirectory, PlanFile, READ_BYTES, decode_range, encode_range, open_blocks,
-    remove_built, reserving_plan,
-};
-use super::make::{PartsWriter, PlannedPart};
-use super::member::{GroupPiece, Member, content_len};
-use super::part::{PartReader, bad_file, path_of};
+use super::commit_log::{AssignedVolume, CommitLog, read_log};
+use super::commit_options::CommitOptions;
+use super::damage::ONLY_VOLUME;
+use super::deleted_names::DeletedNames;
+use super::directory::{PlanDirectory, remove_built, reserving_plan};
+use super::parts_writer::PlannedPart;
+use super::plan_file::{Base, PlanFile};
+use super::prepare::Preparation;
 use crate::ArchiveError;
-use crate::commit_queue::BuiltVolume;
 use crate::folder::Folder;
 use crate::observer::Observer;
-use crate::recovery::{Blank, next_volume, remove_staging};
-
-/// How to commit.
-#[derive(Debug, Clone, Default)]
-pub struct CommitOptions {
-    /// Destinations of [`build_part`](crate::build_part) besides the plan directory.
-    pub built_in: Vec<PathBuf>,
-    /// What becomes of members that failed.
-    pub failures: FailedMembers,
-}
-
-/// What becomes of members that failed while their part was built.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum FailedMembers {
-    /// They go into another part, to be built again: a file that has changed since fails again.
-    #[default]
-    Retry,
-    /// They count as failed, as in `create`; the next update archives them.
-    Record,
-}
+use crate::recovery::remove_staging;
 
 /// What a commit did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -75,16 +51,19 @@ pub struct CommitReport {
 
 /// Commits the parts of a plan, which must all be built, and ends the run if nothing is left over.
 ///
-/// Volumes get the next numbers in the order of the parts, and their rows one transaction each. A part is checked against
-/// its rows, not against its bytes: `check` does that.
+/// Volumes get the next numbers in the order of the parts, and their rows one transaction each. What was built is compared
+/// with its part first: rows, length and MD5 of the volume. With [`FailedMembers::Record`], parts of members that failed
+/// before need not be built.
 ///
 /// # Errors
 /// `NoPlan`; `NotBuilt` if parts are missing; `PlanOutdated` if another program has written to the archive since it was
-/// planned; `OtherPlan`, `BadPlanFile`, `BadBuilt` if what was built is not what was planned: nothing is changed then.
-/// `Sys` if a destination is not on the archive's file system. After any other error the same call goes on.
+/// planned; `OtherPlan`, `BadPlanFile` if what was built is not what was planned; `BadBuilt` if it is damaged: the archive is
+/// unchanged then, and [`build_part`](crate::build_part) builds these parts again. `Sys` if a destination is missing or not on the
+/// archive's file system. After any other error the same call goes on.
 ///
 /// # Cost
-/// One pass over the parts and their rows, and the transactions; no byte of a volume is read or copied.
+/// One pass over the parts and their rows, and the transactions. With [`BuiltVolumes::Verified`] volumes are read once, up to
+/// eight at a time: at the speed of the storage, or of one MD5 for a single volume. No byte is copied.
 pub fn commit(
     archive: &Path,
     options: &CommitOptions,
@@ -103,211 +82,41 @@ pub fn commit(
     let committer = Committer {
         folder: &folder,
         directory: &directory,
-        options,
         plan: &plan,
         observer,
     };
     let log = match read_log(&directory, &plan)? {
         Some(log) => log,
-        None => committer.prepare(&index)?,
+        None => {
+            committer.require_base(&index, &[])?;
+            let preparation = Preparation {
+                folder: &folder,
+                directory: &directory,
+                options,
+                plan: &plan,
+                observer,
+            };
+            preparation.decide(&index)?
+        }
     };
-    committer.require_base(&index, &log)?;
+    committer.require_base(&index, &log.volumes)?;
     let mut report = committer.commit_volumes(&mut index, &log)?;
     committer.end(&mut index, &log, &mut report)?;
     Ok(report)
 }
 
-/// Gives up the plan of an archive: removes its parts and what was built in the plan directory, and the archive can be written
-/// again. What was committed stays. The run is then like one that was interrupted: the next `create` or `update` goes on
-/// with it.
-///
-/// # Errors
-/// `NoPlan`; `Locked` while a plan is made or committed; `Sys` if something cannot be removed. A builder that is still
-/// running fails.
-pub fn abandon(archive: &Path) -> Result<(), ArchiveError> {
-    let folder = Folder::new(archive);
-    folder.require_index()?;
-    let directory = PlanDirectory::of(archive);
-    if exists(directory.path())?.is_none() {
-        return Err(ArchiveError::NoPlan {
-            path: archive.to_owned(),
-        });
-    }
-    let _lock = folder.lock()?;
-    directory.remove()
-}
-
-/// The file `commit`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct CommitLog {
-    generation: u64,
-    volumes: Vec<AssignedVolume>,
-    /// Parts with what is left over.
-    remaining: Range<u32>,
-    /// Members that are given up.
-    failed: u64,
-}
-
-/// A part that becomes a volume.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct AssignedVolume {
-    part: u32,
-    id: VolumeId,
-    built: BuiltVolume,
-    members: u64,
-    bytes: u64,
-}
-
 struct Committer<'a> {
     folder: &'a Folder,
     directory: &'a PlanDirectory,
-    options: &'a CommitOptions,
     plan: &'a PlanFile,
     observer: &'a dyn Observer,
 }
 
 impl Committer<'_> {
-    /// Returns where a part was built; None if nowhere.
-    fn built(&self, part: u32) -> Result<Option<PathBuf>, ArchiveError> {
-        let name = format!("built-{part:06}");
-        let others = self.options.built_in.iter().map(PathBuf::as_path);
-        for folder in std::iter::once(self.directory.path()).chain(others) {
-            let path = folder.join(&name);
-            if exists(&path)?.is_some() {
-                return Ok(Some(path));
-            }
-        }
-        Ok(None)
-    }
-
-    /// Checks everything, and decides what becomes of it.
-    fn prepare(&self, index: &Index) -> Result<CommitLog, ArchiveError> {
-        let _scope = scope!("check parts");
-        let (mut found, mut missing) = (Vec::new(), Vec::new());
-        for part in self.plan.parts.clone() {
-            match self.built(part)? {
-                Some(path) => found.push((part, path)),
-                None => missing.push(self.directory.part(part)),
-            }
-        }
-        if !missing.is_empty() {
-            return Err(ArchiveError::NotBuilt { parts: missing });
-        }
-        let owners = Owners::default();
-        let first = self.plan.parts.end;
-        let mut rest = Remainder {
-            parts: PartsWriter::new(self.directory, self.plan.header, first, &owners),
-            failures: self.options.failures,
-            failed: 0,
-        };
-        let mut volumes = Vec::new();
-        let mut id = next_volume(self.folder, index, Blank::Foreign)?;
-        for (part, path) in found {
-            if let Some(volume) = self.check(part, &path, id, &owners, &mut rest)? {
-                volumes.push(volume);
-                id = VolumeId(id.0 + 1);
-            }
-        }
-        let failed = rest.failed;
-        let parts = u32::try_from(rest.parts.finish()?.len()).unwrap_or(u32::MAX);
-        let log = CommitLog {
-            generation: self.plan.generation,
-            volumes,
-            remaining: first..first.saturating_add(parts),
-            failed,
-        };
-        self.require_base(
-            index,
-            &CommitLog {
-                volumes: Vec::new(),
-                ..log.clone()
-            },
-        )?;
-        write_log(self.directory, &log)?;
-        Ok(log)
-    }
-
-    /// Compares what was built with its part. Returns None if nothing was.
-    fn check(
-        &self,
-        part: u32,
-        built: &Path,
-        id: VolumeId,
-        owners: &Owners,
-        rest: &mut Remainder<'_>,
-    ) -> Result<Option<AssignedVolume>, ArchiveError> {
-        let result = read_result(built)?;
-        if result.plan != Some(self.plan.id()) || result.number != part {
-            return Err(ArchiveError::OtherPlan {
-                path: built.to_owned(),
-            });
-        }
-        let path = self.directory.part(part);
-        let file = BufReader::with_capacity(READ_BYTES, open_file(&path)?);
-        let reader = PartReader::new(file).map_err(bad_file(&path))?;
-        let mut comparison = Comparison {
-            path: &path,
-            reader,
-            owners,
-            piece: None,
-            overflowed: result.overflowed.iter().map(Vec::as_slice).collect(),
-            rest,
-            end: 0,
-            members: 0,
-            bytes: 0,
-        };
-        let bad = |what| ArchiveError::BadBuilt {
-            path: built.to_owned(),
-            what,
-        };
-        if let Some(volume) = &result.volume {
-            let folder = Folder::until(built, self.folder.interrupt.clone());
-            let len = exists(&folder.partial(ONLY_VOLUME))?.map(|metadata| metadata.size);
-            if len != Some(volume.len) {
-                return Err(bad("its volume is missing or of another length"));
-            }
-            let staging = Staging::open_until(folder.staging(ONLY_VOLUME), &folder.interrupt)?;
-            let content = staging
-                .checkpoint()?
-                .map_or(0, |checkpoint| checkpoint.offset);
-            let mut outcome = Ok(());
-            staging.rows(|row| {
-                outcome = comparison.pass(&row).and_then(|is_planned| {
-                    let is_in_place = row.offset < content && content <= volume.len;
-                    if is_planned && is_in_place {
-                        Ok(())
-                    } else {
-                        Err(bad("it has a row that was not planned"))
-                    }
-                });
-                match outcome {
-                    Ok(()) => ControlFlow::Continue(()),
-                    Err(_) => ControlFlow::Break(()),
-                }
-            })?;
-            outcome?;
-        }
-        let (members, bytes) = comparison.finish()?;
-        match (result.volume, members == result.members) {
-            (_, false) => Err(bad("it has other rows than members")),
-            (Some(built), _) => Ok(Some(AssignedVolume {
-                part,
-                id,
-                built,
-                members,
-                bytes,
-            })),
-            (None, _) => Ok(None),
-        }
-    }
-
     /// Refuses to write behind what somebody else has written since.
-    fn require_base(&self, index: &Index, log: &CommitLog) -> Result<(), ArchiveError> {
+    fn require_base(&self, index: &Index, volumes: &[AssignedVolume]) -> Result<(), ArchiveError> {
         let present: BTreeSet<VolumeId> = index.volumes()?.iter().map(|volume| volume.id).collect();
-        let committed = log
-            .volumes
-            .iter()
-            .filter(|volume| present.contains(&volume.id));
+        let committed = volumes.iter().filter(|volume| present.contains(&volume.id));
         let (volumes, rows) = committed.fold((0, 0), |(volumes, rows), volume| {
             (volumes + 1, rows + volume.members)
         });
@@ -345,8 +154,10 @@ impl Committer<'_> {
             report.volumes += 1;
         }
         for part in self.plan.parts.clone() {
-            if let Some(built) = self.built(part)? {
-                remove_built(&built)?;
+            for left in [self.directory.taken(part), self.directory.built(part)] {
+                if exists(&left)?.is_some() {
+                    remove_built(&left)?;
+                }
             }
             remove_file(&self.directory.part(part))?;
         }
@@ -361,9 +172,10 @@ impl Committer<'_> {
     ) -> Result<(), ArchiveError> {
         let _scope = scope!("commit");
         let (folder, id) = (self.folder, volume.id);
-        let built = self.built(volume.part)?.map(|path| Folder::new(&path));
-        if let Some(built) = &built {
-            self.take_rows(built, id)?;
+        let taken = self.directory.taken(volume.part);
+        if exists(&taken)?.is_some() {
+            let built = Folder::new(&taken);
+            self.take_rows(&built, id)?;
             if exists(&built.partial(ONLY_VOLUME))?.is_some() {
                 rename_to_new(&built.partial(ONLY_VOLUME), &folder.partial(id))?;
             }
@@ -423,240 +235,17 @@ impl Committer<'_> {
         for part in log.remaining.clone() {
             report
                 .remaining
-                .push(planned_part(&self.directory.part(part))?);
+                .push(PlannedPart::read(&self.directory.part(part))?);
         }
         self.directory.write(&PlanFile {
             generation: self.plan.generation + 1,
             base: Base::of(index)?,
             parts: log.remaining.clone(),
             failed: report.failed,
+            members: report.remaining.iter().map(|part| part.members).sum(),
+            bytes: report.remaining.iter().map(|part| part.bytes).sum(),
             ..self.plan.clone()
         })?;
         Ok(remove_file(&self.directory.commit_log())?)
     }
-}
-
-/// Members that were not written.
-struct Remainder<'o> {
-    parts: PartsWriter<'o>,
-    failures: FailedMembers,
-    /// Members that are given up.
-    failed: u64,
-}
-
-/// The members of a part beside the rows of its volume, which are the same in the same order, but for those that were not
-/// written.
-struct Comparison<'a, 'o> {
-    path: &'a Path,
-    reader: PartReader<BufReader<File>>,
-    owners: &'a Owners,
-    piece: Option<(Arc<GroupPiece>, usize)>,
-    overflowed: HashSet<&'a [u8]>,
-    rest: &'a mut Remainder<'o>,
-    /// Where the next row may begin.
-    end: u64,
-    members: u64,
-    bytes: u64,
-}
-
-/// A member: the piece that it was read with, and its place there.
-type PlannedEntry = (Arc<GroupPiece>, Option<u32>);
-
-impl Comparison<'_, '_> {
-    /// Goes on to the member of a row; false if there is none.
-    fn pass(&mut self, row: &NewRow<'_>) -> Result<bool, ArchiveError> {
-        while let Some((piece, entry)) = self.next()? {
-            if path_of(&piece.group, entry) != row.name {
-                self.add_missing(&piece, entry)?;
-                continue;
-            }
-            let metadata = piece.group.metadata(entry);
-            let is_planned = row.size == content_len(&metadata)
-                && row.mtime == metadata.mtime.into()
-                && row.offset >= self.end;
-            self.end = row.offset.saturating_add(1);
-            self.members += 1;
-            self.bytes += row.size;
-            return Ok(is_planned);
-        }
-        Ok(false)
-    }
-
-    fn next(&mut self) -> Result<Option<PlannedEntry>, ArchiveError> {
-        loop {
-            if let Some((piece, done)) = &mut self.piece
-                && let Some(entry) = piece.group.entry(*done)
-            {
-                *done += 1;
-                return Ok(Some((piece.clone(), entry)));
-            }
-            let piece = self.reader.next_piece(self.owners);
-            match piece.map_err(bad_file(self.path))? {
-                Some(piece) => self.piece = Some((Arc::new(piece), 0)),
-                None => return Ok(None),
-            }
-        }
-    }
-
-    fn add_missing(
-        &mut self,
-        piece: &Arc<GroupPiece>,
-        entry: Option<u32>,
-    ) -> Result<(), ArchiveError> {
-        let has_overflowed = self.overflowed.contains(&path_of(&piece.group, entry)[..]);
-        if has_overflowed || self.rest.failures == FailedMembers::Retry {
-            let member = Member::of_part(piece.clone(), entry);
-            return self.rest.parts.add(&member);
-        }
-        self.rest.failed += 1;
-        Ok(())
-    }
-
-    /// Takes the members behind the last row; returns the number of all that were written, and their bytes.
-    fn finish(mut self) -> Result<(u64, u64), ArchiveError> {
-        while let Some((piece, entry)) = self.next()? {
-            self.add_missing(&piece, entry)?;
-        }
-        Ok((self.members, self.bytes))
-    }
-}
-
-/// Tells what is in a part.
-fn planned_part(path: &Path) -> Result<PlannedPart, ArchiveError> {
-    let file = BufReader::with_capacity(READ_BYTES, open_file(path)?);
-    let read = || {
-        let mut reader = PartReader::new(file)?;
-        let owners = Owners::default();
-        while reader.next_piece(&owners)?.is_some() {}
-        Ok(reader.totals().unwrap_or_default())
-    };
-    let totals = read().map_err(bad_file(path))?;
-    Ok(PlannedPart {
-        path: path.to_owned(),
-        members: totals.members,
-        bytes: totals.bytes,
-        volume_bytes: totals.len + stook_volume::trailer_len(totals.len),
-    })
-}
-
-/// The names in the file `deleted`.
-struct DeletedNames {
-    path: PathBuf,
-    blocks: super::blocks::BlockReader<BufReader<File>>,
-    block: Vec<u8>,
-    at: usize,
-    is_done: bool,
-}
-
-impl DeletedNames {
-    fn open(path: &Path) -> Result<Option<Self>, ArchiveError> {
-        if exists(path)?.is_none() {
-            return Ok(None);
-        }
-        Ok(Some(Self {
-            blocks: open_blocks(path, FileRole::Deleted).map_err(bad_file(path))?,
-            path: path.to_owned(),
-            block: Vec::new(),
-            at: 0,
-            is_done: false,
-        }))
-    }
-
-    fn read(&mut self) -> Result<Option<Vec<u8>>, PlanFileError> {
-        while self.at == self.block.len() {
-            let Some((_, payload)) = self.blocks.next_block()? else {
-                return Ok(None);
-            };
-            self.block.clear();
-            self.block.extend_from_slice(payload);
-            self.at = 0;
-        }
-        let mut fields = Fields(&self.block[self.at..]);
-        let name = fields.bytes().map(<[u8]>::to_vec);
-        self.at = self.block.len() - fields.0.len();
-        match name {
-            Some(name) => Ok(Some(name)),
-            None => Err(self.blocks.malformed("it is no name")),
-        }
-    }
-}
-
-impl Iterator for DeletedNames {
-    type Item = Result<Vec<u8>, ArchiveError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.is_done {
-            return None;
-        }
-        let read = self.read().map_err(bad_file(&self.path));
-        self.is_done = !matches!(read, Ok(Some(_)));
-        read.transpose()
-    }
-}
-
-fn write_log(directory: &PlanDirectory, log: &CommitLog) -> Result<(), ArchiveError> {
-    directory.replace("commit", FileRole::Commit, |blocks| {
-        let mut block = Vec::new();
-        block.number(log.generation);
-        encode_range(&log.remaining, &mut block);
-        block.number(log.failed);
-        blocks.write(b'C', &block)?;
-        for volume in &log.volumes {
-            block.clear();
-            block.number(volume.part.into());
-            block.number(volume.id.0);
-            encode_volume(Some(&volume.built), &mut block);
-            block.number(volume.members);
-            block.number(volume.bytes);
-            blocks.write(b'V', &block)?;
-        }
-        Ok(())
-    })
-}
-
-/// Reads what a commit that was killed had decided; None if it had not, or was of the parts before these.
-fn read_log(directory: &PlanDirectory, plan: &PlanFile) -> Result<Option<CommitLog>, ArchiveError> {
-    let path = directory.commit_log();
-    if exists(&path)?.is_none() {
-        return Ok(None);
-    }
-    let read = || {
-        let mut blocks = open_blocks(&path, FileRole::Commit)?;
-        let first = blocks
-            .next_block()?
-            .and_then(|(_, payload)| decode_log(payload));
-        let mut log = first.ok_or_else(|| blocks.malformed("it is no log"))?;
-        while let Some((_, payload)) = blocks.next_block()? {
-            match decode_assigned(payload) {
-                Some(volume) => log.volumes.push(volume),
-                None => return Err(blocks.malformed("it is no volume")),
-            }
-        }
-        Ok(log)
-    };
-    let log = read().map_err(bad_file(&path))?;
-    Ok((log.generation == plan.generation).then_some(log))
-}
-
-fn decode_log(payload: &[u8]) -> Option<CommitLog> {
-    let mut fields = Fields(payload);
-    let log = CommitLog {
-        generation: fields.number()?,
-        volumes: Vec::new(),
-        remaining: decode_range(&mut fields)?,
-        failed: fields.number()?,
-    };
-    fields.end().map(|()| log)
-}
-
-fn decode_assigned(payload: &[u8]) -> Option<AssignedVolume> {
-    let mut fields = Fields(payload);
-    let volume = AssignedVolume {
-        part: fields.number32()?,
-        id: VolumeId(fields.number()?),
-        built: decode_volume(&mut fields)??,
-        members: fields.number()?,
-        bytes: fields.number()?,
-    };
-    fields.end().map(|()| volume)
 }

@@ -7,6 +7,8 @@
 //!     part-000003       the members of one volume
 //!     building-000003-* a part that is being built, or whose builder was killed
 //!     built-000003/     its volume, its rows, and what became of its members
+//!     taken-000003/     the same, while it is committed
+//!     damaged-000003/   the same, if it is not as it was built
 //!     commit            which part becomes which volume: from here on a commit that was killed goes on
 //!     sorted-000001     while the plan is made: members that did not fit into memory
 //! ```
@@ -14,22 +16,19 @@
 //! the archive is reserved. A plan directory of any other run is what a kill left, and the next writer removes it.
 
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read, Write};
-use std::ops::Range;
+use std::io::{self, BufWriter, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use stook_index::{Index, Volume};
+use stook_index::Index;
 use stook_sys::{
-    Context, Directory, Links, NameBuffer, create_new_file, exists, open_file, remove_file, rename,
+    Context, Directory, Links, NameBuffer, create_new_file, exists, remove_file, rename,
     sync_directory,
 };
-use stook_volume::crc32;
 
-use super::blocks::{
-    BlockReader, BlockWriter, Encode, Fields, FileRole, PlanFileError, is_plan_file,
-};
-use super::part::{PartHeader, PlanId, bad_file};
+use super::block_file::{bad_file, finish, open_blocks};
+use super::blocks::{BlockWriter, FileRole, PlanFileError, is_plan_file};
+use super::plan_file::{PlanFile, decode_plan, encode_plan};
 use crate::ArchiveError;
 
 /// Its name in the archive's folder.
@@ -39,68 +38,6 @@ pub(crate) const PLAN_DIRECTORY: &str = "stook.plan";
 pub(crate) struct PlanDirectory {
     path: PathBuf,
 }
-
-/// What an archive holds: nothing else may have been written between plan and commit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Base {
-    pub(crate) last_row: i64,
-    /// Rows of `tars`, and the checksum of all of them.
-    volumes: u64,
-    checksum: u32,
-}
-
-/// The file `plan`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct PlanFile {
-    /// How members are written; its number means nothing.
-    pub(crate) header: PartHeader,
-    /// How often parts were committed, and others put in their place.
-    pub(crate) generation: u64,
-    pub(crate) base: Base,
-    /// Those that are to be built.
-    pub(crate) parts: Range<u32>,
-    /// Files that failed so far.
-    pub(crate) failed: u64,
-}
-
-impl Base {
-    pub(crate) fn of(index: &Index) -> Result<Self, ArchiveError> {
-        let volumes = index.volume_records()?;
-        Ok(Self {
-            last_row: index.last_row()?,
-            volumes: volumes.len() as u64,
-            checksum: checksum(&volumes),
-        })
-    }
-}
-
-impl Base {
-    /// Returns true if so many volumes and rows were added, and nothing else: the last of the volumes are those.
-    pub(crate) fn is_followed_by(
-        &self,
-        index: &Index,
-        volumes: u64,
-        rows: u64,
-    ) -> Result<bool, ArchiveError> {
-        let records = index.volume_records()?;
-        let before = usize::try_from(self.volumes).unwrap_or(usize::MAX);
-        let rows = i64::try_from(rows).unwrap_or(i64::MAX);
-        Ok(records.len() as u64 == self.volumes.saturating_add(volumes)
-            && index.last_row()? == self.last_row.saturating_add(rows)
-            && checksum(records.get(..before).unwrap_or_default()) == self.checksum)
-    }
-}
-
-fn checksum(volumes: &[Volume]) -> u32 {
-    let mut text = Vec::new();
-    for volume in volumes {
-        text.number(volume.id.0);
-        text.number(volume.size);
-        text.bytes(volume.md5.as_ref().map_or(&[][..], |md5| md5));
-    }
-    crc32(&[&text])
-}
-
 impl PlanDirectory {
     pub(crate) fn of(archive: &Path) -> Self {
         let path = archive.join(PLAN_DIRECTORY);
@@ -125,6 +62,20 @@ impl PlanDirectory {
 
     pub(crate) fn part(&self, number: u32) -> PathBuf {
         self.file(&format!("part-{number:06}"))
+    }
+
+    /// Returns where a part is built, unless it is built elsewhere.
+    pub(crate) fn built(&self, number: u32) -> PathBuf {
+        self.path.join(built_name(number))
+    }
+
+    /// Returns where what was built is while it is committed.
+    pub(crate) fn taken(&self, number: u32) -> PathBuf {
+        self.path.join(taken_name(number))
+    }
+
+    pub(crate) fn damaged(&self, number: u32) -> PathBuf {
+        self.file(&format!("damaged-{number:06}"))
     }
 
     pub(crate) fn sorted(&self, number: u32) -> PathBuf {
@@ -217,6 +168,16 @@ impl PlanDirectory {
         }
     }
 
+    /// Returns how many parts there are, and how many of them are built; for what is only told.
+    pub(crate) fn counts(&self) -> Result<(u64, u64), ArchiveError> {
+        let Some(directory) = self.open()? else {
+            return Ok((0, 0));
+        };
+        let names = names(&directory).context("list", &self.path)?;
+        let count = |prefix: &[u8]| names.iter().filter(|name| name.starts_with(prefix)).count();
+        Ok((count(b"part-") as u64, count(b"built-") as u64))
+    }
+
     /// Returns true if it is there, and nothing in it is of somebody else.
     pub(crate) fn is_own(&self) -> bool {
         let Ok(Some(directory)) = self.open() else {
@@ -274,7 +235,17 @@ fn is_own(directory: &Directory, name: &[u8]) -> bool {
 }
 
 fn is_built(name: &[u8]) -> bool {
-    name.starts_with(b"built-") || name.starts_with(b"building-")
+    let prefixes: [&[u8]; 4] = [b"built-", b"building-", b"taken-", b"damaged-"];
+    prefixes.iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// Returns the name of what was built of a part.
+pub(crate) fn built_name(number: u32) -> String {
+    format!("built-{number:06}")
+}
+
+pub(crate) fn taken_name(number: u32) -> String {
+    format!("taken-{number:06}")
 }
 
 /// An empty file was made and not written yet.
@@ -305,79 +276,6 @@ pub(crate) fn remove_built(path: &Path) -> Result<(), ArchiveError> {
         remove_own(&parent, name).context("remove", path)?;
     }
     Ok(())
-}
-
-/// Opens a file of a plan.
-pub(crate) fn open_blocks(
-    path: &Path,
-    role: FileRole,
-) -> Result<BlockReader<BufReader<File>>, PlanFileError> {
-    let file = open_file(path).map_err(|error| PlanFileError::Io(error.source))?;
-    BlockReader::new(BufReader::with_capacity(READ_BYTES, file), role)
-}
-
-/// Bytes read at once: hundreds of sorted files may be open together.
-pub(crate) const READ_BYTES: usize = 64 << 10;
-
-/// Ends a file and makes it durable.
-pub(crate) fn finish(blocks: BlockWriter<BufWriter<File>>) -> io::Result<()> {
-    let mut file = blocks.finish()?;
-    file.flush()?;
-    file.get_ref().sync_all()
-}
-
-fn encode_plan(plan: &PlanFile) -> Vec<u8> {
-    let mut block = Vec::new();
-    plan.header.encode(&mut block);
-    block.number(plan.generation);
-    plan.base.encode(&mut block);
-    encode_range(&plan.parts, &mut block);
-    block.number(plan.failed);
-    block
-}
-
-fn decode_plan(payload: &[u8]) -> Option<PlanFile> {
-    let mut fields = Fields(payload);
-    let plan = PlanFile {
-        header: PartHeader::decode(&mut fields)?,
-        generation: fields.number()?,
-        base: Base::decode(&mut fields)?,
-        parts: decode_range(&mut fields)?,
-        failed: fields.number()?,
-    };
-    fields.end().map(|()| plan)
-}
-
-impl Base {
-    fn encode(&self, block: &mut Vec<u8>) {
-        block.signed(self.last_row);
-        block.number(self.volumes);
-        block.number(self.checksum.into());
-    }
-
-    fn decode(fields: &mut Fields<'_>) -> Option<Self> {
-        Some(Self {
-            last_row: fields.signed()?,
-            volumes: fields.number()?,
-            checksum: fields.number32()?,
-        })
-    }
-}
-
-pub(crate) fn encode_range(range: &Range<u32>, block: &mut Vec<u8>) {
-    block.number(range.start.into());
-    block.number(range.end.into());
-}
-
-pub(crate) fn decode_range(fields: &mut Fields<'_>) -> Option<Range<u32>> {
-    let range = fields.number32()?..fields.number32()?;
-    (range.start <= range.end).then_some(range)
-}
-
-impl PlanFile {
-    pub(crate) fn id(&self) -> PlanId {
-        self.header.plan
-    }
 }
 
 /// Returns the plan that reserves an archive: that of its unfinished run.

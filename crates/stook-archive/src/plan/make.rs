@@ -4,25 +4,25 @@
 //! several, and what the archive holds of an update (40 bytes a name). `create` and `update` take the same steps, and
 //! keep the members in memory instead.
 
-use std::collections::HashMap;
-use std::fs::File;
 use std::io::BufWriter;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use stook_index::{Index, NameTable, RunId};
 use stook_sys::{
-    Context, FileId, FileKind, Links, Owners, create_directory, create_new_file, sync_directory,
-    utc_now,
+    Context, Owners, create_directory, create_new_file, exists, sync_directory, utc_now,
 };
 use stook_timers::scope;
-use stook_volume::{Dialect, Kind, header_len, member_len, trailer_len};
 
+use super::Plan;
+use super::abandon::{remove_empty, undo};
+use super::block_file::finish;
 use super::blocks::{BlockWriter, Encode, FileRole, MAX_BLOCK};
-use super::directory::{Base, PlanDirectory, PlanFile, finish};
-use super::member::{Member, PlannedMember, content_len, header_of};
-use super::part::{PartHeader, PartTotals, PartWriter, PlanId};
-use super::sorted::Sorter;
-use super::{Plan, VolumeSplitter};
+use super::directory::PlanDirectory;
+use super::member::Member;
+use super::part::{PartHeader, PlanId};
+use super::parts_writer::{PartNumbers, PartsWriter, PlannedPart};
+use super::plan_file::{Base, Made, PlanFile};
+use super::sorted::{Merge, Sorter};
 use crate::ArchiveError;
 use crate::create::WriteOptions;
 use crate::not_visited::NotVisited;
@@ -64,31 +64,18 @@ pub struct PlanReport {
     pub deleted: u64,
     /// Files that failed, each reported to the observer.
     pub failed: u64,
-    /// The parts, in the order of the volumes they become. If there are none and nothing is deleted, there is nothing to
-    /// commit, unless the archive is new.
+    /// The parts, in the order of the volumes they become.
     pub parts: Vec<PlannedPart>,
-    /// True if the archive is reserved now, until `commit` or `abandon`.
+    /// True if the archive is reserved now, until `commit` or `abandon`; false if there is nothing to archive or to record.
     pub is_reserved: bool,
-}
-
-/// The members of one volume.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlannedPart {
-    /// Its file.
-    pub path: PathBuf,
-    /// Members in it.
-    pub members: u64,
-    /// Bytes of content in them.
-    pub bytes: u64,
-    /// Length of the volume in bytes, as far as metadata tells it: attributes make a member longer, holes shorter.
-    pub volume_bytes: u64,
 }
 
 /// Plans to create the archive, or to update it if it is there.
 ///
 /// The plan is a directory in the archive's folder, with a file for each volume. From now on the archive is reserved: all
 /// other writers are refused until [`commit`](crate::commit) or [`abandon`](crate::abandon), from this process or any other.
-/// Volumes that an interrupted run began are completed first. If there is nothing to do, nothing is reserved.
+/// Volumes that an interrupted run began are completed first. If there is nothing to do, nothing is reserved, and a new
+/// archive is not made.
 ///
 /// # Errors
 /// Those of [`create`](crate::create) and [`update`](crate::update); `Planned` if there is a plan already.
@@ -106,7 +93,25 @@ pub fn plan(
     let session = Session::new(source, archive, &options.write, observer)?;
     let (index, _) = session.index_to_plan()?;
     session.refuse_planned(index.as_ref())?;
+    let makes_folder = exists(archive)?.is_none();
     create_directory(archive)?;
+    let planned = plan_locked(&session, options, makes_folder);
+    let is_reserved = planned.as_ref().is_ok_and(|report| report.is_reserved);
+    if makes_folder && !is_reserved {
+        // An error that led here is the one to report.
+        let removed = remove_empty(archive);
+        if planned.is_ok() {
+            removed?;
+        }
+    }
+    planned
+}
+
+fn plan_locked(
+    session: &Session<'_>,
+    options: &PlanOptions,
+    makes_folder: bool,
+) -> Result<PlanReport, ArchiveError> {
     let _lock = session.folder.lock()?;
     let (index, command) = session.index_to_plan()?;
     session.refuse_planned(index.as_ref())?;
@@ -114,14 +119,15 @@ pub fn plan(
         Some(_) => Some(session.folder.open_index_to_write()?),
         None => None,
     };
-    let directory = PlanDirectory::of(archive);
+    let directory = PlanDirectory::of(session.folder.path());
     directory.remove()?;
     directory.make()?;
     let planned = Planner {
-        session: &session,
+        session,
         directory: &directory,
         options,
         command,
+        makes_folder,
     }
     .plan(index);
     if !planned.as_ref().is_ok_and(|report| report.is_reserved) {
@@ -139,6 +145,14 @@ struct Planner<'a> {
     directory: &'a PlanDirectory,
     options: &'a PlanOptions,
     command: &'static str,
+    makes_folder: bool,
+}
+
+/// What is new or changed.
+struct Found {
+    survey: Survey,
+    /// The members that did not fit into memory, with all others.
+    merge: Option<Merge>,
 }
 
 impl Planner<'_> {
@@ -169,27 +183,70 @@ impl Planner<'_> {
             report.deleted = self.write_deleted(index, name_table, &not_visited)?;
         }
         let merge = sorter.finish(&mut found.groups)?;
-        let is_idle = merge.is_none()
-            && found.groups.is_empty()
-            && report.deleted == 0
-            && unfinished.is_none()
-            && name_table.is_some();
+        let is_idle = merge.is_none() && found.groups.is_empty() && report.deleted == 0;
         if is_idle {
+            if let (Some(index), Some(run)) = (&mut index, unfinished) {
+                // All that the interrupted run had left to do is done.
+                index.finish_run(run.id, utc_now().into(), session.observer.failures(), [])?;
+            }
             report.failed = session.observer.failures();
             return Ok(report);
         }
+        let found = Found {
+            survey: found,
+            merge,
+        };
+        self.reserve(index, unfinished.map(|run| run.id), found, &mut report)?;
+        Ok(report)
+    }
+
+    /// Begins the run, and writes the plan. After an error nothing of both is left.
+    fn reserve(
+        &self,
+        index: Option<Index>,
+        unfinished: Option<RunId>,
+        found: Found,
+        report: &mut PlanReport,
+    ) -> Result<(), ArchiveError> {
+        let session = self.session;
+        let mut made = Made {
+            folder: self.makes_folder,
+            index: index.is_none(),
+            run: false,
+        };
         let mut index = match index {
             Some(index) => index,
             None => session.make_index()?,
         };
-        let run = match unfinished {
-            Some(run) => run.id,
-            None => index.begin_run(self.command, utc_now().into())?,
+        let begun = match unfinished {
+            Some(run) => Ok(run),
+            None => index.begin_run(self.command, utc_now().into()),
         };
-        let header = self.header(run, &index)?;
+        made.run = unfinished.is_none() && begun.is_ok();
+        let run = *begun.as_ref().unwrap_or(&RunId(0));
+        let written = begun
+            .map_err(ArchiveError::from)
+            .and_then(|run| self.write_plan(&index, run, made, found, report));
+        if written.is_err() {
+            // The error that led here is the one to report.
+            let _ = undo(&session.folder, index, run, made);
+        }
+        written
+    }
+
+    fn write_plan(
+        &self,
+        index: &Index,
+        run: RunId,
+        made: Made,
+        found: Found,
+        report: &mut PlanReport,
+    ) -> Result<(), ArchiveError> {
+        let session = self.session;
+        let header = self.header(run, index)?;
         let owners = Owners::default();
-        let mut parts = PartsWriter::new(self.directory, header, 0, &owners);
-        self.write_parts(found, merge, &mut parts)?;
+        let mut parts = PartsWriter::new(self.directory, header, PartNumbers::from(0), &owners);
+        self.write_parts(found, &mut parts)?;
         report.parts = parts.finish()?;
         report.members = report.parts.iter().map(|part| part.members).sum();
         report.bytes = report.parts.iter().map(|part| part.bytes).sum();
@@ -197,30 +254,29 @@ impl Planner<'_> {
         self.directory.write(&PlanFile {
             header,
             generation: 0,
-            base: Base::of(&index)?,
+            base: Base::of(index)?,
             parts: 0..u32::try_from(report.parts.len()).unwrap_or(u32::MAX),
             failed: report.failed,
+            members: report.members,
+            bytes: report.bytes,
+            made,
         })?;
         sync_directory(session.folder.path())?;
         report.is_reserved = true;
-        Ok(report)
+        Ok(())
     }
 
-    fn write_parts(
-        &self,
-        found: Survey,
-        merge: Option<super::sorted::Merge>,
-        parts: &mut PartsWriter<'_>,
-    ) -> Result<(), ArchiveError> {
+    fn write_parts(&self, found: Found, parts: &mut PartsWriter<'_>) -> Result<(), ArchiveError> {
         let _scope = scope!("write parts");
-        let Some(mut merge) = merge else {
-            let plan = Plan::new(found);
+        let survey = found.survey;
+        let Some(mut merge) = found.merge else {
+            let plan = Plan::from(survey);
             return plan.places().try_for_each(|place| {
                 self.session.require_going_on()?;
                 parts.add(&plan.member(place))
             });
         };
-        while let Some(piece) = merge.next_piece(&found.link_names)? {
+        while let Some(piece) = merge.next_piece(&survey.link_names)? {
             self.session.require_going_on()?;
             let piece = std::sync::Arc::new(piece);
             for entry in piece.group.entries() {
@@ -241,7 +297,7 @@ impl Planner<'_> {
         let file = BufWriter::new(create_new_file(&path)?);
         let mut blocks = BlockWriter::new(file, FileRole::Deleted).context("write", &path)?;
         let (mut count, mut block, mut written) = (0, Vec::new(), Ok(()));
-        let keeps = self.session.options.deletions == crate::guard::Deletions::Keep;
+        let keeps = self.session.options.deletions == crate::deletions::Deletions::Keep;
         if name_table.not_visited() > 0 && !keeps {
             index.not_visited_names(name_table, |name| {
                 if !not_visited.is_deleted(name) {
@@ -283,147 +339,9 @@ impl Planner<'_> {
             xattrs: options.xattrs,
             takes_md5: options.volume_md5,
             read_only: options.read_only_volumes,
+            is_retry: false,
             limit: session.splitter(index)?.limit,
             filesystem: root.filesystem,
         })
-    }
-}
-
-/// Writes members into parts, one volume each.
-pub(crate) struct PartsWriter<'o> {
-    directory: PlanDirectory,
-    header: PartHeader,
-    /// Number of the next part.
-    next: u32,
-    owners: &'o Owners,
-    open: Option<OpenPart<'o>>,
-    finished: Vec<PlannedPart>,
-}
-
-struct OpenPart<'o> {
-    path: PathBuf,
-    writer: PartWriter<'o, BufWriter<File>>,
-    /// In zstash's dialect: first names of files that the volume holds, for hard links.
-    names: HashMap<FileId, Vec<u8>>,
-}
-
-impl<'o> PartsWriter<'o> {
-    pub(crate) fn new(
-        directory: &PlanDirectory,
-        header: PartHeader,
-        first: u32,
-        owners: &'o Owners,
-    ) -> Self {
-        Self {
-            directory: directory.clone(),
-            header,
-            next: first,
-            owners,
-            open: None,
-            finished: Vec::new(),
-        }
-    }
-
-    /// Adds the next member, to the part that it fits in.
-    pub(crate) fn add(&mut self, member: &Member<'_>) -> Result<(), ArchiveError> {
-        let planned = member.planned();
-        let dialect = self.header.dialect;
-        let splitter = VolumeSplitter {
-            dialect,
-            limit: self.header.limit,
-        };
-        let header = header_of(&planned, self.owners, dialect);
-        let len = member_len(&header, dialect);
-        let content = content_len(&planned.metadata);
-        let mut part = match self.open.take() {
-            Some(part) if splitter.fits(part.writer.totals.len, len, content) => part,
-            full => {
-                self.close(full)?;
-                self.begin()?
-            }
-        };
-        let len = part
-            .len_as_link(&planned, &self.header, self.owners)
-            .unwrap_or(len);
-        part.writer
-            .add(member, &planned, len)
-            .context("write", &part.path)?;
-        self.open = Some(part);
-        Ok(())
-    }
-
-    fn begin(&mut self) -> Result<OpenPart<'o>, ArchiveError> {
-        let path = self.directory.part(self.next);
-        let header = PartHeader {
-            number: self.next,
-            ..self.header
-        };
-        self.next += 1;
-        // One that was written before a kill says nothing.
-        stook_sys::remove_file(&path)?;
-        let file = BufWriter::new(create_new_file(&path)?);
-        let writer = PartWriter::new(file, &header, self.owners).context("write", &path)?;
-        Ok(OpenPart {
-            path,
-            writer,
-            names: HashMap::new(),
-        })
-    }
-
-    fn close(&mut self, part: Option<OpenPart<'o>>) -> Result<(), ArchiveError> {
-        let Some(OpenPart { path, writer, .. }) = part else {
-            return Ok(());
-        };
-        let PartTotals {
-            members,
-            bytes,
-            len,
-        } = writer.totals;
-        let file = writer.finish().context("write", &path)?;
-        file.get_ref().sync_all().context("sync", &path)?;
-        self.finished.push(PlannedPart {
-            path,
-            members,
-            bytes,
-            volume_bytes: len + trailer_len(len),
-        });
-        Ok(())
-    }
-
-    /// Returns the parts, which are durable.
-    pub(crate) fn finish(mut self) -> Result<Vec<PlannedPart>, ArchiveError> {
-        let open = self.open.take();
-        self.close(open)?;
-        sync_directory(self.directory.path())?;
-        Ok(self.finished)
-    }
-}
-
-impl OpenPart<'_> {
-    /// zstash writes the second name of a file in a volume with the header of a hard link, and the content after it.
-    fn len_as_link(
-        &mut self,
-        planned: &PlannedMember<'_>,
-        part: &PartHeader,
-        owners: &Owners,
-    ) -> Option<u64> {
-        let metadata = &planned.metadata;
-        let can_be_link = part.dialect == Dialect::Zstash
-            && part.links == Links::Refuse
-            && metadata.kind == FileKind::File
-            && metadata.links > 1;
-        if !can_be_link {
-            return None;
-        }
-        let mut header = header_of(planned, owners, part.dialect);
-        let first = self.names.entry(metadata.identity());
-        let std::collections::hash_map::Entry::Occupied(first) = first else {
-            first.insert_entry(planned.path.clone());
-            return None;
-        };
-        let len = member_len(&header, part.dialect) - header_len(&header, part.dialect);
-        header.kind = Kind::HardLink;
-        header.target.clone_from(first.get());
-        Some(len + header_len(&header, part.dialect))
     }
 }

@@ -5,16 +5,30 @@
 //! only an open file shows (extended attributes, holes, a failure) may move a later member; so the
 //! volume writer asks the same [`VolumeSplitter`] again with the real lengths.
 
+mod abandon;
 mod batch;
+mod block_file;
 mod blocks;
 mod build;
+mod build_result;
 mod commit;
+mod commit_log;
+mod commit_options;
+mod comparison;
+mod damage;
+mod deleted_names;
 mod directory;
 mod make;
 mod member;
 mod part;
+mod parts_writer;
+mod piece;
+mod plan_file;
+mod prepare;
 mod sorted;
 mod splitter;
+mod taken;
+mod verify;
 mod volume_ranges;
 
 use std::collections::BTreeMap;
@@ -23,11 +37,15 @@ use stook_index::VolumeId;
 use stook_sys::Owners;
 use stook_volume::trailer_len;
 
+pub use abandon::{AbandonReport, abandon};
 pub use blocks::PlanFileError;
 pub use build::{BuildOptions, BuildReport, build_part};
-pub use commit::{CommitOptions, CommitReport, FailedMembers, abandon, commit};
-pub use make::{PlanOptions, PlanReport, PlannedPart, plan};
+pub use commit::{CommitReport, commit};
+pub use commit_options::{BuiltVolumes, CommitOptions, FailedMembers};
+pub use damage::{BuiltDamage, DamagedPart};
+pub use make::{PlanOptions, PlanReport, plan};
 pub use part::check_part;
+pub use parts_writer::PlannedPart;
 
 pub(crate) use batch::{Batch, batches};
 pub(crate) use directory::{PLAN_DIRECTORY, PlanDirectory, refuse_planned};
@@ -37,8 +55,6 @@ pub(crate) use splitter::VolumeSplitter;
 pub(crate) use volume_ranges::{
     Begun, OutputStream, VolumeRange, in_sequence, interleave, split_into_volumes,
 };
-
-use crate::survey::Survey;
 
 /// What a volume may hold unless the user says otherwise: 256 GiB, as with zstash.
 pub const DEFAULT_VOLUME_BYTES: u64 = 256 << 30;
@@ -89,13 +105,13 @@ pub(crate) struct Place {
 }
 
 impl Plan {
-    pub(crate) fn new(survey: Survey) -> Self {
+    pub(crate) fn new(groups: Vec<Group>, link_names: LinkNames, supersedes_staged: bool) -> Self {
         let mut plan = Self {
-            groups: survey.groups,
-            link_names: survey.link_names,
+            groups,
+            link_names,
             members: 0,
             bytes: 0,
-            supersedes_staged: survey.supersedes_staged,
+            supersedes_staged,
         };
         let (members, bytes) = plan.places().fold((0, 0), |(members, bytes), place| {
             let metadata = plan.member(place).metadata();
@@ -169,5 +185,7 @@ impl Plan {
     }
 }
 
+#[cfg(test)]
+mod measure;
 #[cfg(test)]
 mod tests;

@@ -12,10 +12,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use stook_sys::{Context, create_new_file, remove_file};
 
+use super::block_file::{bad_file, open_blocks};
 use super::blocks::{BlockReader, BlockWriter, FileRole};
-use super::directory::{PlanDirectory, open_blocks};
+use super::directory::PlanDirectory;
 use super::member::{Group, GroupPiece, LinkNames};
-use super::part::{PieceEncoder, bad_file, decode_piece};
+use super::piece::{PieceEncoder, decode_piece};
 use crate::ArchiveError;
 use crate::mutex::lock;
 

@@ -5,7 +5,8 @@ use stook_volume::Dialect;
 
 use super::blocks::{BlockWriter, Encode, FileRole, PlanFileError};
 use super::check_part;
-use super::part::{PartHeader, PieceEncoder, PlanId, is_path_below};
+use super::part::{PartHeader, PlanId};
+use super::piece::{PieceEncoder, is_path_below};
 
 fn header() -> Vec<u8> {
     let mut block = Vec::new();
@@ -17,6 +18,7 @@ fn header() -> Vec<u8> {
         xattrs: true,
         takes_md5: true,
         read_only: true,
+        is_retry: false,
         limit: 1 << 40,
         filesystem: (8, 1),
     };

@@ -148,7 +148,11 @@ mod tests {
 
     struct Stopped;
 
-    impl Observer for Stopped {
+    impl Observer for Stopped {}
+
+    impl stook_pool::Observer for Stopped {
+        type Failure = crate::Failure;
+
         fn is_interrupted(&self) -> bool {
             true
         }

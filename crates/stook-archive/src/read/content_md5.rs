@@ -165,12 +165,17 @@ mod tests {
         told: Mutex<Vec<u64>>,
     }
 
-    impl Observer for Impatient {
+    impl stook_pool::Observer for Impatient {
+        type Failure = crate::Failure;
+
         fn is_interrupted(&self) -> bool {
             let left = self.questions.load(Ordering::Relaxed).saturating_sub(1);
             self.questions.store(left, Ordering::Relaxed);
             left == 0
         }
+    }
+
+    impl Observer for Impatient {
         fn hashing_holes(&self, path: &[u8], done: u64, size: u64) {
             assert_eq!((path, size), (&b"huge"[..], 1 << 62));
             self.told.lock().unwrap().push(done);

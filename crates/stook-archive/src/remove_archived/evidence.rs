@@ -12,6 +12,7 @@ use super::Staying;
 use crate::ArchiveError;
 use crate::check::RowsMd5;
 use crate::mutex::lock;
+use crate::sort::sort_until;
 use crate::survey::is_same;
 
 /// The tree, and what the archive says of it.
@@ -149,7 +150,7 @@ impl<O: RemoveObserver> Visitor for Candidates<'_, O> {
     }
 }
 
-impl<'a, O> Candidates<'a, O> {
+impl<'a, O: RemoveObserver> Candidates<'a, O> {
     pub(super) fn new(place: &'a Place<'a>, observer: &'a O) -> Self {
         Self {
             place,
@@ -163,7 +164,7 @@ impl<'a, O> Candidates<'a, O> {
     pub(super) fn evidence(self, index: &Index) -> Result<Evidence, ArchiveError> {
         let mut rows = std::mem::take(&mut *lock(&self.rows));
         let directories = std::mem::take(&mut *lock(&self.directories));
-        rows.sort_unstable();
+        sort_until(&mut rows, &RowId::cmp, &|| self.observer.is_interrupted());
         let mut held = Vec::with_capacity(rows.len());
         let mut rows_of: BTreeMap<VolumeId, RowsMd5> = BTreeMap::new();
         let mut wanted = rows.into_iter().peekable();

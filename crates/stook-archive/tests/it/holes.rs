@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use stook_archive::{
-    ArchiveError, CheckOptions, Dialect, ExtractOptions, Failure, Interrupt, Jobs, Observer,
-    ReindexOptions, Silent, WriteOptions, create, reindex,
+    ArchiveError, BaseObserver, CheckOptions, Dialect, ExtractOptions, Failure, Interrupt, Jobs,
+    Observer, ReindexOptions, Silent, WriteOptions, create, reindex,
 };
 use stook_testkit::TempDir;
 
@@ -115,20 +115,25 @@ struct EndsAtHoles {
     failed: std::sync::Mutex<Vec<String>>,
 }
 
+impl BaseObserver for EndsAtHoles {
+    type Failure = Failure;
+
+    fn failed(&self, failure: &Failure) {
+        self.failed.lock().unwrap().push(failure.to_string());
+    }
+    fn is_interrupted(&self) -> bool {
+        self.flag.load(Ordering::Relaxed)
+    }
+}
+
 impl Observer for EndsAtHoles {
     fn hashing_holes(&self, path: &[u8], done: u64, size: u64) {
         assert_eq!(path, b"huge");
         assert!(done > 0 && done < size, "{done} of {size}");
         self.flag.store(true, Ordering::Relaxed);
     }
-    fn failed(&self, failure: &Failure) {
-        self.failed.lock().unwrap().push(failure.to_string());
-    }
     fn damaged(&self, damage: &stook_archive::Damage) {
         self.failed.lock().unwrap().push(damage.to_string());
-    }
-    fn is_interrupted(&self) -> bool {
-        self.flag.load(Ordering::Relaxed)
     }
     fn interrupt(&self) -> Interrupt {
         Arc::clone(&self.flag).into()

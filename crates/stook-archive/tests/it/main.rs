@@ -8,6 +8,7 @@
 
 mod attribute_blocks;
 mod attributes;
+mod built_parts;
 mod by_path;
 mod byte_for_byte;
 mod changing_files;
@@ -19,6 +20,7 @@ mod fixtures;
 mod flipped_bits;
 mod folder;
 mod following;
+mod given_up_plans;
 mod guard;
 mod holes;
 mod hostile;
@@ -27,6 +29,7 @@ mod listing;
 mod metadata_changes;
 mod other_programs;
 mod plan;
+mod planned;
 mod read_only_media;
 mod recorder;
 mod reindexing;

@@ -5,7 +5,7 @@
 
 use std::sync::Mutex;
 
-use stook_archive::{Damage, Failure, IndexDamage, Observer};
+use stook_archive::{BaseObserver, Damage, Failure, IndexDamage, Observer, SkipReason};
 
 type Action<'a> = Box<dyn FnOnce() + Send + 'a>;
 
@@ -70,6 +70,14 @@ impl<'a> Recorder<'a> {
     }
 }
 
+impl BaseObserver for Recorder<'_> {
+    type Failure = Failure;
+
+    fn failed(&self, failure: &Failure) {
+        self.failures.lock().unwrap().push(failure.clone());
+    }
+}
+
 impl Observer for Recorder<'_> {
     fn phase(&self, name: &'static str, _entries: Option<u64>, _bytes: Option<u64>) {
         let action = {
@@ -85,12 +93,8 @@ impl Observer for Recorder<'_> {
         }
     }
 
-    fn failed(&self, failure: &Failure) {
-        self.failures.lock().unwrap().push(failure.clone());
-    }
-
-    fn skipped(&self, path: &[u8], why: &str) {
-        let text = format!("{}: {why}", String::from_utf8_lossy(path));
+    fn skipped(&self, path: &[u8], reason: SkipReason) {
+        let text = format!("{}: {reason}", String::from_utf8_lossy(path));
         self.skipped.lock().unwrap().push(text);
     }
 

@@ -6,7 +6,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use stook_archive::{
-    ArchiveError, CheckOptions, ExtractOptions, Jobs, Observer, Silent, WriteOptions, create,
+    ArchiveError, BaseObserver, CheckOptions, ExtractOptions, Failure, Jobs, Observer, Silent,
+    WriteOptions, create,
 };
 use stook_testkit::{Compare, Snapshot, TempDir, Tree, tree, without_privileges};
 
@@ -26,13 +27,17 @@ impl Stopper {
     }
 }
 
-impl Observer for Stopper {
-    fn done(&self, _path: &[u8]) {
-        self.done.fetch_add(1, Ordering::Relaxed);
-    }
+impl BaseObserver for Stopper {
+    type Failure = Failure;
 
     fn is_interrupted(&self) -> bool {
         self.done.load(Ordering::Relaxed) >= self.after
+    }
+}
+
+impl Observer for Stopper {
+    fn done(&self, _path: &[u8]) {
+        self.done.fetch_add(1, Ordering::Relaxed);
     }
 }
 

@@ -45,6 +45,12 @@ pub(crate) struct CommitArgs {
     /// Count files that failed as failed, and finish; without it they go into another part
     #[arg(long, conflicts_with = "abandon")]
     pub(crate) record_failures: bool,
+    /// Compare built volumes by their length alone; without it each is read again, and must have the MD5 it was built with
+    #[arg(long, conflicts_with = "abandon")]
+    pub(crate) no_verify: bool,
+    /// Number of workers that read built volumes (default: up to 8)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024), conflicts_with = "abandon")]
+    pub(crate) jobs: Option<u16>,
     /// Give up the plan: remove its parts and what was built of them, and let others write the archive again
     #[arg(long)]
     pub(crate) abandon: bool,

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use stook_archive::Observer as _;
+use stook_archive::{BaseObserver as _, Observer as _};
 use stook_bench::{Observer, Sample};
 
 use crate::args::Common;

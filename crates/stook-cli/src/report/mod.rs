@@ -20,7 +20,7 @@ use stook_sys::Timestamp;
 pub(crate) use event::{Damaged, Failed, Fatal, Noted, Skipped, Unmatched};
 pub(crate) use member::{ListedMember, long_row};
 pub(crate) use phase::{Phase, phase_table, with_shares};
-pub(crate) use plan::{Built, Committed, Part, Planned};
+pub(crate) use plan::{Abandoned, Built, Committed, Part, Planned};
 use profile::{SourceLine, ViewFunction, ViewStacks};
 pub(crate) use row::{
     Differing, Entry, ListedRun, NewVolume, Syscall, Tree, Word, difference_text, run_text,

@@ -3,7 +3,7 @@
 use std::os::unix::ffi::OsStrExt;
 
 use serde::Serialize;
-use stook_archive::{BuildReport, CommitReport, PlanReport, PlannedPart};
+use stook_archive::{AbandonReport, BuildReport, CommitReport, PlanReport, PlannedPart};
 
 use super::JsonPath;
 use super::counts::{also, failed};
@@ -17,6 +17,7 @@ pub(crate) struct Part {
     members: u64,
     bytes: u64,
     volume_bytes: u64,
+    retry: bool,
 }
 
 impl Part {
@@ -26,6 +27,7 @@ impl Part {
             members: part.members,
             bytes: part.bytes,
             volume_bytes: part.volume_bytes,
+            retry: part.is_retry,
         }
     }
 }
@@ -59,13 +61,17 @@ impl Planned {
 
     pub(crate) fn text(&self) -> String {
         if !self.reserved {
-            return format!("nothing to archive{}", failed(self.failed));
+            return format!(
+                "nothing to archive, so the archive is not reserved{}",
+                failed(self.failed)
+            );
         }
         format!(
-            "planned {}, {}, in {}; the archive is reserved until `stook commit`{}",
+            "planned {}, {}, in {}{}; the archive is reserved until `stook commit`{}",
             count(self.members, "entry", "entries"),
             size(self.bytes),
             count(self.parts as u64, "part", "parts"),
+            also(self.deleted, "deleted"),
             failed(self.failed)
         )
     }
@@ -142,5 +148,40 @@ impl Committed {
             text += &format!("; {parts} to build with what failed or did not fit");
         }
         text + &failed(self.failed)
+    }
+}
+
+/// What `commit --abandon` gave up.
+#[derive(Serialize)]
+pub(crate) struct Abandoned {
+    parts: u64,
+    built: u64,
+    members: Option<u64>,
+    bytes: Option<u64>,
+    archive_removed: bool,
+}
+
+impl Abandoned {
+    pub(crate) fn new(report: &AbandonReport) -> Self {
+        Self {
+            parts: report.parts,
+            built: report.built,
+            members: report.planned.map(|(members, _)| members),
+            bytes: report.planned.map(|(_, bytes)| bytes),
+            archive_removed: report.is_archive_gone,
+        }
+    }
+
+    pub(crate) fn text(&self) -> String {
+        let mut text = format!("abandoned {}", count(self.parts, "part", "parts"));
+        if let (Some(members), Some(bytes)) = (self.members, self.bytes) {
+            let members = count(members, "entry", "entries");
+            text += &format!(" with {members}, {}", size(bytes));
+        }
+        text += &also(self.built, "built");
+        if self.archive_removed {
+            text += "; the archive held nothing else, and is removed";
+        }
+        text
     }
 }

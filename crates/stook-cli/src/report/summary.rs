@@ -14,7 +14,7 @@ use stook_bench::fileset::Properties;
 use stook_sys::display_path;
 
 use super::counts::{also, failed};
-use super::plan::{Built, Committed, Planned};
+use super::plan::{Abandoned, Built, Committed, Planned};
 use super::profile::{Profiled, Timed};
 use crate::number::{count, grouped, size};
 use crate::walk::Figures;
@@ -31,6 +31,8 @@ pub(crate) enum Summary {
     Built(Built),
     /// `commit`.
     Committed(Committed),
+    /// `commit --abandon`.
+    Abandoned(Abandoned),
     /// `diff`.
     Compared(Compared),
     /// `check`.

@@ -13,6 +13,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use stook_archive::BaseObserver as _;
 use stook_archive::{Failure, Observer};
 use stook_sys::{Directory, FileKind};
 use stook_tree::{Detail, Listing, Selection, TreeError, Visitor, WalkOptions, walk};

@@ -227,7 +227,8 @@ fn a_senseless_row_fails_alone() {
     );
     let damage = format!("error: index.db, {row}, `a`: {why}\n");
     let checked = damaged(&place, &["check", "arc", "d/b"]);
-    let expected = format!("status 4\n{damage}checked 1 member, 2 B: 1 damage\n");
+    let hint = "hint: `stook reindex` writes the index anew from the volumes\n";
+    let expected = format!("status 4\n{damage}{hint}checked 1 member, 2 B: 1 damage\n");
     assert_eq!(checked, expected);
     let json = place.run(&["check", "arc", "d/b", "--json"]);
     let fields = format!(
@@ -273,4 +274,17 @@ fn what_headers_say_is_added_without_a_rebuild() {
     assert_eq!(place.stdout(&["list", "arc", "-l"]), listed);
     let again = place.json(&["reindex", "arc", "--attributes", "--json"]);
     assert_eq!(again.last().unwrap()["members"], 0);
+}
+
+#[test]
+fn lost_witnesses_are_told_with_the_command_that_mends() {
+    let place = archived();
+    place.sql("arc/index.db", "DELETE FROM stook_witnesses");
+    let checked = damaged(&place, &["check", "arc"]);
+    assert!(checked.starts_with("status 4\n"), "{checked}");
+    let hint = "hint: `stook reindex` writes the index anew from the volumes\n";
+    // Once, however many there are.
+    assert_eq!(checked.matches(hint).count(), 1, "{checked}");
+    place.stderr(&["reindex", "arc"]);
+    place.stderr(&["check", "arc"]);
 }

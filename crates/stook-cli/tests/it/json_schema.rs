@@ -182,6 +182,21 @@ fn bench_fileset() {
 }
 
 #[test]
+fn plan() {
+    let place = Place::with(&small());
+    assert_snapshot!(golden(&place, &["plan", "src", "arc"]), @r#"
+    {"type":"header","schema":1,"stook":"0.1.0","command":"plan"}
+    {"type":"part","path":"arc/stook.plan/part-000000","members":3,"bytes":10,"volume_bytes":10240,"retry":false}
+    {"type":"summary","entries":3,"unchanged":0,"members":3,"bytes":10,"parts":1,"deleted":0,"failed":0,"reserved":true}
+    "#);
+    std::fs::create_dir(place.path("none")).unwrap();
+    assert_snapshot!(golden(&place, &["plan", "none", "other"]), @r#"
+    {"type":"header","schema":1,"stook":"0.1.0","command":"plan"}
+    {"type":"summary","entries":0,"unchanged":0,"members":0,"bytes":0,"parts":0,"deleted":0,"failed":0,"reserved":false}
+    "#);
+}
+
+#[test]
 fn bench_report() {
     let place = Place::new();
     place.write("cache.jsonl", lines(&cache(3, false, DAY, 2)));
@@ -199,6 +214,43 @@ fn bench_report() {
     assert_snapshot!(text, @r#"
     {"type":"header","schema":1,"stook":"0.1.0","command":"bench report"}
     {"type":"summary","runs":1,"bytes":1000,"figures":1}
+    "#);
+}
+
+#[test]
+fn build_and_commit() {
+    let place = Place::with(&small());
+    place.stderr(&["plan", "src", "arc"]);
+    let part = "arc/stook.plan/part-000000";
+    std::fs::rename(place.path("src/a"), place.path("away")).unwrap();
+    assert_snapshot!(golden(&place, &["build", part, "src"]), @r#"
+    {"type":"header","schema":1,"stook":"0.1.0","command":"build"}
+    {"type":"failure","path":"a","operation":"open","cause":"no such file or directory","errno":2}
+    {"type":"summary","path":"arc/stook.plan/built-000000","members":2,"bytes":5,"volume_bytes":10240,"overflowed":0,"failed":1}
+    "#);
+    assert_snapshot!(golden(&place, &["commit", "arc"]), @r#"
+    {"type":"header","schema":1,"stook":"0.1.0","command":"commit"}
+    {"type":"part","path":"arc/stook.plan/part-000001","members":1,"bytes":5,"volume_bytes":10240,"retry":true}
+    {"type":"summary","members":2,"bytes":5,"volumes":1,"deleted":0,"parts":1,"failed":0}
+    "#);
+    assert_snapshot!(golden(&place, &["commit", "arc"]), @r#"
+    {"type":"header","schema":1,"stook":"0.1.0","command":"commit"}
+    {"type":"error","text":"cannot commit: a part is not built, the first is `arc/stook.plan/part-000001`","hint":"`stook build arc/stook.plan/part-000001 SOURCE` tries again what failed; `stook commit arc --record-failures` leaves it to the next update","status":1}
+    "#);
+    assert_snapshot!(golden(&place, &["commit", "arc", "--record-failures"]), @r#"
+    {"type":"header","schema":1,"stook":"0.1.0","command":"commit"}
+    {"type":"summary","members":0,"bytes":0,"volumes":0,"deleted":0,"parts":0,"failed":1}
+    "#);
+}
+
+#[test]
+fn abandon() {
+    let place = Place::with(&small());
+    place.stderr(&["plan", "src", "arc"]);
+    place.stderr(&["build", "arc/stook.plan/part-000000", "src"]);
+    assert_snapshot!(golden(&place, &["commit", "arc", "--abandon"]), @r#"
+    {"type":"header","schema":1,"stook":"0.1.0","command":"commit"}
+    {"type":"summary","parts":1,"built":1,"members":3,"bytes":10,"archive_removed":true}
     "#);
 }
 
@@ -252,6 +304,8 @@ fn printed() -> Vec<Value> {
     let part = parts.find(|name| name.starts_with("part-")).unwrap();
     print(&format!("build planned/stook.plan/{part} src"));
     print("commit planned");
+    print("plan src given-up");
+    print("commit given-up --abandon");
     place.write("src/late", "not archived");
     place.set_mode("src/a", 0o600);
     std::fs::create_dir(place.path("a-target")).unwrap();

@@ -379,3 +379,81 @@ fn no_file_names_a_place_on_this_machine() {
         }
     }
 }
+
+/// Crates whose texts any program may show: what advises a user of the command line does not belong there.
+const SILENT: [&str; 8] = [
+    "archive", "index", "md5", "pool", "sys", "timers", "tree", "volume",
+];
+
+/// Returns the string literals of Rust code, without those in comments. Tests at the end of a file are left out.
+fn literals(code: &str) -> Vec<String> {
+    let code = code.split("\nmod tests {").next().unwrap_or_default();
+    let (mut found, mut rest) = (Vec::new(), code);
+    while let Some(next) = rest.chars().next() {
+        let skipped = if rest.starts_with("//") {
+            rest.find('\n').unwrap_or(rest.len())
+        } else if let Some(inner) = rest.strip_prefix('"') {
+            let mut is_escaped = false;
+            let end = inner.find(|letter| {
+                let ends = letter == '"' && !is_escaped;
+                is_escaped = letter == '\\' && !is_escaped;
+                ends
+            });
+            let end = end.unwrap_or(inner.len());
+            found.push(inner[..end].to_owned());
+            (end + 2).min(rest.len())
+        } else if rest.starts_with("'\"'") || rest.starts_with("'\\\"'") {
+            rest[1..].find('\'').unwrap_or(0) + 2
+        } else {
+            next.len_utf8()
+        };
+        rest = &rest[skipped..];
+    }
+    found
+}
+
+/// Returns true for a sentence with an option or a command of stook in it; arguments of programs are no sentences.
+fn names_an_option(text: &str) -> bool {
+    let is_option = |(at, _): (usize, &str)| {
+        let before = text[..at].chars().next_back();
+        let is_apart = before.is_none_or(|before| " `(".contains(before));
+        let after = text[at + 2..].chars().next();
+        is_apart && after.is_some_and(|after| after.is_ascii_lowercase())
+    };
+    let has_option = text.contains(' ') && text.match_indices("--").any(is_option);
+    has_option || text.contains("`stook ")
+}
+
+fn rust_files(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let files = paths.flat_map(|path| match path.is_dir() {
+        true => rust_files(&path),
+        false => vec![path],
+    });
+    files
+        .filter(|path| path.extension().is_some_and(|extension| extension == "rs"))
+        .collect()
+}
+
+#[test]
+fn texts_of_libraries_name_no_options() {
+    let sample =
+        "// `--no` --no\nlet a = ('\"', \"use `--a\\\" b`\", \"-- c\", \"--d\", \"`stook e`\");";
+    let texts = literals(sample);
+    let named: Vec<_> = texts.iter().filter(|text| names_an_option(text)).collect();
+    assert_eq!(named, ["use `--a\\\" b`", "`stook e`"]);
+    let mut offences = Vec::new();
+    for name in SILENT {
+        for path in rust_files(&root().join(format!("crates/stook-{name}/src"))) {
+            if path.ends_with("tests.rs") {
+                continue;
+            }
+            let code = std::fs::read_to_string(&path).unwrap();
+            let texts = literals(&code).into_iter();
+            let named = texts.filter(|text| names_an_option(text));
+            offences.extend(named.map(|text| format!("{}: {text}", path.display())));
+        }
+    }
+    assert_eq!(offences, [""; 0]);
+}

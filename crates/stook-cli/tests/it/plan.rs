@@ -89,15 +89,16 @@ fn others_are_told_that_the_archive_is_reserved() {
     assert_eq!(refused(&SMALL_PLAN), refused(&["create", "src", "arc"]));
     assert_snapshot!(refused(&COMMIT), @"
     error: cannot commit: a part is not built, the first is `arc/stook.plan/part-000000`
-    hint: `stook build PART SOURCE` builds it; `--built-in` names the folder if it was built in another one
+    hint: `stook build arc/stook.plan/part-000000 SOURCE` builds it; `--built-in` names the folder if it was built in another one, `--abandon` gives the plan up
     ");
     place.stderr(&["commit", "arc", "--abandon"]);
+    assert!(!place.path("arc").exists());
+    place.stderr(&["create", "src", "arc"]);
+    assert_eq!(place.names("arc"), ["000000.tar", "index.db"]);
     assert_snapshot!(refused(&COMMIT), @"
     error: cannot commit `arc`: it has no plan
     hint: `stook plan SOURCE arc` makes one
     ");
-    place.stderr(&["create", "src", "arc"]);
-    assert_eq!(place.names("arc"), ["000000.tar", "index.db"]);
 }
 
 #[test]
@@ -164,11 +165,81 @@ fn what_failed_is_printed_as_another_part() {
         (ran.status, ran.text()),
         (Some(3), "arc/stook.plan/part-000001\n")
     );
-    let ran = place.run(&["build", "arc/stook.plan/part-000001", "src"]);
-    assert_eq!(ran.status, Some(3), "{}", ran.stderr);
+    // Nothing has to be built only to fail again.
     let ran = place.run(&["commit", "arc", "--record-failures"]);
     assert_eq!((ran.status, ran.text()), (Some(3), ""), "{}", ran.stderr);
     assert_eq!(place.names("arc"), ["000000.tar", "index.db"]);
+}
+
+/// Two files, one of which is away.
+fn one_away() -> Place {
+    let place = Place::with(&stook_testkit::tree! { "a" => file(b"hello"), "b" => file(b"bytes") });
+    place.stderr(&SMALL_PLAN);
+    std::fs::rename(place.path("src/a"), place.path("away")).unwrap();
+    place
+}
+
+const PART: &str = "arc/stook.plan/part-000000";
+
+#[test]
+fn every_step_says_what_it_did_and_what_comes_next() {
+    let place = one_away();
+    assert_snapshot!(place.run(&["build", PART, "src"]).stderr, @"
+    error: cannot open `a`: no such file or directory
+    built 1 entry, 5 B; 1 failed
+    hint: the same command builds the part again; `stook commit` puts what failed into another part, or leaves it to the next update with `--record-failures`
+    ");
+    assert_snapshot!(place.run(&COMMIT).stderr, @"
+    committed 1 entry, 5 B, in 1 volume; 1 part to build with what failed or did not fit
+    hint: build what is left, then commit again; `--record-failures` leaves what failed to the next update
+    ");
+    assert_snapshot!(place.run(&COMMIT).stderr, @"
+    error: cannot commit: a part is not built, the first is `arc/stook.plan/part-000001`
+    hint: `stook build arc/stook.plan/part-000001 SOURCE` tries again what failed; `stook commit arc --record-failures` leaves it to the next update
+    ");
+    assert_snapshot!(place.run(&["commit", "arc", "--record-failures"]).stderr, @"committed 0 entries, 0 B, in 0 volumes; 1 failed");
+    std::fs::rename(place.path("away"), place.path("src/a")).unwrap();
+    assert_snapshot!(place.stderr(&SMALL_PLAN), @"planned 1 entry, 5 B, in 1 part; the archive is reserved until `stook commit`");
+    assert_snapshot!(place.stderr(&["commit", "arc", "--abandon"]), @"abandoned 1 part with 1 entry, 5 B");
+    place.stderr(&["update", "src", "arc"]);
+    assert_snapshot!(place.stderr(&SMALL_PLAN), @"nothing to archive, so the archive is not reserved");
+}
+
+#[test]
+fn an_abandoned_create_says_that_nothing_is_left() {
+    let place = one_away();
+    place.run(&["build", PART, "src"]);
+    assert_snapshot!(place.stderr(&["commit", "arc", "--abandon"]), @"abandoned 1 part with 2 entries, 10 B; 1 built; the archive held nothing else, and is removed");
+    assert!(!place.path("arc").exists());
+}
+
+#[test]
+fn a_damaged_volume_is_told_with_what_mends_it() {
+    let place = one_away();
+    std::fs::rename(place.path("away"), place.path("src/a")).unwrap();
+    place.stderr(&["build", PART, "src"]);
+    let volume = place.path("arc/stook.plan/built-000000/000000.tar.partial");
+    let mut bytes = std::fs::read(&volume).unwrap();
+    bytes[700] ^= 1;
+    std::fs::remove_file(&volume).unwrap();
+    std::fs::write(&volume, bytes).unwrap();
+    let ran = place.run(&COMMIT);
+    assert_eq!(ran.status, Some(1));
+    assert_snapshot!(ran.stderr, @"
+    error: cannot commit `arc/stook.plan/part-000000`: what was built of it is damaged: its volume does not have the MD5 that it was built with
+    hint: `stook build arc/stook.plan/part-000000 SOURCE` builds it again
+    ");
+    place.stderr(&["build", PART, "src"]);
+    place.stderr(&COMMIT);
+    place.stderr(&["check", "arc", "--volumes"]);
+}
+
+#[test]
+fn a_missing_folder_of_built_parts_is_named() {
+    let place = one_away();
+    let ran = place.run(&["commit", "arc", "--built-in", "elsewhere"]);
+    assert_eq!(ran.status, Some(1));
+    assert_snapshot!(ran.stderr, @"error: cannot open `elsewhere`: no such file or directory");
 }
 
 /// Runs a command and kills it after some time, or when a file is first seen.

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 
 use proptest::prelude::*;
 use stook_index::{
-    AsOf, Deleted, Index, IndexError, Mtime, NameTable, RowId, RunId, Selection, VolumeId,
+    AsOf, Deleted, Index, IndexError, Mtime, NameTable, RowId, RowRef, RunId, Selection, VolumeId,
 };
 use stook_pool::Jobs;
 
@@ -343,4 +343,30 @@ fn as_map(index: &Index, as_of: AsOf) -> BTreeMap<Vec<u8>, u64> {
         .into_iter()
         .map(|row| (row.name, row.size))
         .collect()
+}
+
+#[test]
+fn a_run_is_taken_back_while_nothing_is_in_it() {
+    let folder = Folder::new();
+    let mut index = folder.create();
+    let first = run(&mut index, 0, &["a"], &[]);
+    let before = index.runs().unwrap();
+    let begun = index.begin_run("stook update", time(20)).unwrap();
+    // Not one that has finished, and none below the last.
+    assert!(!index.take_back_run(first).unwrap());
+    assert!(index.take_back_run(begun).unwrap());
+    assert_eq!(index.runs().unwrap(), before);
+    let mut damages = Vec::new();
+    let visit = &mut |_: RowRef<'_>| ControlFlow::Continue(());
+    index
+        .check(visit, &mut |damage| damages.push(damage))
+        .unwrap();
+    assert!(damages.is_empty(), "{damages:?}");
+    let begun = index.begin_run("stook update", time(30)).unwrap();
+    commit(&mut index, 1, &["b"], 2);
+    assert!(!index.take_back_run(begun).unwrap());
+    assert_eq!(
+        index.unfinished_run().unwrap().map(|run| run.id),
+        Some(begun)
+    );
 }

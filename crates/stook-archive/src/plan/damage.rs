@@ -1,0 +1,71 @@
+//! What is wrong with what was built of a part.
+
+use std::path::{Path, PathBuf};
+
+use stook_index::{IndexError, VolumeId};
+use stook_sys::exists;
+
+use super::blocks::PlanFileError;
+use crate::ArchiveError;
+use crate::folder::Folder;
+
+/// The number of a volume that is built: no byte of it depends on it.
+pub(crate) const ONLY_VOLUME: VolumeId = VolumeId(0);
+
+/// A part whose volume cannot be committed: it is to be built again.
+#[derive(Debug, thiserror::Error)]
+#[error("what was built of it is damaged: {damage}")]
+pub struct DamagedPart {
+    /// The file of the part.
+    pub part: PathBuf,
+    /// What is wrong.
+    #[source]
+    pub damage: BuiltDamage,
+}
+
+/// What is wrong with what was built of a part.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuiltDamage {
+    /// The volume is not there.
+    #[error("its volume is missing")]
+    VolumeMissing,
+    /// The volume is longer or shorter than when it was built.
+    #[error("its volume has {found} bytes, {built} were built")]
+    VolumeResized {
+        /// Bytes of the file.
+        found: u64,
+        /// Bytes that were written.
+        built: u64,
+    },
+    /// A byte of the volume has changed.
+    #[error("its volume does not have the MD5 that it was built with")]
+    WrongMd5,
+    /// A row of a member that is not in the part, or of other facts.
+    #[error("it has a row that was not planned")]
+    ForeignRow,
+    /// Rows are missing.
+    #[error("it has {found} rows, {built} were built")]
+    OtherRows {
+        /// Rows that were read.
+        found: u64,
+        /// Members that were written.
+        built: u64,
+    },
+    /// The rows cannot be read.
+    #[error("its rows cannot be read: {0}")]
+    Rows(#[source] IndexError),
+    /// What became of its members cannot be read.
+    #[error("its result cannot be read: {0}")]
+    Result(#[source] PlanFileError),
+}
+
+/// Compares the length of a built volume with that of its file.
+pub(crate) fn volume_damage(built: &Path, len: u64) -> Result<Option<BuiltDamage>, ArchiveError> {
+    let file = exists(&Folder::new(built).partial(ONLY_VOLUME))?;
+    Ok(match file.map(|metadata| metadata.size) {
+        None => Some(BuiltDamage::VolumeMissing),
+        Some(found) if found != len => Some(BuiltDamage::VolumeResized { found, built: len }),
+        Some(_) => None,
+    })
+}
