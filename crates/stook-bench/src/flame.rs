@@ -3,8 +3,7 @@
 //! Colours follow from names alone, so two graphs of one program can be laid side by side. The picture needs no
 //! network. Lines that are no stacks are passed over.
 
-use inferno::flamegraph::color::{BasicPalette, Palette as Colors};
-use inferno::flamegraph::{Options, TextTruncateDirection, from_lines};
+use inferno::flamegraph::{Options, TextTruncateDirection, color, from_lines};
 
 use crate::error::BenchError;
 
@@ -17,16 +16,6 @@ pub enum Palette {
     Io,
     /// Greens: scopes that a program has named itself.
     Green,
-}
-
-impl Palette {
-    fn colors(self) -> Colors {
-        Colors::Basic(match self {
-            Self::Hot => BasicPalette::Hot,
-            Self::Io => BasicPalette::Io,
-            Self::Green => BasicPalette::Green,
-        })
-    }
 }
 
 /// Draws folded stacks, such as `create;read 1500`, one on a line; `count_name` says what the numbers count.
@@ -43,7 +32,11 @@ pub fn flame_graph(
     palette: Palette,
 ) -> Result<Vec<u8>, BenchError> {
     let mut options = Options::default();
-    options.colors = palette.colors();
+    options.colors = color::Palette::Basic(match palette {
+        Palette::Hot => color::BasicPalette::Hot,
+        Palette::Io => color::BasicPalette::Io,
+        Palette::Green => color::BasicPalette::Green,
+    });
     options.deterministic = true;
     options.text_truncate_direction = TextTruncateDirection::Right;
     title.clone_into(&mut options.title);
@@ -61,10 +54,9 @@ pub fn flame_graph(
 
 /// Whether a line ends with a number that gives its stack a width.
 fn has_count(line: &str) -> bool {
-    let number = line.trim_end().rsplit_once(' ').map(|(_, number)| number);
-    number
-        .and_then(|number| number.parse::<f64>().ok())
-        .is_some_and(|count| count > 0.0)
+    let number = line.trim_end().rsplit_once(' ');
+    let count = number.map(|(_, number)| number.parse::<f64>());
+    matches!(count, Some(Ok(count)) if count > 0.0)
 }
 
 #[cfg(test)]
@@ -94,11 +86,11 @@ mod tests {
     #[test]
     fn a_graph_of_nothing_is_refused() {
         for folded in ["", "create;read 0\n", "no number\n"] {
-            let error = flame_graph(folded, "create", "samples", Palette::Hot).unwrap_err();
-            let text = error.to_string();
+            let error = flame_graph(folded, "create", "samples", Palette::Hot);
+            let error = error.unwrap_err().to_string();
             assert!(
-                text.starts_with("cannot draw the flame graph `create`: "),
-                "{text}"
+                error.starts_with("cannot draw the flame graph `create`: "),
+                "{error}"
             );
         }
     }

@@ -1,20 +1,15 @@
-//! How long single operations took: a histogram with a resolution of 1/16 of a power of two.
+//! How long single operations took: a histogram in which a time is off by at most a sixteenth.
 //!
-//! A bin is at most 6.25 % wide, so that a percentile is off by at most that; count, sum, least and greatest are exact.
-//! One thousand bins hold all that fits into 64 bits of nanoseconds, so no tail is cut off.
+//! Its bins are those of `hdrhistogram` with one significant digit: sixteen for each power of two, all that fits into 64
+//! bits of nanoseconds, so that no tail is cut off. Count, sum, least and greatest are exact.
 
+use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
-
-/// Bins for each power of two: 2^4.
-const FINE_BITS: u32 = 4;
-const FINE: u64 = 1 << FINE_BITS;
-const BINS: usize = (64 - FINE_BITS as usize + 1) << FINE_BITS;
 
 /// Times of operations of one kind, in nanoseconds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Latencies {
-    bins: Vec<u64>,
-    count: u64,
+    times: Histogram<u64>,
     sum: u64,
     min: u64,
     max: u64,
@@ -23,8 +18,7 @@ pub struct Latencies {
 impl Default for Latencies {
     fn default() -> Self {
         Self {
-            bins: vec![0; BINS],
-            count: 0,
+            times: Histogram::new_with_bounds(1, u64::MAX, 1).expect("the bounds are in order"),
             sum: 0,
             min: u64::MAX,
             max: 0,
@@ -36,10 +30,9 @@ impl Latencies {
     /// Counts one operation.
     ///
     /// # Cost
-    /// Some 2 ns; no allocation.
+    /// Some nanoseconds; no allocation.
     pub fn add(&mut self, nanoseconds: u64) {
-        self.bins[bin_of(nanoseconds)] += 1;
-        self.count += 1;
+        self.times.saturating_record(nanoseconds);
         self.sum = self.sum.saturating_add(nanoseconds);
         self.min = self.min.min(nanoseconds);
         self.max = self.max.max(nanoseconds);
@@ -47,10 +40,8 @@ impl Latencies {
 
     /// Adds all operations of another histogram.
     pub fn merge(&mut self, other: &Self) {
-        for (bin, count) in self.bins.iter_mut().zip(&other.bins) {
-            *bin = bin.saturating_add(*count);
-        }
-        self.count = self.count.saturating_add(other.count);
+        let added = self.times.add(&other.times);
+        added.expect("both have the same bounds");
         self.sum = self.sum.saturating_add(other.sum);
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
@@ -58,7 +49,7 @@ impl Latencies {
 
     /// Returns how many operations were counted.
     pub fn count(&self) -> u64 {
-        self.count
+        self.times.len()
     }
 
     /// Returns the time of all operations, in nanoseconds.
@@ -74,50 +65,14 @@ impl Latencies {
     /// Returns the time that this share of the operations did not exceed, in nanoseconds: the upper end of its bin, at
     /// most 6.25 % above the true one; never more than the longest. 0 if there are none.
     pub fn quantile(&self, share: f64) -> u64 {
-        #[expect(
-            clippy::cast_precision_loss,
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a share of a count is a count"
-        )]
-        let rank = ((share * self.count as f64).ceil() as u64).max(1);
-        let mut seen = 0;
-        for (bin, count) in self.bins.iter().enumerate() {
-            seen = count.saturating_add(seen);
-            if seen >= rank {
-                return upper_end(bin).min(self.max);
-            }
-        }
-        self.max
+        self.times.value_at_quantile(share).min(self.max)
     }
 
     /// Returns the bins that hold anything: the greatest time that falls into it, in nanoseconds, and its count.
     pub fn bins(&self) -> impl Iterator<Item = (u64, u64)> {
-        let bins = self.bins.iter().enumerate();
-        bins.filter(|(_, count)| **count > 0)
-            .map(|(bin, count)| (upper_end(bin), *count))
+        let bins = self.times.iter_recorded();
+        bins.map(|bin| (bin.value_iterated_to(), bin.count_at_value()))
     }
-}
-
-/// Times below 16 ns have a bin each; above, the highest bit and the four behind it say which.
-#[expect(clippy::cast_possible_truncation, reason = "there are 976 bins")]
-fn bin_of(nanoseconds: u64) -> usize {
-    if nanoseconds < FINE {
-        return nanoseconds as usize;
-    }
-    let power = nanoseconds.ilog2() - FINE_BITS;
-    (u64::from(power) * FINE + (nanoseconds >> power)) as usize
-}
-
-/// The greatest time that falls into a bin.
-fn upper_end(bin: usize) -> u64 {
-    let bin = bin as u64;
-    if bin < 2 * FINE {
-        return bin;
-    }
-    let power = bin / FINE - 1;
-    let next = u128::from(bin % FINE + FINE + 1) << power;
-    u64::try_from(next - 1).unwrap_or(u64::MAX)
 }
 
 /// What is written: exact figures, percentiles to read, and the bins that hold anything.
@@ -137,9 +92,9 @@ struct Written {
 impl Serialize for Latencies {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let written = Written {
-            count: self.count,
+            count: self.count(),
             sum_ns: self.sum,
-            min_ns: if self.count == 0 { 0 } else { self.min },
+            min_ns: if self.count() == 0 { 0 } else { self.min },
             p50_ns: self.quantile(0.5),
             p90_ns: self.quantile(0.9),
             p99_ns: self.quantile(0.99),
@@ -153,20 +108,20 @@ impl Serialize for Latencies {
 impl<'de> Deserialize<'de> for Latencies {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let written = Written::deserialize(deserializer)?;
-        let mut latencies = Self::default();
-        let mut counted = Some(0_u64);
-        for (nanoseconds, count) in written.bins {
-            counted = counted.and_then(|counted| counted.checked_add(count));
-            latencies.bins[bin_of(nanoseconds)] =
-                latencies.bins[bin_of(nanoseconds)].saturating_add(count);
-        }
+        let mut counts = written.bins.iter().map(|(_, count)| *count);
+        let counted = counts.try_fold(0_u64, u64::checked_add);
         if counted != Some(written.count) {
             let why = "the bins do not hold as many operations as were counted";
             return Err(serde::de::Error::custom(why));
         }
-        latencies.count = written.count;
-        latencies.sum = written.sum_ns;
-        latencies.max = written.max_ns;
+        let mut latencies = Self {
+            sum: written.sum_ns,
+            max: written.max_ns,
+            ..Self::default()
+        };
+        for (nanoseconds, count) in written.bins {
+            latencies.times.saturating_record_n(nanoseconds, count);
+        }
         if written.count > 0 {
             latencies.min = written.min_ns;
         }
@@ -180,17 +135,18 @@ mod tests {
 
     #[test]
     fn every_time_has_a_bin_that_is_at_most_a_sixteenth_wide() {
-        let mut times: Vec<u64> = (0..100_000).collect();
-        times
-            .extend((0..64).flat_map(|power| [1_u64 << power, (1 << power) - 1, (1 << power) + 1]));
-        times.push(u64::MAX);
-        for time in times {
-            let upper = upper_end(bin_of(time));
+        let powers = (0..64).map(|power| 1_u64 << power);
+        let around = powers.flat_map(|power| [power - 1, power, power + 1]);
+        for time in (0..10_000).chain(around).chain([u64::MAX - 1]) {
+            let mut one = Latencies::default();
+            one.add(time);
+            let [(upper, 1)] = one.bins().collect::<Vec<_>>()[..] else {
+                panic!("{time} is in one bin");
+            };
             assert!(
                 upper >= time && upper - time <= time / 16,
                 "{time}: {upper}"
             );
-            assert_eq!(bin_of(upper), bin_of(time), "{time}");
         }
     }
 
@@ -215,13 +171,12 @@ mod tests {
         (0..500).for_each(|time| low.add(time));
         (500..9000).for_each(|time| high.add(time * 37));
         low.merge(&high);
-        let text = serde_json::to_string(&low).unwrap();
-        assert_eq!(serde_json::from_str::<Latencies>(&text).unwrap(), low);
-        let none = serde_json::to_string(&Latencies::default()).unwrap();
-        assert_eq!(
-            serde_json::from_str::<Latencies>(&none).unwrap(),
-            Latencies::default()
-        );
+        for latencies in [low, Latencies::default()] {
+            let text = serde_json::to_string(&latencies).unwrap();
+            let read: Latencies = serde_json::from_str(&text).unwrap();
+            assert_eq!(read, latencies);
+            assert_eq!(serde_json::to_string(&read).unwrap(), text);
+        }
     }
 
     #[test]
@@ -231,11 +186,10 @@ mod tests {
         let text = serde_json::to_string(&one).unwrap();
         for bins in ["[]", "[[5,2]]", "[[5,18446744073709551615],[6,2]]"] {
             let text = text.replace("[[5,1]]", bins);
-            let error = serde_json::from_str::<Latencies>(&text).unwrap_err();
-            assert!(
-                error.to_string().starts_with("the bins do not hold"),
-                "{error}"
-            );
+            let error = serde_json::from_str::<Latencies>(&text)
+                .unwrap_err()
+                .to_string();
+            assert!(error.starts_with("the bins do not hold"), "{error}");
         }
     }
 }

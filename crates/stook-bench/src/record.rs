@@ -234,6 +234,11 @@ fn read_line(line: &str, read: &mut Vec<Results>) -> Result<(), Wrong> {
     {
         return Err(Wrong::Newer(format));
     }
+    // A summary, or what else stands between the samples that `--json` prints.
+    let line = value.get("type").and_then(serde_json::Value::as_str);
+    if line.is_some_and(|line| line != "header" && line != "sample") {
+        return Ok(());
+    }
     match serde_json::from_value::<Line<Header, Sample>>(value)? {
         Line::Header(header) => read.push(Results {
             header,
@@ -336,7 +341,8 @@ mod tests {
         let line = Header::new(Kind::Fs, NOW)
             .line()
             .replace("\"kind\"", "\"news\":[1],\"kind\"");
-        assert_eq!(read(&line).unwrap().len(), 1);
+        let summary = r#"{"type":"summary","samples":0}"#;
+        assert_eq!(read(&format!("{line}\n{summary}\n")).unwrap().len(), 1);
     }
 
     #[test]

@@ -1,43 +1,53 @@
-//! Bars in groups: medians, with their quartiles, their ends and every sample.
+//! Bars in groups: medians with their quartiles, their ends and every sample, or sums of parts.
 //!
 //! ```text
 //! untar
 //!   scratch  ██████▪┤                     1.20 s
 //!   nfs      █████████████████████▪─┤     61.0 s
 //! ```
-//! The bars lie, and their names stand beside them: long names fit, the figures stand in a column, and nobody has to look
-//! up a colour.
+//! The bars lie, and their names stand beside them: long names fit, the figures stand in a column, and no colour needs
+//! a legend.
 
 use maud::{Markup, html};
 
-use super::Width;
 use super::drawing::{
-    AxisBelow, Drawing, LINE, fitted, line, number, rectangle, series_class, text, text_width,
+    AXIS_HEIGHT, Drawing, LINE, Legend, Width, axis_below, clean, fitted, line, number, rectangle,
+    series_class, text, widest,
 };
 use super::scale::Scale;
 use super::unit::Unit;
 use crate::statistics::Spread;
 
-/// Bars in groups, one bar of every series in each.
+/// Bars in groups.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Bars {
+pub(crate) struct Bars {
     /// The name of the axis.
-    pub axis: String,
-    /// What the values are.
-    pub unit: Unit,
-    /// The names of the series.
-    pub series: Vec<String>,
-    /// The groups.
-    pub groups: Vec<Group>,
+    pub(crate) axis: String,
+    pub(crate) unit: Unit,
+    /// The names of the parts of each bar from the left, with their classes in the style sheet. None if bars have no
+    /// parts: then their ends are medians.
+    pub(crate) parts: Vec<(String, &'static str)>,
+    pub(crate) groups: Vec<Group>,
+    /// What the axis spans at least: for charts that are compared with each other.
+    pub(crate) span: Option<(f64, f64)>,
 }
 
 /// A group of bars.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Group {
-    /// Its name.
-    pub label: String,
-    /// The samples of each series; one that was not measured has none.
-    pub samples: Vec<Vec<f64>>,
+pub(crate) struct Group {
+    pub(crate) label: String,
+    pub(crate) rows: Vec<Row>,
+}
+
+/// A bar: the next one of each group belongs to the next series.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Row {
+    /// The name of its series.
+    pub(crate) name: String,
+    /// What was measured; none if it was not.
+    pub(crate) samples: Vec<f64>,
+    /// The values of the parts. The axis is straight then: parts add up only there.
+    pub(crate) parts: Vec<f64>,
 }
 
 const ROW: f64 = 18.0;
@@ -50,100 +60,99 @@ struct Columns {
     left: f64,
     right: f64,
     width: f64,
+    /// How far names stand to the right below that of their group.
+    indent: f64,
 }
 
 impl Bars {
-    pub(super) fn draw(&self, width: Width, span: Option<(f64, f64)>) -> Drawing {
-        let columns = self.columns(width);
-        let values = self
-            .groups
-            .iter()
-            .flat_map(|group| group.samples.iter().flatten());
-        let values = values
-            .copied()
-            .chain(span.into_iter().flat_map(|(least, most)| [least, most]));
-        let scale = Scale::of(values, self.unit, columns.left, columns.right);
-        let mut top = 0.0;
+    pub(super) fn draw(&self, width: Width) -> Drawing {
+        let columns = self.columns(width.pixels());
+        let scale = self.scale(&columns);
+        let legend = Legend::new(self.parts.iter().map(|(name, _)| name), columns.width);
+        let mut top = legend.height;
         let mut groups = Vec::new();
         for group in &self.groups {
             groups.push(self.group(group, &columns, &scale, top));
             top += self.group_height(group);
         }
         let bottom = top - GAP + 4.0;
-        let axis = AxisBelow {
-            scale: &scale,
-            unit: self.unit,
-            name: &self.axis,
-            top: 0.0,
-            bottom,
-        };
+        let sign = |part: usize, x, y| rectangle(self.parts[part].1, x - 7.0, y - 5.0, 15.0, 11.0);
         Drawing {
             width: columns.width,
-            height: bottom + AxisBelow::HEIGHT,
-            body: html! { (axis.draw()) @for group in groups { (group) } },
+            height: bottom + AXIS_HEIGHT,
+            body: html! {
+                (legend.draw(sign))
+                (axis_below(&scale, &self.axis, legend.height, bottom))
+                @for group in groups { (group) }
+            },
         }
     }
 
-    /// One series needs no name of its own: the groups are its rows.
+    fn rows(&self) -> impl Iterator<Item = (&Group, &Row)> {
+        let groups = self.groups.iter();
+        groups.flat_map(|group| group.rows.iter().map(move |row| (group, row)))
+    }
+
+    fn scale(&self, columns: &Columns) -> Scale {
+        let span = self
+            .span
+            .into_iter()
+            .flat_map(|(least, most)| [least, most]);
+        let sums = self.rows().map(|(_, row)| row.parts.iter().sum());
+        let samples = self.rows().flat_map(|(_, row)| row.samples.iter().copied());
+        let values = samples.chain(sums).chain(span);
+        if self.parts.is_empty() {
+            return Scale::of(values, self.unit, columns.left, columns.right);
+        }
+        let greatest = values.fold(0.0, f64::max);
+        Scale::straight(greatest, self.unit, columns.left, columns.right)
+    }
+
+    /// Groups of one bar each need no other names: the groups are the rows.
     fn is_plain(&self) -> bool {
-        self.series.len() == 1
+        self.groups.iter().all(|group| group.rows.len() < 2)
     }
 
     fn group_height(&self, group: &Group) -> f64 {
-        if self.is_plain() {
-            return ROW + 4.0;
+        match self.is_plain() {
+            true => ROW + 4.0,
+            false => LINE + ROW * group.rows.len() as f64 + GAP,
         }
-        LINE + ROW * group.samples.len() as f64 + GAP
     }
 
-    fn columns(&self, width: Width) -> Columns {
-        let width = width.pixels();
-        let indent = if self.is_plain() { 0.0 } else { 10.0 };
-        let names: Vec<&String> = if self.is_plain() {
-            self.groups.iter().map(|group| &group.label).collect()
-        } else {
-            self.series.iter().collect()
+    fn columns(&self, width: f64) -> Columns {
+        let (names, indent) = match self.is_plain() {
+            true => (widest(self.groups.iter().map(|group| &group.label)), 0.0),
+            false => (widest(self.rows().map(|(_, row)| &row.name)), 10.0),
         };
-        let widest = names
-            .iter()
-            .map(|name| text_width(name))
-            .fold(0.0, f64::max);
-        let values = self.medians().map(|(_, _, shown)| text_width(&shown));
-        let names = (widest + indent + 1.0).min(width * 0.34);
+        let shown = widest(self.rows().filter_map(|(_, row)| self.shown(row)));
+        let names = (names + indent + 1.0).min(width * 0.34);
         Columns {
             names,
             left: names + 10.0,
-            right: width - values.fold(24.0, f64::max) - 10.0,
+            right: width - shown.max(24.0) - 10.0,
             width,
+            indent,
         }
     }
 
-    /// Every bar that there is: its group, its series, and its median as text.
-    fn medians(&self) -> impl Iterator<Item = (&Group, usize, String)> {
-        self.groups.iter().flat_map(move |group| {
-            let all = group.samples.iter().enumerate();
-            all.filter_map(move |(series, samples)| {
-                let spread = Spread::of(samples)?;
-                Some((group, series, self.unit.show(spread.median)))
-            })
-        })
+    /// The text behind a bar: its median.
+    fn shown(&self, row: &Row) -> Option<String> {
+        Some(self.unit.show(Spread::of(&row.samples)?.median))
     }
 
     fn group(&self, group: &Group, columns: &Columns, scale: &Scale, top: f64) -> Markup {
-        let (first, indent) = if self.is_plain() {
-            (top, 0.0)
-        } else {
-            (top + LINE, 10.0)
-        };
+        let is_plain = self.is_plain();
+        let first = if is_plain { top } else { top + LINE };
         html! {
-            @if !self.is_plain() {
+            @if !is_plain {
                 (text(0.0, top + 13.0, "start", "strong", &fitted(&group.label, columns.width)))
             }
-            @for series in 0..group.samples.len() {
-                @let name = if self.is_plain() { &group.label } else { &self.series[series] };
+            @for (series, row) in group.rows.iter().enumerate() {
+                @let name = if is_plain { &group.label } else { &row.name };
                 @let middle = first + ROW * (series as f64 + 0.5);
-                (text(indent, middle + 4.0, "start", "", &fitted(name, columns.names - indent)))
-                (self.bar(group, series, name, columns, scale, middle))
+                (text(columns.indent, middle + 4.0, "start", "", &fitted(name, columns.names - columns.indent)))
+                (self.bar(group, series, columns, scale, middle))
             }
         }
     }
@@ -152,80 +161,82 @@ impl Bars {
         &self,
         group: &Group,
         series: usize,
-        name: &str,
         columns: &Columns,
         scale: &Scale,
         middle: f64,
     ) -> Markup {
-        let samples = &group.samples[series];
-        let Some(spread) = Spread::of(samples) else {
+        let row = &group.rows[series];
+        let Some(spread) = Spread::of(&row.samples) else {
             return text(columns.width, middle + 4.0, "end", "faint", "–");
         };
-        let shown = self.unit.show(spread.median);
-        let tip = format!("{}: {name}: {}", group.label, self.tip(&shown, &spread));
-        let end = scale.at(spread.median);
-        let bar = rectangle(
-            &series_class("bar", series),
-            columns.left,
-            middle - THICKNESS / 2.0,
-            end - columns.left,
-            THICKNESS,
-        );
+        let bar = |class: &str, left: f64, right: f64| {
+            rectangle(
+                class,
+                left,
+                middle - THICKNESS / 2.0,
+                right - left,
+                THICKNESS,
+            )
+        };
+        let mut before = 0.0;
+        let parts = row
+            .parts
+            .iter()
+            .zip(&self.parts)
+            .map(|(value, (_, class))| {
+                before += value;
+                bar(class, scale.at(before - value), scale.at(before))
+            });
         html! {
             g {
-                title { (super::clean(&tip)) }
-                (bar)
-                (spread_marks(&spread, samples, scale, middle))
-                (text(columns.width, middle + 4.0, "end", "", &shown))
+                title { (clean(&self.tip(group, row, &spread))) }
+                @for part in parts { (part) }
+                @if row.parts.is_empty() { (bar(&series_class("bar", series), columns.left, scale.at(spread.median))) }
+                (spread_marks(&spread, &row.samples, scale, middle))
+                (text(columns.width, middle + 4.0, "end", "", &self.unit.show(spread.median)))
             }
         }
     }
 
-    fn tip(&self, median: &str, spread: &Spread) -> String {
+    fn tip(&self, group: &Group, row: &Row, spread: &Spread) -> String {
         let show = |value| self.unit.show(value);
-        let Spread {
-            count,
-            min,
-            max,
-            lower_quartile,
-            upper_quartile,
-            ..
-        } = *spread;
-        if count == 1 {
-            return format!("{median}, one sample");
+        let name = format!("{}: {}: {}", group.label, row.name, show(spread.median));
+        let parts = row.parts.iter().zip(&self.parts);
+        let parts = parts.map(|(value, (part, _))| format!(", {part} {}", show(*value)));
+        let name = name + &parts.collect::<String>();
+        match spread.count {
+            1 => format!("{name}, one sample"),
+            count => format!(
+                "{name}; quartiles {} and {}, from {} to {}, {count} samples",
+                show(spread.lower_quartile),
+                show(spread.upper_quartile),
+                show(spread.min),
+                show(spread.max)
+            ),
         }
-        format!(
-            "median {median}, quartiles {} and {}, from {} to {}, {count} samples",
-            show(lower_quartile),
-            show(upper_quartile),
-            show(min),
-            show(max)
-        )
     }
 
     pub(super) fn description(&self) -> String {
-        let ends = self.medians().filter_map(|(group, series, shown)| {
-            let name = self.series.get(series)?;
-            Some(format!("{}, {name}: {shown}", group.label))
+        let rows = self.rows().filter_map(|(group, row)| {
+            let spread = Spread::of(&row.samples)?;
+            Some(self.tip(group, row, &spread))
         });
-        let all: Vec<String> = ends.collect();
         format!(
             "Bars of medians, with quartiles, least, greatest and all samples. {}.",
-            all.join("; ")
+            rows.collect::<Vec<String>>().join("; ")
         )
     }
 }
 
 /// The least to the greatest as a line, the quartiles as a box, every sample as a dot.
-pub(super) fn spread_marks(spread: &Spread, samples: &[f64], scale: &Scale, middle: f64) -> Markup {
-    let (min, max) = (scale.at(spread.min), scale.at(spread.max));
+fn spread_marks(spread: &Spread, samples: &[f64], scale: &Scale, middle: f64) -> Markup {
     let (lower, upper) = (
         scale.at(spread.lower_quartile),
         scale.at(spread.upper_quartile),
     );
     html! {
         @if spread.count > 1 {
-            (line("whisker", (min, middle), (max, middle)))
+            (line("whisker", (scale.at(spread.min), middle), (scale.at(spread.max), middle)))
             (rectangle("box", lower, middle - 3.0, upper - lower, 6.0))
         }
         @for sample in samples {

@@ -1,17 +1,39 @@
-//! What all figures are made of: texts that fit, numbers, axes, legends, marks.
+//! What all charts are made of: widths, texts that fit, marks, axes, legends.
 
 use maud::{Markup, html};
 
 use super::scale::Scale;
 use super::style::SERIES;
-use super::unit::Unit;
 
 /// Height of a line of text.
 pub(super) const LINE: f64 = 18.0;
 /// Size of most letters, as in the style sheet.
 const LETTER: f64 = 12.0;
+/// What the ticks and the name of an axis take below a plot.
+pub(super) const AXIS_HEIGHT: f64 = 38.0;
 
-/// A figure's content and how much room it takes.
+/// How wide a chart is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Width {
+    /// A figure alone on a screen.
+    Wide,
+    /// One of two beside each other.
+    Half,
+    /// On a phone, or one of three beside each other.
+    Narrow,
+}
+
+impl Width {
+    pub(super) fn pixels(self) -> f64 {
+        match self {
+            Self::Wide => 680.0,
+            Self::Half => 480.0,
+            Self::Narrow => 340.0,
+        }
+    }
+}
+
+/// A chart's content and how much space it takes.
 pub(super) struct Drawing {
     pub(super) width: f64,
     pub(super) height: f64,
@@ -37,6 +59,13 @@ pub(super) fn text_width(text: &str) -> f64 {
     ems.sum::<f64>() * LETTER
 }
 
+/// Returns the width of the widest of some texts.
+pub(super) fn widest(texts: impl Iterator<Item = impl AsRef<str>>) -> f64 {
+    texts
+        .map(|text| text_width(text.as_ref()))
+        .fold(0.0, f64::max)
+}
+
 /// Returns a text that fits into a width, with an ellipsis for what is left out before the last part.
 pub(super) fn fitted(text: &str, width: f64) -> String {
     let text = clean(text);
@@ -49,11 +78,8 @@ pub(super) fn fitted(text: &str, width: f64) -> String {
         // What distinguishes paths is their end.
         let head = kept / 3;
         let tail = letters.len() - (kept - head);
-        let short: String = letters[..head]
-            .iter()
-            .chain(&['…'])
-            .chain(&letters[tail..])
-            .collect();
+        let short = letters[..head].iter().chain(&['…']).chain(&letters[tail..]);
+        let short: String = short.collect();
         if kept <= 1 || text_width(&short) <= width {
             return short;
         }
@@ -67,9 +93,7 @@ pub(crate) fn clean(text: &str) -> String {
         letter.is_control()
             || matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{fffe}' | '\u{ffff}')
     };
-    text.chars()
-        .map(|letter| if is_bad(letter) { '\u{fffd}' } else { letter })
-        .collect()
+    text.replace(is_bad, "\u{fffd}")
 }
 
 /// Returns a text that ends, is centred or begins at a place.
@@ -90,149 +114,97 @@ pub(super) fn series_class(kind: &str, series: usize) -> String {
     format!("{kind} s{}", series % SERIES)
 }
 
+/// Outlines around a point: circle, square, triangle, diamond, triangle upside down, plus.
+const SHAPES: [&str; SERIES] = [
+    "M-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0-9 0Z",
+    "M-4-4H4V4H-4Z",
+    "M0-5.4L5 3.6H-5Z",
+    "M0-5.9L5 0L0 5.9L-5 0Z",
+    "M0 5.4L5-3.6H-5Z",
+    "M-1.8-5H1.8V-1.8H5V1.8H1.8V5H-1.8V1.8H-5V-1.8H-1.8Z",
+];
+
 /// Returns a mark of a shape that its series has alone.
-pub(super) fn mark(series: usize, x: f64, y: f64, size: f64) -> Markup {
-    let class = series_class("mark", series);
-    let path = |points: &[(f64, f64)]| {
-        let places = points
-            .iter()
-            .map(|(dx, dy)| format!("{} {}", number(x + dx * size), number(y + dy * size)));
-        format!("M{}Z", places.collect::<Vec<String>>().join("L"))
-    };
-    let plus = [
-        (-0.4, -1.1),
-        (0.4, -1.1),
-        (0.4, -0.4),
-        (1.1, -0.4),
-        (1.1, 0.4),
-        (0.4, 0.4),
-        (0.4, 1.1),
-        (-0.4, 1.1),
-        (-0.4, 0.4),
-        (-1.1, 0.4),
-        (-1.1, -0.4),
-        (-0.4, -0.4),
-    ];
-    match series % SERIES {
-        0 => html! { circle class=(class) cx=(number(x)) cy=(number(y)) r=(number(size)) {} },
-        1 => {
-            html! { path class=(class) d=(path(&[(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)])) {} }
+pub(super) fn mark(series: usize, x: f64, y: f64) -> Markup {
+    let (class, shape) = (series_class("mark", series), SHAPES[series % SERIES]);
+    html! { path class=(class) d=(shape) transform={ "translate(" (number(x)) " " (number(y)) ")" } {} }
+}
+
+/// Returns an axis below a plot: its grid lines, ticks and name.
+pub(super) fn axis_below(scale: &Scale, name: &str, top: f64, bottom: f64) -> Markup {
+    let (from, to) = (scale.from(), scale.to());
+    let name = fitted(&format!("{name}{}", scale.remark()), to - from + 24.0);
+    html! {
+        @for (x, shown) in thinned(scale) {
+            (line("rule", (x, top), (x, bottom)))
+            // A text at the left end of the drawing begins there instead of being cut off.
+            @let anchor = if x < text_width(&shown) / 2.0 { "start" } else { "middle" };
+            (text(x, bottom + 14.0, anchor, "faint", &shown))
         }
-        2 => html! { path class=(class) d=(path(&[(0.0, -1.2), (1.1, 0.8), (-1.1, 0.8)])) {} },
-        3 => {
-            html! { path class=(class) d=(path(&[(0.0, -1.3), (1.1, 0.0), (0.0, 1.3), (-1.1, 0.0)])) {} }
-        }
-        4 => html! { path class=(class) d=(path(&[(0.0, 1.2), (1.1, -0.8), (-1.1, -0.8)])) {} },
-        _ => html! { path class=(class) d=(path(&plus)) {} },
+        (line("base", (from, bottom), (to, bottom)))
+        (text(from, bottom + 30.0, "start", "faint", &name))
     }
 }
 
-/// An axis below a plot: its grid lines, ticks and name.
-pub(super) struct AxisBelow<'a> {
-    pub(super) scale: &'a Scale,
-    pub(super) unit: Unit,
-    pub(super) name: &'a str,
-    pub(super) top: f64,
-    pub(super) bottom: f64,
-}
-
-impl AxisBelow<'_> {
-    /// Space that ticks and name take below the plot.
-    pub(super) const HEIGHT: f64 = 38.0;
-
-    pub(super) fn draw(&self) -> Markup {
-        let ticks = thinned(self.scale, self.unit, self.scale.ticks());
-        let (from, to) = (self.scale.from(), self.scale.to());
-        let name = format!("{}{}", self.name, self.scale.remark());
-        html! {
-            @for tick in &ticks {
-                (line("rule", (self.scale.at(*tick), self.top), (self.scale.at(*tick), self.bottom)))
-                (self.tick_text(*tick))
-            }
-            (line("base", (from, self.bottom), (to, self.bottom)))
-            (text(from, self.bottom + 30.0, "start", "faint", &fitted(&name, to - from + 24.0)))
-        }
-    }
-}
-
-impl AxisBelow<'_> {
-    /// A text at the left end of the drawing begins there instead of being cut off.
-    fn tick_text(&self, tick: f64) -> Markup {
-        let (x, shown) = (self.scale.at(tick), self.unit.tick(tick));
-        let anchor = if x < text_width(&shown) / 2.0 {
-            "start"
-        } else {
-            "middle"
-        };
-        text(x, self.bottom + 14.0, anchor, "faint", &shown)
-    }
-}
-
-/// Leaves out ticks whose texts would touch.
-fn thinned(scale: &Scale, unit: Unit, ticks: Vec<f64>) -> Vec<f64> {
-    let widest = ticks
-        .iter()
-        .map(|tick| text_width(&unit.tick(*tick)))
-        .fold(0.0, f64::max);
-    let room = (scale.to() - scale.from()).abs() / (widest + 8.0);
+/// Returns places and texts of the ticks, without those whose texts would touch.
+fn thinned(scale: &Scale) -> Vec<(f64, String)> {
+    let ticks = scale.ticks();
+    let widest = widest(ticks.iter().map(|(_, shown)| shown));
+    let most = (scale.to() - scale.from()).abs() / (widest + 8.0);
     let mut every = 1;
-    while (ticks.len().saturating_sub(1) / every) as f64 > room {
+    while (ticks.len().saturating_sub(1) / every) as f64 > most {
         every += 1;
     }
     ticks.into_iter().step_by(every).collect()
 }
 
-/// An axis to the left of a plot.
-pub(super) fn axis_left(scale: &Scale, unit: Unit, left: f64, right: f64) -> Markup {
+/// Returns an axis to the left of a plot.
+pub(super) fn axis_left(scale: &Scale, left: f64, right: f64) -> Markup {
     html! {
-        @for tick in scale.ticks() {
-            (line("rule", (left, scale.at(tick)), (right, scale.at(tick))))
-            (text(left - 6.0, scale.at(tick) + 4.0, "end", "faint", &unit.tick(tick)))
+        @for (y, shown) in scale.ticks() {
+            (line("rule", (left, y), (right, y)))
+            (text(left - 6.0, y + 4.0, "end", "faint", &shown))
         }
     }
 }
 
 /// Names of series in lines, each behind its sign.
-pub(super) struct Legend<'a> {
-    pub(super) names: &'a [String],
-    pub(super) width: f64,
+pub(super) struct Legend {
+    /// Where each name begins, and its text.
+    places: Vec<(f64, f64, String)>,
+    pub(super) height: f64,
 }
 
-impl Legend<'_> {
+impl Legend {
     const SIGN: f64 = 22.0;
     const GAP: f64 = 16.0;
 
-    /// Returns where each name begins, its text, and the height of all.
-    fn places(&self) -> (Vec<(f64, f64, String)>, f64) {
+    pub(super) fn new<'a>(names: impl Iterator<Item = &'a String>, space: f64) -> Self {
         let (mut x, mut y) = (0.0, 0.0);
         let mut places = Vec::new();
-        for name in self.names {
-            let name = fitted(name, self.width - Self::SIGN);
+        for name in names {
+            let name = fitted(name, space - Self::SIGN);
             let width = Self::SIGN + text_width(&name);
-            if x > 0.0 && x + width > self.width {
+            if x > 0.0 && x + width > space {
                 (x, y) = (0.0, y + LINE);
             }
             places.push((x, y, name));
             x += width + Self::GAP;
         }
-        (places, y + LINE)
-    }
-
-    pub(super) fn height(&self) -> f64 {
-        if self.names.is_empty() {
+        let height = if places.is_empty() {
             0.0
         } else {
-            self.places().1 + 6.0
-        }
+            y + LINE + 6.0
+        };
+        Self { places, height }
     }
 
     /// Draws each sign around the place it gets.
-    pub(super) fn draw(&self, top: f64, sign: impl Fn(usize, f64, f64) -> Markup) -> Markup {
-        let (places, _) = self.places();
+    pub(super) fn draw(&self, sign: impl Fn(usize, f64, f64) -> Markup) -> Markup {
         html! {
-            @for (series, (x, y, name)) in places.iter().enumerate() {
-                (sign(series, x + 8.0, top + y + 8.0))
-                (text(x + Self::SIGN, top + y + 12.0, "start", "", name))
+            @for (series, (x, y, name)) in self.places.iter().enumerate() {
+                (sign(series, x + 8.0, y + 8.0))
+                (text(x + Self::SIGN, y + 12.0, "start", "", name))
             }
         }
     }
@@ -261,14 +233,7 @@ mod tests {
     #[test]
     fn a_legend_wraps() {
         let names: Vec<String> = (0..6).map(|name| format!("a longer name {name}")).collect();
-        let narrow = Legend {
-            names: &names,
-            width: 200.0,
-        };
-        let wide = Legend {
-            names: &names,
-            width: 2000.0,
-        };
-        assert!(narrow.height() > 3.0 * wide.height());
+        let height = |space| Legend::new(names.iter(), space).height;
+        assert!(height(200.0) > 3.0 * height(2000.0));
     }
 }

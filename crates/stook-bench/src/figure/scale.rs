@@ -8,7 +8,6 @@ use super::unit::Unit;
 const LOGARITHMIC_ABOVE: f64 = 50.0;
 /// More decades than this and only every other one has a tick with a text.
 const LABELLED_DECADES: usize = 7;
-
 /// What lies outside, no measurement gives, and powers of ten around it do not fit into a float.
 const DRAWN: RangeInclusive<f64> = 1e-30..=1e30;
 
@@ -17,19 +16,20 @@ const DRAWN: RangeInclusive<f64> = 1e-30..=1e30;
 pub(super) struct Scale {
     low: f64,
     high: f64,
-    is_logarithmic: bool,
+    /// From one tick to the next; None on a logarithmic scale.
+    step: Option<f64>,
+    unit: Unit,
     /// Where `low` and `high` lie.
     from: f64,
     to: f64,
-    grain: f64,
 }
 
 impl Scale {
     /// Returns a scale for these values between two places: logarithmic if they span much.
     pub(super) fn of(values: impl Iterator<Item = f64>, unit: Unit, from: f64, to: f64) -> Self {
         let (least, greatest) = ends(values);
-        if least > 0.0 && greatest / least > LOGARITHMIC_ABOVE {
-            Self::logarithmic(least, greatest, from, to)
+        if greatest / least > LOGARITHMIC_ABOVE {
+            Self::logarithmic([least, greatest].into_iter(), unit, from, to)
         } else {
             Self::straight(greatest, unit, from, to)
         }
@@ -39,59 +39,71 @@ impl Scale {
     pub(super) fn straight(greatest: f64, unit: Unit, from: f64, to: f64) -> Self {
         let greatest = if greatest > 0.0 { greatest } else { 1.0 };
         let grain = unit.grain(greatest);
-        let step = round_step(greatest / grain / 4.0) * grain;
+        let step = round_up(greatest / grain / 4.0, &[1.0, 2.0, 2.5, 5.0]) * grain;
         Self {
             low: 0.0,
             high: (greatest / step - 1e-9).ceil() * step,
-            is_logarithmic: false,
+            step: Some(step),
+            unit,
             from,
             to,
-            grain,
         }
     }
 
-    /// Returns a logarithmic scale around these values, which are more than 0, from one round value to another.
-    pub(super) fn logarithmic(least: f64, greatest: f64, from: f64, to: f64) -> Self {
+    /// Returns a logarithmic scale around those values that are above 0, from one round value to another.
+    pub(super) fn logarithmic(
+        values: impl Iterator<Item = f64>,
+        unit: Unit,
+        from: f64,
+        to: f64,
+    ) -> Self {
+        let (least, greatest) = ends(values);
+        if greatest == 0.0 {
+            return Self::straight(0.0, unit, from, to);
+        }
         // A bar of the least value must still be seen.
-        let low = round_below(least * 0.8);
-        let high = round_above(greatest * 0.999);
+        let low = round_down(least * 0.8);
         Self {
             low,
-            high: high.max(low * 10.0),
-            is_logarithmic: true,
+            high: round_up(greatest * 0.999, &[1.0, 2.0, 5.0]).max(low * 10.0),
+            step: None,
+            unit,
             from,
             to,
-            grain: 1.0,
         }
     }
 
     /// Returns where a value lies; what is off the scale lies at its end.
     pub(super) fn at(&self, value: f64) -> f64 {
-        let share = if !self.is_logarithmic {
-            (value - self.low) / (self.high - self.low)
-        } else if value > 0.0 {
-            (value / self.low).log10() / (self.high / self.low).log10()
-        } else {
-            0.0
+        let share = match self.step {
+            Some(_) => value / self.high,
+            None if value > 0.0 => (value / self.low).log10() / (self.high / self.low).log10(),
+            None => 0.0,
         };
         self.from + share.clamp(0.0, 1.0) * (self.to - self.from)
     }
 
-    /// Returns round values with a text of their own.
-    pub(super) fn ticks(&self) -> Vec<f64> {
-        if self.is_logarithmic {
-            let decades = self.round_values(&[1.0]);
-            if decades.len() < 3 {
-                return self.round_values(&[1.0, 2.0, 5.0]);
-            }
-            let every = 1 + decades.len() / (LABELLED_DECADES + 1);
-            return decades.into_iter().step_by(every).collect();
-        }
-        let step = round_step(self.high / self.grain / 4.0) * self.grain;
-        let values = (0..=10).map(|number| f64::from(number) * step);
+    /// Returns the places of round values, each with its text.
+    pub(super) fn ticks(&self) -> Vec<(f64, String)> {
+        let values = self.round_values().into_iter();
         values
-            .filter(|value| *value <= self.high * 1.0001)
+            .map(|value| (self.at(value), self.unit.tick(value)))
             .collect()
+    }
+
+    fn round_values(&self) -> Vec<f64> {
+        if let Some(step) = self.step {
+            let values = (0..=10).map(|number| f64::from(number) * step);
+            return values
+                .filter(|value| *value <= self.high * 1.0001)
+                .collect();
+        }
+        let decades = self.multiples(&[1.0]);
+        if decades.len() < 3 {
+            return self.multiples(&[1.0, 2.0, 5.0]);
+        }
+        let every = 1 + decades.len() / (LABELLED_DECADES + 1);
+        decades.into_iter().step_by(every).collect()
     }
 
     /// These multiples of all powers of ten that lie on the scale.
@@ -99,16 +111,13 @@ impl Scale {
         clippy::cast_possible_truncation,
         reason = "powers of ten of a float are at most 308"
     )]
-    fn round_values(&self, multiples: &[f64]) -> Vec<f64> {
+    fn multiples(&self, multiples: &[f64]) -> Vec<f64> {
         let powers = self.low.log10().floor() as i32..=self.high.log10().ceil() as i32;
-        let values = powers.flat_map(|power| {
-            multiples
-                .iter()
-                .map(move |multiple| multiple * 10_f64.powi(power))
-        });
-        values
-            .filter(|value| *value >= self.low * 0.999 && *value <= self.high * 1.001)
-            .collect()
+        let powers = powers.map(|power| 10_f64.powi(power));
+        let values =
+            powers.flat_map(|power| multiples.iter().map(move |multiple| multiple * power));
+        let drawn = self.low * 0.999..=self.high * 1.001;
+        values.filter(|value| drawn.contains(value)).collect()
     }
 
     /// Returns where the scale begins.
@@ -123,10 +132,9 @@ impl Scale {
 
     /// Returns words for the axis if it is not the usual one.
     pub(super) fn remark(&self) -> &'static str {
-        if self.is_logarithmic {
-            ", logarithmic"
-        } else {
-            ""
+        match self.step {
+            Some(_) => "",
+            None => ", logarithmic",
         }
     }
 
@@ -136,45 +144,29 @@ impl Scale {
     }
 }
 
-/// The least value above 0, and the greatest; 0 and 0 if there is none.
+/// The least value above 0, and the greatest; infinity and 0 if there is none.
 fn ends(values: impl Iterator<Item = f64>) -> (f64, f64) {
-    let positive = values.filter(|value| DRAWN.contains(value));
-    let (least, greatest) = positive.fold((f64::INFINITY, 0.0_f64), |(least, greatest), value| {
+    let ends = (f64::INFINITY, 0.0_f64);
+    let drawn = values.filter(|value| DRAWN.contains(value));
+    drawn.fold(ends, |(least, greatest), value| {
         (least.min(value), greatest.max(value))
-    });
-    if greatest > 0.0 {
-        (least, greatest)
-    } else {
-        (0.0, 0.0)
-    }
+    })
 }
 
 /// The greatest of 1, 2 and 5 times a power of ten that is at most this.
-fn round_below(at_most: f64) -> f64 {
+fn round_down(at_most: f64) -> f64 {
     let power = 10_f64.powf(at_most.log10().floor());
-    let found = [5.0, 2.0, 1.0]
-        .into_iter()
-        .find(|step| step * power <= at_most * 1.0001);
-    found.unwrap_or(1.0) * power
+    let fits = |step: &f64| step * power <= at_most * 1.0001;
+    [5.0, 2.0].into_iter().find(fits).unwrap_or(1.0) * power
 }
 
-/// The least of 1, 2, 5 and 10 times a power of ten that is at least this.
-fn round_above(at_least: f64) -> f64 {
+/// The least of these multiples, or 10, times a power of ten that is at least this.
+fn round_up(at_least: f64, multiples: &[f64]) -> f64 {
     let power = 10_f64.powf(at_least.log10().floor());
-    let found = [1.0, 2.0, 5.0]
-        .into_iter()
-        .find(|step| step * power >= at_least * 0.9999);
-    found.unwrap_or(10.0) * power
-}
-
-/// The least of 1, 2, 2.5, 5 and 10 times a power of ten that is at least this.
-fn round_step(at_least: f64) -> f64 {
-    let power = 10_f64.powf(at_least.log10().floor());
-    let steps = [1.0, 2.0, 2.5, 5.0];
-    let found = steps
-        .into_iter()
-        .find(|step| step * power >= at_least * 0.9999);
-    found.unwrap_or(10.0) * power
+    let found = multiples
+        .iter()
+        .find(|multiple| **multiple * power >= at_least * 0.9999);
+    found.unwrap_or(&10.0) * power
 }
 
 #[cfg(test)]
@@ -188,17 +180,17 @@ mod tests {
     #[test]
     fn near_values_get_a_straight_scale_from_zero() {
         let scale = scale(&[3.0, 8.7]);
-        assert_eq!(scale.ticks(), [0.0, 2.5, 5.0, 7.5, 10.0]);
+        assert_eq!(scale.round_values(), [0.0, 2.5, 5.0, 7.5, 10.0]);
         assert_eq!(
-            (scale.at(0.0), scale.at(5.0), scale.at(99.0)),
-            (0.0, 50.0, 100.0)
+            [0.0, 5.0, 99.0].map(|value| scale.at(value)),
+            [0.0, 50.0, 100.0]
         );
     }
 
     #[test]
     fn values_that_span_much_get_a_logarithmic_scale() {
         let scale = scale(&[0.02, 0.0, 30.0]);
-        assert_eq!(scale.ticks(), [0.01, 0.1, 1.0, 10.0]);
+        assert_eq!(scale.round_values(), [0.01, 0.1, 1.0, 10.0]);
         assert!((scale.at((0.01_f64 * 50.0).sqrt()) - 50.0).abs() < 1e-9);
         assert_eq!((scale.at(0.0), scale.at(50.0)), (0.0, 100.0));
         assert_eq!(scale.remark(), ", logarithmic");
@@ -224,8 +216,7 @@ mod tests {
     #[test]
     fn memory_has_ticks_that_are_round_in_its_unit() {
         let scale = Scale::of([700.0 * 1_048_576.0].into_iter(), Unit::Bytes, 0.0, 1.0);
-        let ticks = scale.ticks();
-        assert_eq!(ticks[1], 200.0 * 1_048_576.0);
-        assert_eq!(Unit::Bytes.tick(ticks[2]).replace('\u{a0}', " "), "400 MiB");
+        assert_eq!(scale.round_values()[1], 200.0 * 1_048_576.0);
+        assert_eq!(scale.ticks()[2].1.replace('\u{a0}', " "), "400 MiB");
     }
 }

@@ -3,7 +3,7 @@
 //! A figure says only what its parts are (`class="s2"`); a style sheet says how they look. So the same drawing serves the
 //! page, where colours are variables that change between light and dark, and a file of its own, which follows the reader's
 //! choice. The colours of series differ in lightness too, and every series also has a
-//! name beside it, a shape or a dash: nothing is told by colour alone.
+//! name beside it, a shape or a dash: no colour alone carries a meaning.
 
 use std::fmt::Write;
 
@@ -55,7 +55,7 @@ const RULES: &str = "
 .figure .whisker{stroke:var(--ink);stroke-width:1;fill:none}
 .figure .box{stroke:var(--ink);stroke-width:1;fill:var(--paper);fill-opacity:.55}
 .figure .dot{fill:var(--paper);stroke:var(--ink);stroke-width:.9}
-.figure .edge{stroke:var(--s1);stroke-width:1;fill:none}
+.figure .blocked{stroke:var(--s1);stroke-width:1}
 .figure .curve{fill:none;stroke-width:1.8;stroke-linejoin:round}
 .figure .mark{stroke:var(--paper);stroke-width:1}
 .figure .bar{stroke:none}
@@ -102,6 +102,7 @@ fn rules() -> String {
              .figure .curve.s{series}{{fill:none;stroke:{colour};stroke-dasharray:{dash}}}"
         );
     }
+    // The only part without work has an edge, too: seen without colours.
     for part in ["user", "system", "served", "blocked"] {
         let _ = writeln!(text, ".figure .{part}{{fill:var(--{part})}}");
     }

@@ -2,11 +2,9 @@
 
 /// What the figures of an axis or a column mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
+pub(crate) enum Unit {
     /// Seconds: shown as ns, µs, ms or s.
     Seconds,
-    /// So many of something in a second, such as `files/s`.
-    Rate(&'static str),
     /// Bytes: shown as B, KiB, MiB or GiB.
     Bytes,
     /// One figure as a multiple of another.
@@ -16,7 +14,6 @@ pub enum Unit {
 }
 
 const SECONDS: [(f64, &str); 4] = [(1e-9, "ns"), (1e-6, "µs"), (1e-3, "ms"), (1.0, "s")];
-const THOUSANDS: [(f64, &str); 3] = [(1.0, ""), (1e3, "k"), (1e6, "M")];
 const BYTES: [(f64, &str); 5] = [
     (1.0, "B"),
     (1024.0, "KiB"),
@@ -27,7 +24,7 @@ const BYTES: [(f64, &str); 5] = [
 
 impl Unit {
     /// Returns a value with three digits and its unit, such as `12.3 ms`.
-    pub fn show(self, value: f64) -> String {
+    pub(crate) fn show(self, value: f64) -> String {
         let (number, unit) = self.scaled(value);
         let digits = match self {
             // Of ratios that have an interval of their own, two digits are enough.
@@ -39,14 +36,7 @@ impl Unit {
 
     /// Returns the value of a tick, without zeros that say nothing, such as `10 s`.
     pub(super) fn tick(self, value: f64) -> String {
-        let (number, unit) = match self {
-            // The axis says of what; thousands and millions would not fit.
-            Self::Rate(_) => {
-                let (size, letter) = chosen(&THOUSANDS, value);
-                (value / size, letter)
-            }
-            _ => self.scaled(value),
-        };
+        let (number, unit) = self.scaled(value);
         let text = format!("{number:.3}");
         let text = text.trim_end_matches('0').trim_end_matches('.');
         join(&with_groups(text), unit)
@@ -69,7 +59,6 @@ impl Unit {
             Self::Seconds if value == 0.0 => (0.0, "s"),
             Self::Seconds => in_unit(&SECONDS),
             Self::Bytes => in_unit(&BYTES),
-            Self::Rate(unit) => (value, unit),
             Self::Ratio => (value, "×"),
             Self::Share => (value * 100.0, "%"),
         }
@@ -85,11 +74,8 @@ fn chosen(units: &[(f64, &'static str)], value: f64) -> (f64, &'static str) {
     *held.unwrap_or(&units[0])
 }
 
+/// A blank that does not break: a figure and its unit stay on one line.
 fn join(number: &str, unit: &str) -> String {
-    if unit.is_empty() {
-        return number.to_owned();
-    }
-    // A blank that does not break: a figure and its unit stay on one line.
     format!("{number}\u{a0}{unit}")
 }
 
@@ -157,10 +143,6 @@ mod tests {
         ];
         assert_eq!(shown, expected);
         assert_eq!(plain(&Unit::Bytes.show(1536.0 * 1024.0)), "1.50 MiB");
-        assert_eq!(
-            plain(&Unit::Rate("files/s").show(48_123.4)),
-            "48,123 files/s"
-        );
         assert_eq!(plain(&Unit::Ratio.show(0.0123)), "0.012 ×");
         assert_eq!(plain(&Unit::Share.show(0.853)), "85.3 %");
     }
@@ -170,7 +152,5 @@ mod tests {
         let ticks = [0.0, 0.001, 0.25, 10.0, 20_000.0];
         let shown = ticks.map(|value| plain(&Unit::Seconds.tick(value)));
         assert_eq!(shown, ["0 s", "1 ms", "250 ms", "10 s", "20,000 s"]);
-        let rates = [0.0, 500.0, 20_000.0, 1e6].map(|value| plain(&Unit::Rate("/s").tick(value)));
-        assert_eq!(rates, ["0", "500", "20 k", "1 M"]);
     }
 }

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 
 use stook_sys::{Context, FileKind, Forget, Metadata, ResidencyQuery, Storage};
 
-use super::Method;
 use super::mapped::mapped_files;
+use super::method::{Method, drop_caches, drop_pages_of, is_droppable};
 use crate::error::BenchError;
 use crate::random::Random;
 
@@ -92,13 +92,11 @@ impl fmt::Display for LeftOut {
             (self.not_reported, "of other users"),
         ];
         let reasons = reasons.iter().filter(|(files, _)| *files > 0);
-        let texts: Vec<String> = reasons
-            .map(|(files, why)| format!("{files} {why}"))
-            .collect();
-        if texts.is_empty() {
-            return Ok(());
+        let texts = reasons.map(|(files, why)| format!("{files} {why}"));
+        match texts.collect::<Vec<String>>().join(", ") {
+            none if none.is_empty() => Ok(()),
+            texts => write!(f, "; left out: {texts}"),
         }
-        write!(f, "; left out: {}", texts.join(", "))
     }
 }
 
@@ -136,7 +134,7 @@ impl Inputs {
         Ok(inputs)
     }
 
-    /// Takes files of which all pages and names count, and nobody looks what stays when all is dropped: a sample of what
+    /// Takes files of which all pages and names count, without a check of what stays when all is dropped: a sample of what
     /// no other program uses.
     ///
     /// # Errors
@@ -168,12 +166,12 @@ impl Inputs {
             left_out: LeftOut::default(),
         };
         for path in sample(paths) {
-            inputs.look_at(path)?;
+            inputs.add(path)?;
         }
         Ok(inputs)
     }
 
-    fn look_at(&mut self, path: &Path) -> Result<(), BenchError> {
+    fn add(&mut self, path: &Path) -> Result<(), BenchError> {
         let has_name = stook_sys::is_name_cached(path).unwrap_or(false);
         // What is gone, such as a temporary file of the command, is no input.
         let (Ok(metadata), Ok(storage)) = (stook_sys::look_at(path), stook_sys::storage(path))
@@ -181,6 +179,16 @@ impl Inputs {
             return Ok(());
         };
         let is_file = metadata.kind == FileKind::File;
+        let asking = match storage {
+            Storage::Overlay => ResidencyQuery::Mincore,
+            _ => self.asking,
+        };
+        let mut input = Input {
+            path: path.to_owned(),
+            asking,
+            pages: 0,
+            has_name,
+        };
         match storage {
             Storage::Kernel => return Ok(()),
             Storage::Fuse => {
@@ -188,25 +196,13 @@ impl Inputs {
                 return Ok(());
             }
             Storage::Memory => self.left_out.in_memory += usize::from(is_file),
+            Storage::Disk | Storage::Overlay if is_file => match self.pages_of(&mut input)? {
+                Some(pages) => self.files.push(Input { pages, ..input }),
+                None => self.left_out.not_reported += 1,
+            },
             Storage::Disk | Storage::Overlay => {
-                let mut input = Input {
-                    path: path.to_owned(),
-                    asking: if storage == Storage::Overlay {
-                        ResidencyQuery::Mincore
-                    } else {
-                        self.asking
-                    },
-                    pages: 0,
-                    has_name,
-                };
-                match metadata.kind {
-                    FileKind::Directory => self.files.push(input),
-                    FileKind::File => match self.pages_of(&mut input)? {
-                        Some(pages) => self.files.push(Input { pages, ..input }),
-                        None => self.left_out.not_reported += 1,
-                    },
-                    _ => {}
-                }
+                let is_directory = metadata.kind == FileKind::Directory;
+                self.files.extend(is_directory.then_some(input));
             }
         }
         if is_file {
@@ -221,6 +217,7 @@ impl Inputs {
             return Ok(None);
         };
         let mut pages = stook_sys::resident_pages(&file, input.asking);
+        let is_unsupported = |error: &io::Error| error.kind() == io::ErrorKind::Unsupported;
         if input.asking == ResidencyQuery::Cachestat && pages.as_ref().is_err_and(is_unsupported) {
             (self.asking, input.asking) = (ResidencyQuery::Mincore, ResidencyQuery::Mincore);
             pages = stook_sys::resident_pages(&file, ResidencyQuery::Mincore);
@@ -228,20 +225,17 @@ impl Inputs {
         Ok(pages.context("ask for the pages of", &input.path)?)
     }
 
-    /// What other programs use all the time is back at once, but not always: it takes more than one look.
+    /// What other programs use all the time is back at once, but not always: it takes more than one try.
     fn leave_out_what_stays(&mut self, method: Method) -> Result<(), BenchError> {
         let (pages, names) = self.drop_and_ask(method, Forget::Everything)?;
         let before = self.files.len();
-        let mut stays = pages
-            .iter()
-            .zip(&self.files)
-            .map(|(&left, input)| share(left, input.pages).is_some_and(|share| share > MAY_STAY))
-            .collect::<Vec<bool>>()
-            .into_iter();
-        for (input, is_cached) in self.files.iter_mut().zip(names) {
+        let files = std::mem::take(&mut self.files).into_iter();
+        for (mut input, (left, is_cached)) in files.zip(pages.into_iter().zip(names)) {
             input.has_name &= !is_cached || method == Method::Fadvise;
+            if share(left, input.pages).is_none_or(|share| share <= MAY_STAY) {
+                self.files.push(input);
+            }
         }
-        self.files.retain(|_| !stays.next().unwrap_or(false));
         self.left_out.in_use += before - self.files.len();
         Ok(())
     }
@@ -258,7 +252,7 @@ impl Inputs {
     /// As [`Inputs::forget`], without those files that running programs have mapped: as far as this user may know.
     ///
     /// # Cost
-    /// A look at each process of the machine.
+    /// The maps of each process of the machine are read.
     pub(crate) fn forget_unless_mapped(
         &self,
         method: Method,
@@ -274,20 +268,16 @@ impl Inputs {
         what: Forget,
     ) -> Result<(Vec<u64>, Vec<bool>), BenchError> {
         let opened = self.open();
-        self.drop(method, what)?;
+        match method {
+            Method::DropCaches => drop_caches(what)?,
+            Method::Fadvise => drop_pages_of(&self.droppable)?,
+        }
         let pages = self.resident(&opened)?;
         drop(opened);
         if what == Forget::Everything && method == Method::DropCaches {
-            super::drop_caches(what)?;
+            drop_caches(what)?;
         }
         Ok((pages, self.names()))
-    }
-
-    fn drop(&self, method: Method, what: Forget) -> Result<(), BenchError> {
-        match method {
-            Method::DropCaches => super::drop_caches(what),
-            Method::Fadvise => drop_each(&self.droppable),
-        }
     }
 
     /// Returns what of the sample is in memory. Names come first: asking for pages brings them in.
@@ -377,44 +367,10 @@ impl Inputs {
 
     /// Returns how pages are asked for: those of some of the files at least.
     pub(crate) fn asking(&self) -> ResidencyQuery {
-        let mut files = self.files.iter();
-        let by_mincore = files.any(|input| input.asking == ResidencyQuery::Mincore);
-        if by_mincore {
-            ResidencyQuery::Mincore
-        } else {
-            self.asking
-        }
+        let mut askings = self.files.iter().map(|input| input.asking);
+        let by_mincore = askings.find(|asking| *asking == ResidencyQuery::Mincore);
+        by_mincore.unwrap_or(self.asking)
     }
-}
-
-/// Drops the pages of these files, those of disks among them.
-///
-/// # Errors
-/// [`BenchError::Sys`] if the kernel refuses.
-pub(crate) fn drop_pages_of(paths: &[PathBuf]) -> Result<(), BenchError> {
-    let droppable = paths.iter().filter(|path| is_droppable(path));
-    drop_each(droppable)
-}
-
-fn drop_each(paths: impl IntoIterator<Item = impl AsRef<Path>>) -> Result<(), BenchError> {
-    for path in paths {
-        // What is gone has no pages.
-        if let Ok(file) = stook_sys::open_file(path.as_ref()) {
-            stook_sys::drop_pages(&file).context("drop the pages of", path)?;
-        }
-    }
-    Ok(())
-}
-
-/// Directories have no pages of their own, and opening what a process serves would change the state of its caches.
-fn is_droppable(path: &Path) -> bool {
-    let storage = stook_sys::storage(path);
-    matches!(storage, Ok(Storage::Disk | Storage::Overlay))
-        && stook_sys::look_at(path).is_ok_and(|metadata| metadata.kind == FileKind::File)
-}
-
-fn is_unsupported(error: &io::Error) -> bool {
-    error.kind() == io::ErrorKind::Unsupported
 }
 
 /// Some of the paths, each equally likely, in their order.
@@ -444,31 +400,23 @@ mod tests {
 
     #[test]
     fn the_sample_is_bounded_and_spread_over_all() {
-        let paths: Vec<PathBuf> = (0..5000)
-            .map(|number| format!("{number:04}").into())
-            .collect();
+        let paths = (0..5000).map(|number| format!("{number:04}").into());
+        let paths: Vec<PathBuf> = paths.collect();
         let chosen = sample(&paths);
         assert_eq!(chosen.len(), SAMPLE);
         assert!(chosen.is_sorted());
-        let in_first_half = chosen
-            .iter()
-            .filter(|path| **path < Path::new("2500"))
-            .count();
+        let is_in_first_half = |path: &&&Path| **path < Path::new("2500");
+        let in_first_half = chosen.iter().filter(is_in_first_half).count();
         assert!((200..300).contains(&in_first_half), "{in_first_half}");
         assert_eq!(sample(&paths[..7]).len(), 7);
     }
 
     #[test]
     fn what_is_left_out_is_named() {
-        assert_eq!(LeftOut::default().to_string(), "");
-        let left_out = LeftOut {
-            in_memory: 2,
-            in_use: 1,
-            ..LeftOut::default()
-        };
-        assert_eq!(
-            left_out.to_string(),
-            "; left out: 1 in use by other programs, 2 in memory only"
-        );
+        let mut left_out = LeftOut::default();
+        assert_eq!(left_out.to_string(), "");
+        (left_out.in_memory, left_out.in_use) = (2, 1);
+        let text = "; left out: 1 in use by other programs, 2 in memory only";
+        assert_eq!(left_out.to_string(), text);
     }
 }

@@ -31,6 +31,10 @@ fn read_all(paths: &[PathBuf]) {
     }
 }
 
+fn after_a_run(paths: &[PathBuf], asking: ResidencyQuery) -> Inputs {
+    Inputs::after_a_run(paths, Method::Fadvise, asking, || Ok(())).unwrap()
+}
+
 /// Tries until it holds.
 fn holds(mut shares: impl FnMut() -> Shares, wanted: impl Fn(Shares) -> bool) {
     let mut found = shares();
@@ -142,8 +146,7 @@ fn what_stays_in_memory_is_left_out() {
     let _alone = alone_with_the_caches();
     let own = stook_sys::absolute(Path::new("/proc/self/exe")).unwrap();
     let shared = Path::new("/dev/shm");
-    let method = Method::Fadvise;
-    let found = Inputs::after_a_run(&[own], method, ResidencyQuery::Cachestat, || Ok(())).unwrap();
+    let found = after_a_run(&[own], ResidencyQuery::Cachestat);
     assert_eq!((found.count(), found.left_out().in_use), (0, 1));
     if !matches!(stook_sys::storage(shared), Ok(Storage::Memory)) {
         stook_testkit::skip!("no file system in memory");
@@ -151,13 +154,7 @@ fn what_stays_in_memory_is_left_out() {
     }
     let file = shared.join(format!("stook-test-{}", std::process::id()));
     std::fs::write(&file, "x").unwrap();
-    let found = Inputs::after_a_run(
-        std::slice::from_ref(&file),
-        method,
-        ResidencyQuery::Cachestat,
-        || Ok(()),
-    )
-    .unwrap();
+    let found = after_a_run(std::slice::from_ref(&file), ResidencyQuery::Cachestat);
     std::fs::remove_file(&file).unwrap();
     assert_eq!((found.count(), found.left_out().in_memory), (0, 1));
     assert_eq!(found.changed(), Some(file.as_path()), "it is gone");
@@ -172,13 +169,8 @@ fn files_of_others_are_not_reported_of() {
     // Of root, or of the user of these tests: nobody has none of them.
     let library = std::fs::canonicalize("/bin/sh").unwrap();
     let ask = |asking| {
-        let found = Inputs::after_a_run(
-            std::slice::from_ref(&library),
-            Method::Fadvise,
-            asking,
-            || Ok(()),
-        );
-        found.unwrap().left_out().not_reported
+        let found = after_a_run(std::slice::from_ref(&library), asking);
+        found.left_out().not_reported
     };
     let asked = stook_testkit::without_privileges(|| {
         [ResidencyQuery::Cachestat, ResidencyQuery::Mincore]
@@ -200,13 +192,7 @@ fn a_file_that_changes_is_noticed() {
     let Some((folder, paths)) = files() else {
         return;
     };
-    let inputs = Inputs::after_a_run(
-        &paths,
-        Method::Fadvise,
-        ResidencyQuery::Cachestat,
-        || Ok(()),
-    )
-    .unwrap();
+    let inputs = after_a_run(&paths, ResidencyQuery::Cachestat);
     assert_eq!(inputs.changed(), None);
     // A new name in a directory is none of the command's business.
     std::fs::write(folder.join("new"), "x").unwrap();

@@ -16,15 +16,15 @@ use std::time::Duration;
 use stook_sys::{Context, Ended};
 
 use super::script::Frame;
-use super::threads::{Found, Threads};
+use super::threads::{Initial, Threads};
 use crate::Observer;
 use crate::error::BenchError;
 use crate::job::Running;
 
-/// How often it is looked whether perf has ended instead of answering.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// How often perf is asked whether it has ended instead of answering.
+const POLL_EVERY: Duration = Duration::from_millis(20);
 
-/// The pipes by which perf is told to begin, and answers. perf opens them by their places in `/proc`.
+/// The pipes that carry commands to perf, and its answers. perf opens them by their places in `/proc`.
 #[derive(Debug)]
 pub(super) struct Control {
     commands: (PipeReader, PipeWriter),
@@ -71,7 +71,7 @@ impl Control {
         let asked = self.commands.1.write_all(b"enable\n");
         asked.context("write", "a pipe to perf")?;
         loop {
-            let answered = stook_sys::wait_readable(&self.answers.0, LOOK_EVERY);
+            let answered = stook_sys::wait_readable(&self.answers.0, POLL_EVERY);
             if answered.context("read", "a pipe to perf")? {
                 let now = stook_sys::monotonic_nanoseconds();
                 let read = self.answers.0.read(&mut [0; 64]);
@@ -99,12 +99,9 @@ pub(super) fn find_threads(pid: u32, threads: &mut Threads) -> Sleepers {
             continue;
         };
         let is_runnable = state == 'R';
-        let switches = (!is_runnable)
-            .then(|| switches(pid, thread))
-            .flatten()
-            .map(|switches| (thread, switches));
+        let switches = switches(pid, thread).filter(|_| !is_runnable);
         match (switches, &mut sleepers.switches) {
-            (Some(switches), Some(all)) => all.push(switches),
+            (Some(switches), Some(all)) => all.push((thread, switches)),
             _ => sleepers.switches = None,
         }
         let name = fact(pid, thread, "comm");
@@ -112,11 +109,8 @@ pub(super) fn find_threads(pid: u32, threads: &mut Threads) -> Sleepers {
             true => Vec::new(),
             false => kernel_frames(&fact(pid, thread, "stack")),
         };
-        let found = Found {
-            is_runnable,
-            at: stook_sys::monotonic_nanoseconds(),
-        };
-        threads.found(thread, name.trim(), frames, found);
+        let at = stook_sys::monotonic_nanoseconds();
+        threads.insert(thread, name.trim(), frames, Initial { is_runnable, at });
     }
     sleepers
 }
@@ -132,11 +126,10 @@ pub(super) struct Sleepers {
 impl Sleepers {
     /// Returns true if none of them ran since.
     pub(super) fn have_slept(&self) -> bool {
-        let Some(all) = self.switches.as_ref().filter(|all| !all.is_empty()) else {
-            return false;
-        };
-        all.iter()
-            .all(|(thread, before)| switches(self.pid, *thread) == Some(*before))
+        let has_slept =
+            |(thread, before): &(u32, u64)| switches(self.pid, *thread) == Some(*before);
+        let all = self.switches.as_ref().filter(|all| !all.is_empty());
+        all.is_some_and(|all| all.iter().all(has_slept))
     }
 }
 
@@ -146,11 +139,8 @@ fn numbers(pid: u32) -> Vec<u32> {
     };
     let mut numbers = Vec::new();
     let mut keep = |found: stook_sys::FoundName<'_>| {
-        numbers.extend(
-            std::str::from_utf8(found.name)
-                .ok()
-                .and_then(|name| name.parse::<u32>().ok()),
-        );
+        let name = std::str::from_utf8(found.name).unwrap_or_default();
+        numbers.extend(name.parse::<u32>());
     };
     // What was read until a failure is there.
     let _ = directory.names(&mut stook_sys::NameBuffer::default(), &mut keep);
@@ -180,16 +170,13 @@ fn switches(pid: u32, thread: u32) -> Option<u64> {
 
 /// Frames out of lines such as `[<0>] do_nanosleep+0x5e/0x150`.
 fn kernel_frames(stack: &str) -> Vec<Frame> {
-    let functions = stack
-        .lines()
-        .filter_map(|line| line.split_once("] ")?.1.split('+').next());
-    functions
-        .map(|function| Frame {
-            function: function.to_owned(),
-            module: String::new(),
-            is_kernel: true,
-        })
-        .collect()
+    let function = |line: &str| Some(line.split_once("] ")?.1.split('+').next()?.to_owned());
+    let frame = |function| Frame {
+        function,
+        module: String::new(),
+        is_kernel: true,
+    };
+    stack.lines().filter_map(function).map(frame).collect()
 }
 
 #[cfg(test)]

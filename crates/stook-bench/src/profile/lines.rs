@@ -9,7 +9,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::rights::{find_program, no_program};
+use super::programs::{find_program, require_program};
 use crate::Observer;
 use crate::error::BenchError;
 use crate::job::Job;
@@ -53,10 +53,10 @@ pub struct TimedFunction {
     pub lines: Vec<Line>,
 }
 
-/// What the driver tells.
+/// What the driver writes.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-enum Told {
+enum Outcome {
     Found { functions: Vec<TimedFunction> },
     Wrong(Wrong),
 }
@@ -72,7 +72,7 @@ enum Wrong {
     Call,
 }
 
-/// Runs a Python program and times the lines of one of its functions. A program that fails is told beside them.
+/// Runs a Python program and times the lines of one of its functions. The failure of the program is returned beside them.
 ///
 /// # Errors
 /// [`BenchError::Usage`] if the command is no Python program or the function has no such form;
@@ -82,26 +82,25 @@ pub fn profile_lines(
     options: &LinesOptions,
     observer: &dyn Observer,
 ) -> Result<(Vec<TimedFunction>, Option<BenchError>), BenchError> {
-    let (module, name) = options.function.split_once(':').unwrap_or_default();
+    let function = &options.function;
+    let (module, name) = function.split_once(':').unwrap_or_default();
     if module.is_empty() || name.is_empty() {
-        let text = format!(
-            "`{}` is not MODULE:FUNCTION, such as `__main__:main` or `shop.cart:Cart.total`",
-            options.function
-        );
+        let such = "such as `__main__:main` or `shop.cart:Cart.total`";
+        let text = format!("`{function}` is not MODULE:FUNCTION, {such}");
         return Err(BenchError::Usage(text));
     }
     let result = stook_sys::memory_file()?;
     let job = Job::new(options.words(&result)?);
     observer.progress("running the program, timing lines");
     let ran = job.run(observer)?;
-    let told = crate::job::kept_text(&result)?;
+    let outcome = crate::job::kept_text(&result)?;
     let program = Job::new(options.command.iter().cloned());
     let failure = (!ran.status.success()).then(|| program.failed("while it was timed", &ran));
-    match (serde_json::from_str(&told), failure) {
-        (Ok(Told::Found { functions }), failure) => Ok((functions, failure)),
+    match (serde_json::from_str(&outcome), failure) {
+        (Ok(Outcome::Found { functions }), failure) => Ok((functions, failure)),
         // It failed before it came so far.
-        (Ok(Told::Wrong(Wrong::Import | Wrong::Call)), Some(failure)) => Err(failure),
-        (Ok(Told::Wrong(wrong)), _) => Err(wrong.error(module, name, &options.command)),
+        (Ok(Outcome::Wrong(Wrong::Import | Wrong::Call)), Some(failure)) => Err(failure),
+        (Ok(Outcome::Wrong(wrong)), _) => Err(wrong.error(module, name, &options.command)),
         (Err(_), Some(failure)) => Err(failure),
         (Err(_), None) => Err(BenchError::Refused {
             what: format!("`{}` ended without telling what it timed", program.text()),
@@ -136,65 +135,51 @@ struct Python {
 
 impl Python {
     fn of(command: &[OsString], search_path: &OsStr) -> Result<Self, BenchError> {
-        let (first, rest) = command
-            .split_first()
-            .ok_or_else(|| BenchError::Usage("no command was given".to_owned()))?;
-        let found = find_program(first, search_path);
+        let first = command.first().map(OsString::as_os_str).unwrap_or_default();
         if is_python(first) {
-            found.ok_or_else(|| no_program(first))?;
-            return Self::taken_apart(first, rest);
-        }
-        // A program whose first line names Python.
-        let interpreter = found.as_deref().and_then(interpreter_of);
-        match (found, interpreter) {
-            (Some(script), Some(interpreter)) => Ok(Self {
-                interpreter,
-                how: "script",
-                program: std::iter::once(script.into())
-                    .chain(rest.iter().cloned())
-                    .collect(),
-            }),
-            _ => Err(no_python(command)),
-        }
-    }
-
-    fn taken_apart(interpreter: &OsStr, rest: &[OsString]) -> Result<Self, BenchError> {
-        let mut interpreter = vec![interpreter.to_owned()];
-        let mut words = rest.iter();
-        while let Some(word) = words.next() {
-            let how = match word.to_str() {
-                Some("-m") => "module",
-                Some("-c") => "code",
-                Some(option) if option.starts_with('-') && option.len() > 1 => {
-                    interpreter.push(word.clone());
-                    if WITH_VALUE.contains(&option) {
-                        interpreter.extend(words.next().cloned());
-                    }
-                    continue;
-                }
-                _ => {
-                    let program = std::iter::once(word).chain(words).cloned().collect();
-                    return Ok(Self {
-                        interpreter,
-                        how: "script",
-                        program,
-                    });
-                }
-            };
-            let program: Vec<OsString> = words.cloned().collect();
-            if program.is_empty() {
-                break;
-            }
-            return Ok(Self {
-                interpreter,
-                how,
-                program,
+            require_program(first, search_path)?;
+            return Self::split(command).ok_or_else(|| {
+                let missing = "a script, `-m MODULE` or `-c CODE` is missing";
+                BenchError::Usage(format!("`--lines` takes a Python program: {missing}"))
             });
         }
-        Err(BenchError::Usage(
-            "`--lines` takes a Python program: a script, `-m MODULE` or `-c CODE` is missing"
-                .to_owned(),
-        ))
+        // A program whose first line names Python.
+        let script = find_program(first, search_path);
+        let interpreter = script.as_deref().and_then(interpreter_of);
+        let (Some(script), Some(interpreter)) = (script, interpreter) else {
+            let text = Job::new(command.iter().cloned()).text();
+            return Err(BenchError::Usage(format!(
+                "`{text}` is not a Python program: `--lines` takes `python3 SCRIPT` or such"
+            )));
+        };
+        let mut program = command.to_vec();
+        program[0] = script.into();
+        Ok(Self {
+            interpreter,
+            how: "script",
+            program,
+        })
+    }
+
+    /// Takes a command line of Python apart; None if nothing is run.
+    fn split(command: &[OsString]) -> Option<Self> {
+        let mut at = 1;
+        let (how, program) = loop {
+            match command.get(at)?.to_str() {
+                Some("-m") => break ("module", at + 1),
+                Some("-c") => break ("code", at + 1),
+                Some(option) if option.starts_with('-') && option.len() > 1 => {
+                    at += 1 + usize::from(WITH_VALUE.contains(&option));
+                }
+                _ => break ("script", at),
+            }
+        };
+        let program = command.get(program..)?.to_vec();
+        (!program.is_empty()).then(|| Self {
+            interpreter: command[..at].to_vec(),
+            how,
+            program,
+        })
     }
 }
 
@@ -217,54 +202,43 @@ fn interpreter_of(script: &Path) -> Option<Vec<OsString>> {
     is_python(words.first()?).then_some(words)
 }
 
-fn no_python(command: &[OsString]) -> BenchError {
-    let text = Job::new(command.iter().cloned()).text();
-    BenchError::Usage(format!(
-        "`{text}` is not a Python program: `--lines` takes `python3 SCRIPT` or such"
-    ))
-}
-
 impl Wrong {
     fn error(self, module: &str, name: &str, command: &[OsString]) -> BenchError {
-        let python = command
-            .first()
-            .map(stook_sys::display_path)
-            .unwrap_or_default();
-        match self {
-            Self::LineProfiler { why } => BenchError::Missing {
-                what: format!("`{python}` cannot time lines: {why}"),
-                hint: "`pip install line_profiler`, for the same Python".to_owned(),
-            },
-            Self::Function { names } => BenchError::Refused {
-                what: format!("`{module}` has no function `{name}`"),
-                hint: (!names.is_empty()).then(|| format!("it has {}", listed(&names))),
-            },
-            Self::Source => BenchError::Refused {
-                what: format!("`{module}:{name}` is not written in Python"),
-                hint: Some("`--on-cpu` shows what compiled functions do".to_owned()),
-            },
-            Self::Import => BenchError::Refused {
-                what: format!("the program did not import `{module}`"),
-                hint: Some("functions of the program itself are in `__main__`".to_owned()),
-            },
-            Self::Call => BenchError::Refused {
-                what: format!("the program did not call `{module}:{name}`"),
-                hint: Some("calls in other processes are not seen".to_owned()),
-            },
-        }
+        let python = command.first().map(stook_sys::display_path);
+        let (what, hint) = match self {
+            Self::LineProfiler { why } => {
+                return BenchError::Missing {
+                    what: format!("`{}` cannot time lines: {why}", python.unwrap_or_default()),
+                    hint: "`pip install line_profiler`, for the same Python".to_owned(),
+                };
+            }
+            Self::Function { names } => (
+                format!("`{module}` has no function `{name}`"),
+                (!names.is_empty()).then(|| format!("it has {}", listed(&names))),
+            ),
+            Self::Source => (
+                format!("`{module}:{name}` is not written in Python"),
+                Some("`--on-cpu` shows what compiled functions do".to_owned()),
+            ),
+            Self::Import => (
+                format!("the program did not import `{module}`"),
+                Some("functions of the program itself are in `__main__`".to_owned()),
+            ),
+            Self::Call => (
+                format!("the program did not call `{module}:{name}`"),
+                Some("calls in other processes are not seen".to_owned()),
+            ),
+        };
+        BenchError::Refused { what, hint }
     }
 }
 
 /// The first of some names.
 fn listed(names: &[String]) -> String {
     const MOST: usize = 12;
-    let quoted: Vec<String> = names
-        .iter()
-        .take(MOST)
-        .map(|name| format!("`{name}`"))
-        .collect();
+    let quoted = names.iter().take(MOST).map(|name| format!("`{name}`"));
     let more = if names.len() > MOST { ", and more" } else { "" };
-    quoted.join(", ") + more
+    quoted.collect::<Vec<String>>().join(", ") + more
 }
 
 #[cfg(test)]
@@ -294,23 +268,14 @@ mod tests {
         let path = folder.join("python3");
         std::os::unix::fs::symlink("/bin/sh", &path).unwrap();
         let name = path.to_str().unwrap();
-        let script = of(&[name, "-u", "-W", "ignore", "a.py", "-m", "x"]).unwrap();
-        assert_eq!(
-            script,
-            python(
-                &[name, "-u", "-W", "ignore"],
-                "script",
-                &["a.py", "-m", "x"]
-            )
-        );
-        assert_eq!(
-            of(&[name, "-m", "a.b", "c"]).unwrap(),
-            python(&[name], "module", &["a.b", "c"])
-        );
-        assert_eq!(
-            of(&[name, "-c", "f()"]).unwrap(),
-            python(&[name], "code", &["f()"])
-        );
+        let options = [name, "-u", "-W", "ignore"];
+        let script = ["a.py", "-m", "x"];
+        let found = of(&[&options[..], &script].concat()).unwrap();
+        assert_eq!(found, python(&options, "script", &script));
+        let found = of(&[name, "-m", "a.b", "c"]).unwrap();
+        assert_eq!(found, python(&[name], "module", &["a.b", "c"]));
+        let found = of(&[name, "-c", "f()"]).unwrap();
+        assert_eq!(found, python(&[name], "code", &["f()"]));
         for words in [&[name][..], &[name, "-m"], &[name, "-u"]] {
             let error = of(words).unwrap_err();
             assert!(matches!(error, BenchError::Usage(_)), "{error}");
@@ -331,12 +296,8 @@ mod tests {
         ] {
             std::fs::write(&path, format!("{line}\nprint()\n")).unwrap();
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-            let found = of(&[name, "a"]).ok();
-            assert_eq!(
-                found,
-                expected.map(|words| python(words, "script", &[name, "a"])),
-                "{line}"
-            );
+            let expected = expected.map(|words| python(words, "script", &[name, "a"]));
+            assert_eq!(of(&[name, "a"]).ok(), expected, "{line}");
         }
         let error = of(&["ls", "-l"]).unwrap_err().to_string();
         assert!(

@@ -13,6 +13,7 @@ mod attach;
 mod lines;
 mod options;
 mod places;
+mod programs;
 mod recording;
 mod rights;
 mod script;
@@ -27,7 +28,7 @@ use std::path::{Path, PathBuf};
 pub use lines::{Line, LinesOptions, TimedFunction, profile_lines};
 pub use options::{CacheState, ProfileOptions, Subject, Unwind, View};
 pub use places::Place;
-pub use rights::find_program;
+pub use programs::find_program;
 pub use stacks::{Function, Stacks};
 pub use syscalls::{COUNTED_BY, SystemCall, SystemCalls};
 pub use threads::ThreadTimes;
@@ -84,16 +85,20 @@ struct Means {
 /// # Errors
 /// [`BenchError::Missing`] if a view that was asked for takes a program or a right that is not there;
 /// [`BenchError::Refused`] if there is no such command or process, or the folder is there already;
-/// [`BenchError::Command`] if nothing could be recorded. A command that fails is told in [`Profile::failure`].
+/// [`BenchError::Command`] if nothing could be recorded. The failure of a command is in [`Profile::failure`].
 pub fn profile(options: &ProfileOptions, observer: &dyn Observer) -> Result<Profile, BenchError> {
     options.subject.require(&options.search_path)?;
     let mut profile = Profile::default();
-    let means = means(options, &mut profile.missing)?;
+    let mut profiler = Profiler {
+        means: means(options, &mut profile.missing)?,
+        options,
+        observer,
+        profile,
+    };
     make_folder(&options.folder)?;
-    let done = run(options, &means, observer, &mut profile);
+    let done = profiler.run();
     clean(&options.folder, done.is_err())?;
-    done?;
-    Ok(profile)
+    done.map(|()| profiler.profile)
 }
 
 fn make_folder(folder: &Path) -> Result<(), BenchError> {
@@ -122,32 +127,9 @@ fn clean(folder: &Path, is_failed: bool) -> Result<(), BenchError> {
     Ok(())
 }
 
-fn run(
-    options: &ProfileOptions,
-    means: &Means,
-    observer: &dyn Observer,
-    profile: &mut Profile,
-) -> Result<(), BenchError> {
-    if means.clock.is_some() || means.switches.is_some() {
-        profile.record(options, means, observer)?;
-    }
-    if !means.counts_calls || profile.is_interrupted {
-        return Ok(());
-    }
-    match profile.count_calls(options, observer) {
-        // What is there already is worth showing.
-        Err(error) if profile.times.is_some() => {
-            profile.is_interrupted |= matches!(error, BenchError::Interrupted);
-            profile.failure.get_or_insert(error);
-            Ok(())
-        }
-        counted => counted,
-    }
-}
-
 /// Finds out what can be recorded. What was asked for must be possible, else it is enough if anything is.
 fn means(options: &ProfileOptions, missing: &mut Vec<BenchError>) -> Result<Means, BenchError> {
-    let rights = Rights::look(&options.search_path);
+    let rights = Rights::here(&options.search_path);
     let mut means = Means {
         may_hurry: rights.may_hurry(),
         has_kernel: rights.may_sample_kernel(),
@@ -168,147 +150,136 @@ fn means(options: &ProfileOptions, missing: &mut Vec<BenchError>) -> Result<Mean
             other => other?,
         }
     }
-    if missing.len() == 3 {
-        return Err(missing.remove(0));
+    match missing.len() {
+        3 => Err(missing.remove(0)),
+        _ => Ok(means),
     }
-    Ok(means)
 }
 
-impl Profile {
-    /// Records where threads run and block.
-    fn record(
-        &mut self,
-        options: &ProfileOptions,
-        means: &Means,
-        observer: &dyn Observer,
-    ) -> Result<(), BenchError> {
-        options.prepare(observer)?;
-        let recording = Recording {
-            subject: &options.subject,
-            clock: means.clock,
-            switches: means.switches,
-            unwind: options.unwind,
-            pace: match means.may_hurry {
-                true => Pace::RealTime,
-                false => Pace::Ordinary,
-            },
-            file: &options.folder.join(RECORDING),
-        };
-        observer.progress(
-            &options
-                .subject
-                .doing("recording where threads run and block"),
-        );
-        let made = match recording.make(observer) {
-            // Where a control group gives no time to those that go before others, perf ends before anything ran.
-            Err(_) if means.may_hurry && !observer.is_stopped() => {
-                // The disk may be full of the first recording; and if something did run, that is cleared away.
-                stook_sys::remove_file(recording.file)?;
-                options.prepare(observer)?;
-                Recording {
-                    pace: Pace::Ordinary,
-                    ..recording
-                }
-                .make(observer)
+/// A profile in the making.
+struct Profiler<'a> {
+    options: &'a ProfileOptions,
+    means: Means,
+    observer: &'a dyn Observer,
+    profile: Profile,
+}
+
+impl Profiler<'_> {
+    fn run(&mut self) -> Result<(), BenchError> {
+        if self.means.clock.is_some() || self.means.switches.is_some() {
+            self.record()?;
+        }
+        if !self.means.counts_calls || self.profile.is_interrupted {
+            return Ok(());
+        }
+        match self.count_calls() {
+            // What is there already is worth showing.
+            Err(error) if self.profile.times.is_some() => {
+                self.profile.is_interrupted |= matches!(error, BenchError::Interrupted);
+                self.profile.failure.get_or_insert(error);
+                Ok(())
             }
-            made => made,
-        };
-        let (ran, recorded) = made?;
-        self.ended(options, "while it was recorded", ran, observer);
-        self.take(options, means, recorded, observer)
+            counted => counted,
+        }
     }
 
-    fn count_calls(
-        &mut self,
-        options: &ProfileOptions,
-        observer: &dyn Observer,
-    ) -> Result<(), BenchError> {
+    /// Records where threads run and block.
+    fn record(&mut self) -> Result<(), BenchError> {
+        let (options, observer) = (self.options, self.observer);
+        let file = options.folder.join(RECORDING);
+        let make = |pace| {
+            options.prepare(observer)?;
+            let doing = options
+                .subject
+                .doing("recording where threads run and block");
+            observer.progress(&doing);
+            let recording = Recording {
+                subject: &options.subject,
+                clock: self.means.clock,
+                switches: self.means.switches,
+                unwind: options.unwind,
+                pace,
+                file: &file,
+            };
+            recording.make(observer)
+        };
+        let made = match self.means.may_hurry {
+            true => make(Pace::RealTime).or_else(|error| {
+                if observer.is_stopped() {
+                    return Err(error);
+                }
+                // Where a control group gives no time to those that go before others, perf ends before anything ran.
+                // The disk may be full of the first recording; and if something did run, that is cleared away.
+                stook_sys::remove_file(&file)?;
+                make(Pace::Ordinary)
+            }),
+            false => make(Pace::Ordinary),
+        };
+        let (ran, recorded) = made?;
+        self.ended("while it was recorded", ran);
+        self.keep(recorded)
+    }
+
+    fn count_calls(&mut self) -> Result<(), BenchError> {
+        let (options, observer) = (self.options, self.observer);
         options.prepare(observer)?;
         observer.progress(&options.subject.doing("counting system calls"));
         let file = options.folder.join(CALLS);
         let (ran, calls) = syscalls::count(&options.subject, &file, observer)?;
-        self.ended(
-            options,
-            "while its system calls were counted",
-            ran,
-            observer,
-        );
-        let path = options.folder.join("syscalls.txt");
-        stook_sys::write_file(&path, calls.table(usize::MAX).as_bytes())?;
-        self.files.push(path);
-        self.system_calls = Some(calls);
+        self.ended("while its system calls were counted", ran);
+        self.write("syscalls.txt", calls.table(usize::MAX).as_bytes())?;
+        self.profile.system_calls = Some(calls);
         Ok(())
     }
 
-    fn ended(
-        &mut self,
-        options: &ProfileOptions,
-        when: &str,
-        mut ran: Ran,
-        observer: &dyn Observer,
-    ) {
-        self.is_interrupted |= observer.is_stopped();
-        let Subject::Command(command) = &options.subject else {
+    /// Keeps how the command failed, if it did.
+    fn ended(&mut self, when: &str, mut ran: Ran) {
+        let profile = &mut self.profile;
+        profile.is_interrupted |= self.observer.is_stopped();
+        let Subject::Command(command) = &self.options.subject else {
             return;
         };
-        if !ran.status.success() && !self.is_interrupted {
-            let words = |line: &&str| !line.starts_with("[ perf record:");
-            let lines: Vec<&str> = ran.stderr.lines().filter(words).collect();
-            ran.stderr = lines.join("\n");
-            let failed = Job::new(command.iter().cloned()).failed(when, &ran);
-            if self.times.is_some() && self.failure.is_none() && options.before.is_none() {
-                observer.warning(
-                    "it did not fail in the run before; `--before` clears away what that has left",
-                );
-            }
-            self.failure.get_or_insert(failed);
+        if ran.status.success() || profile.is_interrupted {
+            return;
         }
+        let lines = ran.stderr.lines();
+        let lines = lines.filter(|line| !line.starts_with("[ perf record:"));
+        ran.stderr = lines.collect::<Vec<&str>>().join("\n");
+        let did_not_fail_before = profile.times.is_some() && profile.failure.is_none();
+        if did_not_fail_before && self.options.before.is_none() {
+            self.observer.warning(
+                "it did not fail in the run before; `--before` clears away what that has left",
+            );
+        }
+        let failed = Job::new(command.iter().cloned()).failed(when, &ran);
+        profile.failure.get_or_insert(failed);
     }
 
     /// Writes what was recorded and keeps the figures.
-    fn take(
-        &mut self,
-        options: &ProfileOptions,
-        means: &Means,
-        recorded: Recorded,
-        observer: &dyn Observer,
-    ) -> Result<(), BenchError> {
+    fn keep(&mut self, recorded: Recorded) -> Result<(), BenchError> {
         let asked = Asked {
-            is_sampled: means.clock.is_some(),
-            has_kernel: means.has_kernel,
-            unwind: options.unwind,
+            is_sampled: self.means.clock.is_some(),
+            has_kernel: self.means.has_kernel,
+            unwind: self.options.unwind,
         };
         for warning in asked.of(&recorded) {
-            observer.warning(&warning);
+            self.observer.warning(&warning);
         }
-        self.lost += recorded.lost;
-        self.times = Some(recorded.times);
-        if means.clock.is_some() {
-            self.write(
-                options,
-                "on-cpu",
-                "on the CPU",
-                Palette::Hot,
-                &recorded.on_cpu,
-            )?;
-            self.on_cpu = Some(recorded.on_cpu);
+        self.profile.lost += recorded.lost;
+        self.profile.times = Some(recorded.times);
+        if self.means.clock.is_some() {
+            self.draw("on-cpu", "on the CPU", Palette::Hot, &recorded.on_cpu)?;
+            self.profile.on_cpu = Some(recorded.on_cpu);
         }
-        if means.switches.is_some() {
-            self.write(
-                options,
-                "off-cpu",
-                "off the CPU",
-                Palette::Io,
-                &recorded.off_cpu,
-            )?;
-            self.off_cpu = Some((recorded.off_cpu, recorded.places));
+        if self.means.switches.is_some() {
+            self.draw("off-cpu", "off the CPU", Palette::Io, &recorded.off_cpu)?;
+            self.profile.off_cpu = Some((recorded.off_cpu, recorded.places));
         }
         Ok(())
     }
 
-    fn write(
+    fn draw(
         &mut self,
-        options: &ProfileOptions,
         name: &str,
         what: &str,
         palette: Palette,
@@ -318,17 +289,17 @@ impl Profile {
         if folded.is_empty() {
             return Ok(());
         }
-        let title = format!(
-            "{}, {what}: {:.3} s of threads",
-            options.subject.text(),
-            stacks.seconds()
-        );
+        let (subject, seconds) = (self.options.subject.text(), stacks.seconds());
+        let title = format!("{subject}, {what}: {seconds:.3} s of threads");
         let drawing = flame_graph(&folded, &title, "microseconds", palette)?;
-        for (ending, bytes) in [("svg", drawing.as_slice()), ("folded", folded.as_bytes())] {
-            let path = options.folder.join(format!("{name}.{ending}"));
-            stook_sys::write_file(&path, bytes)?;
-            self.files.push(path);
-        }
+        self.write(&format!("{name}.svg"), &drawing)?;
+        self.write(&format!("{name}.folded"), folded.as_bytes())
+    }
+
+    fn write(&mut self, name: &str, bytes: &[u8]) -> Result<(), BenchError> {
+        let path = self.options.folder.join(name);
+        stook_sys::write_file(&path, bytes)?;
+        self.profile.files.push(path);
         Ok(())
     }
 }

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::rights::{find_program, no_program};
+use super::programs::require_program;
 use crate::Observer;
 use crate::error::BenchError;
 use crate::job::Job;
@@ -90,6 +90,20 @@ impl Subject {
         }
     }
 
+    /// Returns what a program that watches it takes at the end of its command line.
+    pub(super) fn words(&self) -> Vec<OsString> {
+        match self {
+            Self::Command(command) => {
+                let end_of_options = OsString::from("--");
+                [end_of_options]
+                    .into_iter()
+                    .chain(command.iter().cloned())
+                    .collect()
+            }
+            Self::Process { pid, .. } => vec!["-p".into(), pid.to_string().into()],
+        }
+    }
+
     pub(super) fn doing(&self, what: &str) -> String {
         match self {
             Self::Command(_) => format!("running `{}`, {what}", self.text()),
@@ -103,23 +117,21 @@ impl Subject {
         let Self::Process { pid, .. } = self else {
             return None;
         };
-        let lines = stderr.lines().map(str::trim);
-        let mut lines = lines.filter(|line| !line.is_empty() && *line != "Error:");
-        let line = lines.next().map(|line| format!(": {line}"));
+        let mut lines = stderr.lines().map(str::trim);
+        let line = lines.find(|line| !line.is_empty() && *line != "Error:");
+        let why = line.map_or(String::new(), |line| format!(": {line}"));
         Some(BenchError::Refused {
-            what: format!(
-                "{program} cannot watch process {pid}{}",
-                line.unwrap_or_default()
-            ),
+            what: format!("{program} cannot watch process {pid}{why}"),
             hint: Some("processes of other users take the rights of the superuser".to_owned()),
         })
     }
 
+    /// Makes sure that there is such a command or process.
     pub(super) fn require(&self, search_path: &OsStr) -> Result<(), BenchError> {
         match self {
             Self::Process { pid, .. } => {
-                let place = format!("/proc/{pid}/task");
-                match stook_sys::exists(Path::new(&place))? {
+                let threads = format!("/proc/{pid}/task");
+                match stook_sys::exists(Path::new(&threads))? {
                     Some(_) if *pid > 0 => Ok(()),
                     _ => Err(BenchError::Refused {
                         what: format!("there is no process {pid}"),
@@ -129,9 +141,7 @@ impl Subject {
             }
             Self::Command(command) => {
                 let program = command.first().map(OsString::as_os_str).unwrap_or_default();
-                find_program(program, search_path)
-                    .map(drop)
-                    .ok_or_else(|| no_program(program))
+                require_program(program, search_path).map(drop)
             }
         }
     }
@@ -140,8 +150,13 @@ impl Subject {
 impl ProfileOptions {
     /// Runs what is to be run before, and brings the caches into the state that was asked for.
     pub(super) fn prepare(&self, observer: &dyn Observer) -> Result<(), BenchError> {
-        if let (Some(cache), Subject::Command(command)) = (self.cache, &self.subject) {
-            self.fill(cache, command, observer)?;
+        if let (Some(CacheState::Warm | CacheState::Hot), Subject::Command(command)) =
+            (self.cache, &self.subject)
+        {
+            self.clear(observer)?;
+            observer.progress(&self.subject.doing("so that caches are filled"));
+            let job = Job::new(command.iter().cloned());
+            job.succeed("in the run that fills the caches", observer)?;
         }
         self.clear(observer)?;
         match self.cache {
@@ -153,21 +168,6 @@ impl ProfileOptions {
     fn clear(&self, observer: &dyn Observer) -> Result<(), BenchError> {
         if let Some(line) = &self.before {
             Job::shell(line).succeed("before a run", observer)?;
-        }
-        Ok(())
-    }
-
-    fn fill(
-        &self,
-        cache: CacheState,
-        command: &[OsString],
-        observer: &dyn Observer,
-    ) -> Result<(), BenchError> {
-        if cache != CacheState::Cold {
-            self.clear(observer)?;
-            observer.progress(&self.subject.doing("so that caches are filled"));
-            Job::new(command.iter().cloned())
-                .succeed("in the run that fills the caches", observer)?;
         }
         Ok(())
     }

@@ -49,27 +49,17 @@ pub struct Place {
 pub(super) struct Places {
     /// How often, and nanoseconds.
     times: HashMap<(String, String), (u64, u64)>,
-    unwind: Unwind,
+    /// How the stacks are found.
+    pub(super) unwind: Unwind,
 }
 
 impl Places {
-    /// Returns none, of stacks that were found in this way.
-    pub(super) fn new(unwind: Unwind) -> Self {
-        Self {
-            times: HashMap::new(),
-            unwind,
-        }
-    }
-
     /// Adds nanoseconds to the place of a stack, the innermost frame first.
     pub(super) fn add(&mut self, frames: &[Frame], nanoseconds: u64) {
-        let caller = match self.unwind {
-            Unwind::Dwarf => caller(frames),
-            Unwind::FramePointers => own_call(frames),
-        };
-        let place = self.times.entry((call(frames), caller)).or_default();
-        place.0 += 1;
-        place.1 += nanoseconds;
+        let place = (call(frames), caller(frames, self.unwind));
+        let (times, sum) = self.times.entry(place).or_default();
+        *times += 1;
+        *sum += nanoseconds;
     }
 
     /// Returns the places, the one with the most time first.
@@ -90,37 +80,27 @@ impl Places {
 }
 
 fn call(frames: &[Frame]) -> String {
-    let kernel = || frames.iter().rev().filter(|frame| frame.is_kernel);
-    let entry = kernel().find_map(|frame| {
-        let name = frame.function.as_str();
+    let kernel = frames.iter().rev().filter(|frame| frame.is_kernel);
+    let mut names = kernel.map(|frame| frame.function.as_str());
+    let entry = names.clone().find_map(|name| {
         let call = ENTRIES.iter().find_map(|entry| name.strip_prefix(entry));
         let is_fault = FAULTS.iter().any(|fault| name.contains(fault));
         call.or(is_fault.then_some("page fault"))
     });
     // Without a name it is at least known what it went through first.
-    let first = || {
-        let mut names = kernel().map(|frame| frame.function.as_str());
-        names.find(|name| !name.starts_with("entry_") && !name.starts_with("do_syscall"))
+    let is_first = |name: &&str| !name.starts_with("entry_") && !name.starts_with("do_syscall");
+    let found = entry.or_else(|| names.find(is_first));
+    found.unwrap_or_default().to_owned()
+}
+
+fn caller(frames: &[Frame], unwind: Unwind) -> String {
+    let is_passing = |frame: &&Frame| LIBRARIES.iter().any(|name| frame.module.starts_with(name));
+    let mut own = frames.iter().filter(|frame| !frame.is_kernel);
+    let caller = match unwind {
+        Unwind::Dwarf => own.find(|frame| !frame.function.is_empty() && !is_passing(frame)),
+        // The address of the function that entered the kernel is exact, whatever stands above it.
+        Unwind::FramePointers => own.next().filter(|frame| !is_passing(frame)),
     };
-    entry.or_else(first).unwrap_or_default().to_owned()
-}
-
-/// The function that entered the kernel, if that is one of the program: its address is exact, whatever stands above it.
-fn own_call(frames: &[Frame]) -> String {
-    let innermost = frames.iter().find(|frame| !frame.is_kernel);
-    let own = innermost.filter(|frame| !is_passing(frame));
-    own.map(|frame| frame.function.clone()).unwrap_or_default()
-}
-
-fn is_passing(frame: &Frame) -> bool {
-    LIBRARIES.iter().any(|name| frame.module.starts_with(name))
-}
-
-fn caller(frames: &[Frame]) -> String {
-    let mut user = frames
-        .iter()
-        .filter(|frame| !frame.is_kernel && !frame.function.is_empty());
-    let caller = user.find(|frame| !is_passing(frame));
     caller
         .map(|frame| frame.function.clone())
         .unwrap_or_default()
@@ -131,17 +111,18 @@ mod tests {
     use super::*;
 
     fn frames(names: &[(&str, &str)]) -> Vec<Frame> {
-        let frame = |&(function, module): &(&str, &str)| Frame {
-            function: function.to_owned(),
-            module: module.to_owned(),
-            is_kernel: module.is_empty(),
-        };
-        names.iter().map(frame).collect()
+        let frames = names.iter();
+        frames
+            .map(|(function, module)| Frame::of(function, module))
+            .collect()
     }
 
     #[test]
     fn a_place_is_a_system_call_and_who_made_it() {
-        let mut places = Places::new(Unwind::Dwarf);
+        let mut places = Places {
+            unwind: Unwind::Dwarf,
+            ..Places::default()
+        };
         let read = frames(&[
             ("__schedule", ""),
             ("ksys_read", ""),
@@ -151,40 +132,35 @@ mod tests {
             ("fetch", "program"),
             ("main", "program"),
         ]);
-        let fault = frames(&[
+        let fault = [
             ("io_schedule", ""),
             ("exc_page_fault", ""),
             ("asm_exc_page_fault", ""),
-        ]);
+        ];
         places.add(&read, 2_000_000_000);
         places.add(&read, 1_000_000_000);
-        places.add(&fault, 500_000_000);
+        places.add(&frames(&fault), 500_000_000);
         places.add(&frames(&[("nanosleep", "libc.so.6")]), 1);
-        let found: Vec<(String, String, u64, f64)> = places
-            .sorted()
-            .into_iter()
-            .map(|place| (place.call, place.caller, place.times, place.seconds))
-            .collect();
+        let found = places.sorted();
+        let found = found
+            .iter()
+            .map(|one| (&*one.call, &*one.caller, one.times, one.seconds));
         let expected = [
             ("read", "fetch", 2, 3.0),
             ("page fault", "", 1, 0.5),
             ("", "", 1, 1e-9),
         ];
-        let expected = expected.map(|(call, caller, times, seconds)| {
-            (call.to_owned(), caller.to_owned(), times, seconds)
-        });
-        assert_eq!(found, expected);
+        assert_eq!(found.collect::<Vec<_>>(), expected);
     }
 
     #[test]
     fn frame_pointers_name_no_caller_of_the_library() {
-        let caller_of = |names: &[(&str, &str)]| {
-            let mut places = Places::new(Unwind::FramePointers);
-            places.add(&frames(names), 1);
+        let by = |rest: &[(&str, &str)]| {
+            let entry = [("__x64_sys_read", ""), ("do_syscall_64", "")];
+            let mut places = Places::default();
+            places.add(&frames(&[&entry[..], rest].concat()), 1);
             places.sorted()[0].caller.clone()
         };
-        let entry = [("__x64_sys_read", ""), ("do_syscall_64", "")];
-        let by = |rest: &[(&str, &str)]| caller_of(&[&entry[..], rest].concat());
         // `fetch` called `read`, and has lost its frame.
         assert_eq!(by(&[("read", "libc.so.6"), ("main", "program")]), "");
         assert_eq!(by(&[("", "program"), ("main", "program")]), "");

@@ -13,9 +13,9 @@ use std::time::Duration;
 use stook_sys::Context;
 
 use super::attach::{self, Attached, Control};
+use super::options::{Subject, Unwind};
 use super::script;
 use super::threads::{Recorded, Threads};
-use super::{Subject, Unwind};
 use crate::Observer;
 use crate::error::BenchError;
 use crate::job::{Job, Ran, ending, last_lines};
@@ -111,7 +111,7 @@ impl Recording<'_> {
         Ok((job, ran, Some(end)))
     }
 
-    /// A recording without a record tells nothing, unless it is of a process that slept through it.
+    /// A recording without a record is an error, unless it is of a process that slept through it.
     fn require_recorded(
         &self,
         job: &Job,
@@ -142,18 +142,10 @@ impl Recording<'_> {
     }
 
     fn command(&self, control: Option<&Control>) -> Vec<OsString> {
-        let mut words: Vec<OsString> = [
-            "perf",
-            "record",
-            // Build ids take a pass over all of the recording, and are for looking at it elsewhere.
-            "--no-buildid",
-            "--no-buildid-cache",
-            "--switch-events",
-            "--clockid=mono",
-            "-g",
-        ]
-        .map(Into::into)
-        .into();
+        // Build ids take a pass over all of the recording, and are for looking at it elsewhere.
+        const RECORD: &str =
+            "perf record --no-buildid --no-buildid-cache --switch-events --clockid=mono -g";
+        let mut words: Vec<OsString> = RECORD.split(' ').map(Into::into).collect();
         if self.pace == Pace::RealTime {
             words.extend(["--realtime=1", "--mmap-pages=2M"].map(Into::into));
         }
@@ -167,13 +159,7 @@ impl Recording<'_> {
         }
         words.extend(control.into_iter().flat_map(Control::options));
         words.extend(["-o".into(), self.file.into()]);
-        match self.subject {
-            Subject::Command(command) => {
-                words.push("--".into());
-                words.extend(command.iter().cloned());
-            }
-            Subject::Process { pid, .. } => words.extend(["-p".into(), pid.to_string().into()]),
-        }
+        words.extend(self.subject.words());
         words
     }
 
@@ -212,7 +198,7 @@ fn nothing_recorded(pid: u32) -> BenchError {
 /// Reads a recording.
 ///
 /// # Errors
-/// [`BenchError::Command`] if perf does not read all of it: what was heard until then is a part, and nobody knows which.
+/// [`BenchError::Command`] if perf does not read all of it: what was read until then is a part, and nobody knows which.
 fn read(file: &Path, threads: &mut Threads) -> Result<(), BenchError> {
     let stderr = stook_sys::memory_file()?;
     let mut command = Command::new("perf");
@@ -224,8 +210,13 @@ fn read(file: &Path, threads: &mut Threads) -> Result<(), BenchError> {
             "--show-task-events",
         ])
         // Inlined functions take minutes to find, and are a part of where they were put.
-        .args(["--show-lost-events", "--no-inline", "-F", script::FIELDS])
-        .arg("-i")
+        .args([
+            "--show-lost-events",
+            "--no-inline",
+            "-F",
+            script::FIELDS,
+            "-i",
+        ])
         .arg(file)
         // Nothing is fetched from the network.
         .env("DEBUGINFOD_URLS", "")
@@ -240,7 +231,7 @@ fn read(file: &Path, threads: &mut Threads) -> Result<(), BenchError> {
     let mut child = command.spawn().map_err(not_started)?;
     let stdout = child.stdout.take().expect("it is piped");
     let lines = BufReader::with_capacity(1 << 20, stdout);
-    let read = script::read(lines, &mut |record| threads.hear(record));
+    let read = script::read(lines, &mut |record| threads.add(record));
     let status = child.wait().map_err(not_started)?;
     read.context("read", file)?;
     if status.success() {
@@ -276,20 +267,15 @@ mod tests {
             file: Path::new("out/perf.data"),
         };
         let text = words(&recording);
-        assert!(
-            text.ends_with(
-                "-g -e cpu-clock/freq=997/u -e sched:sched_switch -o out/perf.data -- ls -l"
-            ),
-            "{text}"
-        );
+        let end = "-g -e cpu-clock/freq=997/u -e sched:sched_switch -o out/perf.data -- ls -l";
+        assert!(text.ends_with(end), "{text}");
         assert!(
             !text.contains(" -F"),
             "a rate for all would thin out the switches"
         );
         recording.unwind = Unwind::Dwarf;
         let text = words(&recording);
-        assert!(text.contains(
-            "-e cpu-clock/freq=997,call-graph=dwarf,stack-size=32768/u -e sched:sched_switch/call-graph=dwarf,stack-size=16384/ "
-        ), "{text}");
+        let events = "-e cpu-clock/freq=997,call-graph=dwarf,stack-size=32768/u -e sched:sched_switch/call-graph=dwarf,stack-size=16384/ ";
+        assert!(text.contains(events), "{text}");
     }
 }

@@ -10,15 +10,17 @@
 //! `Documentation/admin-guide/sysctl/kernel.rst` and `perf-security.rst` of Linux; `capabilities(7)`.
 
 use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use super::programs::find_program;
 use crate::error::BenchError;
 
 const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
 /// What `perf` must read to record an event of the scheduler.
-const SWITCH: &str = "sched/sched_switch";
-const TRACING: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+const SWITCH: [&str; 2] = [
+    "/sys/kernel/tracing/events/sched/sched_switch/id",
+    "/sys/kernel/debug/tracing/events/sched/sched_switch/id",
+];
 /// Bits of capabilities that let a process record everything: `CAP_PERFMON` and `CAP_SYS_ADMIN`.
 const MAY_ALL: u64 = 1 << 38 | 1 << 21;
 /// The bits of `CAP_SYS_NICE` and `CAP_IPC_LOCK`: to run before all others, and to have rings of any size.
@@ -37,8 +39,8 @@ const ALLOW: &str = "`sysctl kernel.perf_event_paranoid=1`, or run it as root";
 /// What there is, and what is allowed.
 #[derive(Debug, Clone)]
 pub(super) struct Rights {
-    /// Which of `perf` and `strace` there are.
-    programs: Vec<&'static str>,
+    has_perf: bool,
+    has_strace: bool,
     /// None where the kernel does not know perf.
     paranoid: Option<i32>,
     /// Bits of the capabilities that are held.
@@ -48,14 +50,15 @@ pub(super) struct Rights {
 }
 
 impl Rights {
-    /// Looks for what there is; programs are looked for in `search_path`.
-    pub(super) fn look(search_path: &OsStr) -> Self {
-        let has = |name: &&str| find_program(OsStr::new(name), search_path).is_some();
+    /// Finds out what there is; programs are looked for in `search_path`.
+    pub(super) fn here(search_path: &OsStr) -> Self {
+        let has = |name: &str| find_program(OsStr::new(name), search_path).is_some();
         Self {
-            programs: ["perf", "strace"].into_iter().filter(has).collect(),
+            has_perf: has("perf"),
+            has_strace: has("strace"),
             paranoid: read(PARANOID).and_then(|text| text.trim().parse().ok()),
             capabilities: capabilities().unwrap_or(0),
-            has_switch: is_traceable(SWITCH),
+            has_switch: SWITCH.iter().any(|path| read(path).is_some()),
         }
     }
 
@@ -68,6 +71,11 @@ impl Rights {
         self.capabilities & MAY_HURRY == MAY_HURRY
     }
 
+    /// Returns true if what runs in the kernel is sampled as well.
+    pub(super) fn may_sample_kernel(&self) -> bool {
+        self.may(1)
+    }
+
     /// Returns the event that samples threads on processors.
     pub(super) fn clock(&self) -> Result<&'static str, BenchError> {
         self.require_perf("which records where a program spends its time")?;
@@ -78,106 +86,53 @@ impl Rights {
         }
     }
 
-    /// Returns true if what runs in the kernel is sampled as well.
-    pub(super) fn may_sample_kernel(&self) -> bool {
-        self.may(1)
-    }
-
-    /// Returns the event that tells where a thread leaves its processor.
+    /// Returns the event of a thread that leaves its processor.
     pub(super) fn switches(&self) -> Result<&'static str, BenchError> {
         self.require_perf("which records where a program is blocked")?;
-        let may_trace = self.may(-1) && self.has_switch;
         match self.may(1) {
-            true if may_trace => Ok("sched:sched_switch"),
+            true if self.may(-1) && self.has_switch => Ok("sched:sched_switch"),
             true => Ok("context-switches/period=1/"),
             false => Err(self.forbidden("`perf` may not record where threads are blocked")),
         }
     }
 
+    fn require_perf(&self, purpose: &str) -> Result<(), BenchError> {
+        let what = format!("`perf` is not installed, {purpose}");
+        require(self.has_perf, what, INSTALL_PERF)
+    }
+
     /// Makes sure that system calls can be counted.
     pub(super) fn require_strace(&self) -> Result<(), BenchError> {
-        if self.programs.contains(&"strace") {
-            return Ok(());
-        }
-        Err(missing(
-            "`strace` is not installed, which counts system calls",
-            "install `strace`",
-        ))
-    }
-
-    fn has_perf(&self) -> bool {
-        self.programs.contains(&"perf")
-    }
-
-    fn require_perf(&self, purpose: &str) -> Result<(), BenchError> {
-        if !self.has_perf() {
-            return Err(missing(
-                &format!("`perf` is not installed, {purpose}"),
-                INSTALL_PERF,
-            ));
-        }
-        Ok(())
+        let what = "`strace` is not installed, which counts system calls".to_owned();
+        require(self.has_strace, what, "install `strace`")
     }
 
     fn forbidden(&self, what: &str) -> BenchError {
-        match self.paranoid {
-            Some(set) => missing(
-                &format!("{what}: kernel.perf_event_paranoid is {set}"),
-                ALLOW,
-            ),
-            None => missing(
-                &format!("{what}: this kernel was built without it"),
+        let (why, hint) = match self.paranoid {
+            Some(set) => (format!("kernel.perf_event_paranoid is {set}"), ALLOW),
+            None => (
+                "this kernel was built without it".to_owned(),
                 "it takes a kernel with CONFIG_PERF_EVENTS",
             ),
+        };
+        BenchError::Missing {
+            what: format!("{what}: {why}"),
+            hint: hint.to_owned(),
         }
     }
 }
 
-fn missing(what: &str, hint: &str) -> BenchError {
-    BenchError::Missing {
-        what: what.to_owned(),
-        hint: hint.to_owned(),
-    }
-}
-
-/// Returns that there is no program of this name.
-pub(super) fn no_program(name: &OsStr) -> BenchError {
-    const ENOENT: i32 = 2;
-    BenchError::Start {
-        command: stook_sys::display_path(name),
-        source: std::io::Error::from_raw_os_error(ENOENT),
-    }
-}
-
-/// Returns the program that a name stands for, looked for as the shell does.
-pub fn find_program(name: &OsStr, search_path: &OsStr) -> Option<PathBuf> {
-    if name.as_bytes().contains(&b'/') {
-        return is_program(Path::new(name)).then(|| name.into());
-    }
-    let folders = search_path.as_bytes().split(|byte| *byte == b':');
-    let mut paths = folders.map(|folder| match folder {
-        b"" => Path::new(".").join(name),
-        folder => Path::new(OsStr::from_bytes(folder)).join(name),
-    });
-    paths.find(|path| is_program(path))
-}
-
-fn is_program(path: &Path) -> bool {
-    let found = stook_sys::look_at(path);
-    found.is_ok_and(|found| found.kind == stook_sys::FileKind::File && found.mode & 0o111 != 0)
-}
-
-fn is_traceable(event: &str) -> bool {
-    TRACING
-        .iter()
-        .any(|folder| read(&format!("{folder}/events/{event}/id")).is_some())
+fn require(is_there: bool, what: String, hint: &str) -> Result<(), BenchError> {
+    let hint = hint.to_owned();
+    is_there
+        .then_some(())
+        .ok_or(BenchError::Missing { what, hint })
 }
 
 fn capabilities() -> Option<u64> {
     let status = read("/proc/self/status")?;
-    let held = status
-        .lines()
-        .find_map(|line| line.strip_prefix("CapEff:"))?;
+    let mut lines = status.lines();
+    let held = lines.find_map(|line| line.strip_prefix("CapEff:"))?;
     u64::from_str_radix(held.trim(), 16).ok()
 }
 
@@ -191,7 +146,8 @@ mod tests {
 
     fn rights(paranoid: i32) -> Rights {
         Rights {
-            programs: vec!["perf", "strace"],
+            has_perf: true,
+            has_strace: true,
             paranoid: Some(paranoid),
             capabilities: 0,
             has_switch: false,
@@ -212,50 +168,45 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_told_with_what_to_do() {
-        let told = |error: BenchError| (error.to_string(), error.hint().unwrap());
-        let (what, hint) = told(rights(2).switches().unwrap_err());
-        assert_eq!(
-            what,
-            "`perf` may not record where threads are blocked: kernel.perf_event_paranoid is 2"
-        );
-        assert_eq!(
-            hint,
-            "`sysctl kernel.perf_event_paranoid=1`, or run it as root"
-        );
-        let (what, _) = told(rights(3).clock().unwrap_err());
-        assert_eq!(
-            what,
-            "`perf` may not record: kernel.perf_event_paranoid is 3"
-        );
+    fn what_is_missing_is_reported_with_what_to_do() {
         let none = Rights {
-            programs: Vec::new(),
+            has_perf: false,
+            has_strace: false,
             ..rights(-1)
         };
-        for error in [none.clock().unwrap_err(), none.switches().unwrap_err()] {
-            let (what, hint) = told(error);
+        let install = "install `linux-perf` (Debian)";
+        for (error, what, hint) in [
+            (
+                rights(2).switches().unwrap_err(),
+                "`perf` may not record where threads are blocked: kernel.perf_event_paranoid is 2",
+                ALLOW,
+            ),
+            (
+                rights(3).clock().unwrap_err(),
+                "`perf` may not record: kernel.perf_event_paranoid is 3",
+                ALLOW,
+            ),
+            (
+                none.clock().unwrap_err(),
+                "`perf` is not installed",
+                install,
+            ),
+            (
+                none.switches().unwrap_err(),
+                "`perf` is not installed",
+                install,
+            ),
+            (
+                none.require_strace().unwrap_err(),
+                "`strace` is not installed",
+                "install `strace`",
+            ),
+        ] {
+            let found = (error.to_string(), error.hint().unwrap());
             assert!(
-                what.starts_with("`perf` is not installed") && hint.starts_with("install "),
-                "{what}"
+                found.0.starts_with(what) && found.1.starts_with(hint),
+                "{found:?}"
             );
-        }
-        let (what, hint) = told(none.require_strace().unwrap_err());
-        assert!(
-            what.contains("`strace` is not installed") && hint.contains("install `strace`"),
-            "{what}"
-        );
-    }
-
-    #[test]
-    fn programs_are_found_as_the_shell_finds_them() {
-        let path = OsStr::new("/no/such/folder:/usr/bin:/bin");
-        assert!(find_program(OsStr::new("sh"), path).is_some());
-        assert_eq!(
-            find_program(OsStr::new("/bin/sh"), OsStr::new("")),
-            Some("/bin/sh".into())
-        );
-        for name in ["no-such-program", "/usr", "/etc/passwd"] {
-            assert_eq!(find_program(OsStr::new(name), path), None, "{name}");
         }
     }
 }

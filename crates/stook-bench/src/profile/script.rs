@@ -15,7 +15,6 @@ use std::io::BufRead;
 
 /// The fields of a sample that are asked for.
 pub(super) const FIELDS: &str = "comm,pid,tid,time,period,event,ip,sym,dso";
-
 /// Kernel addresses are in the upper half, so that all 16 digits are there, and these are the first.
 const KERNEL_DIGITS: &str = "ffff";
 
@@ -28,33 +27,25 @@ pub(super) struct Record<'a> {
     pub(super) thread: u32,
     /// When, in nanoseconds.
     pub(super) time: u64,
-    /// What.
-    pub(super) what: What<'a>,
+    pub(super) event: Event<'a>,
 }
 
-/// What was recorded.
+/// What was recorded of a thread.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum What<'a> {
-    /// A stack, because of this event.
-    Sample {
-        /// Its name, such as `cpu-clock`.
-        event: &'a str,
-        /// What the sample stands for: for a clock, nanoseconds.
-        period: u64,
-        /// The frames, the innermost first.
-        frames: &'a [Frame],
-    },
-    /// The thread leaves the processor; it would go on if it were let.
+pub(super) enum Event<'a> {
+    /// A stack, because of the event of this name, such as `cpu-clock`; of a clock, for so many nanoseconds. The innermost
+    /// frame comes first.
+    Sample(&'a str, u64, &'a [Frame]),
+    /// It leaves the processor; it would go on if it were let.
     Preempted,
-    /// The thread leaves the processor to wait for something.
+    /// It leaves the processor to wait for something.
     Blocks,
-    /// The thread gets a processor.
+    /// It gets a processor.
     Runs,
-    /// The thread has begun another program.
-    Begins,
+    /// It has begun another program.
+    Executes,
     /// It has made this thread.
     Forks(u32),
-    /// The thread ends.
     Ends,
     /// As many records were lost on the way.
     Lost(u64),
@@ -69,17 +60,16 @@ pub(super) struct Frame {
     pub(super) function: String,
     /// The file that it lies in, without its folder; empty if it is not known.
     pub(super) module: String,
-    /// Whether it is in the kernel.
     pub(super) is_kernel: bool,
 }
 
-/// Calls `hear` with each record, in the order of time. Lines that make no sense are passed over.
+/// Calls `add` with each record, in the order of time. Lines that make no sense are passed over.
 ///
 /// # Errors
 /// Those of reading.
 pub(super) fn read(
     mut from: impl BufRead,
-    hear: &mut dyn FnMut(&Record<'_>),
+    add: &mut dyn FnMut(&Record<'_>),
 ) -> std::io::Result<()> {
     let (mut header, mut frames) = (String::new(), Vec::new());
     let mut bytes = Vec::new();
@@ -95,7 +85,7 @@ pub(super) fn read(
             continue;
         }
         if let Some(record) = record(&header, &frames) {
-            hear(&record);
+            add(&record);
         }
         if is_end {
             return Ok(());
@@ -107,22 +97,19 @@ pub(super) fn read(
 
 fn record<'a>(header: &'a str, frames: &'a [Frame]) -> Option<Record<'a>> {
     let (name, thread, time, rest) = start(header)?;
-    let what = match rest.strip_prefix("PERF_RECORD_") {
+    let event = match rest.strip_prefix("PERF_RECORD_") {
         Some(rest) => side_band(rest)?,
         None => {
             let (period, event) = rest.split_once(' ')?;
-            What::Sample {
-                event: event.trim().trim_end_matches(':'),
-                period: period.parse().ok()?,
-                frames,
-            }
+            let event = event.trim().trim_end_matches(':');
+            Event::Sample(event, period.parse().ok()?, frames)
         }
     };
     Some(Record {
         name,
         thread,
         time,
-        what,
+        event,
     })
 }
 
@@ -143,19 +130,19 @@ fn start(header: &str) -> Option<(&str, u32, u64, &str)> {
 }
 
 /// What stands behind `PERF_RECORD_`.
-fn side_band(rest: &str) -> Option<What<'static>> {
+fn side_band(rest: &str) -> Option<Event<'static>> {
     let number = || rest.rsplit(' ').next()?.parse().ok();
     // `FORK(process:thread):(process:thread)`, the new one first.
     let thread = || rest.split(['(', ':', ')']).nth(2)?.parse().ok();
     Some(match rest.split([' ', ':', '(']).next()? {
-        "SWITCH" if rest.contains(" preempt") => What::Preempted,
-        "SWITCH" if rest.contains(" OUT") => What::Blocks,
-        "SWITCH" => What::Runs,
-        "COMM" if rest.starts_with("COMM exec") => What::Begins,
-        "FORK" => What::Forks(thread()?),
-        "EXIT" => What::Ends,
-        "LOST" => What::Lost(number()?),
-        "LOST_SAMPLES" => What::LostSamples(number()?),
+        "SWITCH" if rest.contains(" preempt") => Event::Preempted,
+        "SWITCH" if rest.contains(" OUT") => Event::Blocks,
+        "SWITCH" => Event::Runs,
+        "COMM" if rest.starts_with("COMM exec") => Event::Executes,
+        "FORK" => Event::Forks(thread()?),
+        "EXIT" => Event::Ends,
+        "LOST" => Event::Lost(number()?),
+        "LOST_SAMPLES" => Event::LostSamples(number()?),
         _ => return None,
     })
 }
@@ -171,29 +158,42 @@ fn frame(line: &str) -> Option<Frame> {
         Some((name, version)) if version != "plt" => name,
         _ => function,
     };
-    let known = |text: &str| (text != "[unknown]").then(|| text.to_owned());
+    let known = |text: &str| match text {
+        "[unknown]" => String::new(),
+        text => text.to_owned(),
+    };
     let module = module.rsplit('/').next().unwrap_or(module);
     Some(Frame {
-        function: known(function).unwrap_or_default(),
-        module: known(module).unwrap_or_default(),
+        function: known(function),
+        module: known(module),
         is_kernel: address.len() == 16 && address.starts_with(KERNEL_DIGITS),
     })
+}
+
+#[cfg(test)]
+impl Frame {
+    /// Returns a frame of a program, or of the kernel if it is in no module.
+    pub(super) fn of(function: &str, module: &str) -> Self {
+        Self {
+            function: function.to_owned(),
+            module: module.to_owned(),
+            is_kernel: module.is_empty() && !function.is_empty(),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn whats(text: &str) -> Vec<String> {
-        let mut heard = Vec::new();
+    fn events(text: &str) -> Vec<String> {
+        let mut events = Vec::new();
         read(text.as_bytes(), &mut |record| {
-            heard.push(format!(
-                "{}/{} {} {:?}",
-                record.name, record.thread, record.time, record.what
-            ));
+            let (name, thread, time) = (record.name, record.thread, record.time);
+            events.push(format!("{name}/{thread} {time} {:?}", record.event));
         })
         .unwrap();
-        heard
+        events
     }
 
     #[test]
@@ -207,36 +207,24 @@ mod tests {
             "\n",
             "a: b  7/9     1.000000001:          1 sched:sched_switch: \n",
         );
-        let frame = |function: &str, module: &str, is_kernel| Frame {
-            function: function.to_owned(),
-            module: module.to_owned(),
-            is_kernel,
-        };
-        let frames = [
-            frame("__schedule", "[kernel.kallsyms]", true),
-            frame("a::b<T> as (c)", "my program", false),
-            frame("read", "libc.so.6", false),
-            frame("", "", false),
+        let mut frames = [
+            Frame::of("__schedule", "[kernel.kallsyms]"),
+            Frame::of("a::b<T> as (c)", "my program"),
+            Frame::of("read", "libc.so.6"),
+            Frame::of("", ""),
         ];
-        let first = What::Sample {
-            event: "cpu-clock",
-            period: 1_003_009,
-            frames: &frames,
-        };
-        let second = What::Sample {
-            event: "sched:sched_switch",
-            period: 1,
-            frames: &[],
-        };
+        frames[0].is_kernel = true;
+        let first = Event::Sample("cpu-clock", 1_003_009, &frames);
+        let second = Event::Sample("sched:sched_switch", 1, &[]);
         let expected = [
             format!("sleep/8 45865000000042 {first:?}"),
             format!("a: b/9 1000000001 {second:?}"),
         ];
-        assert_eq!(whats(text), expected);
+        assert_eq!(events(text), expected);
     }
 
     #[test]
-    fn switches_and_the_lives_of_threads_are_told() {
+    fn switches_and_the_lives_of_threads_are_read() {
         let text = concat!(
             "perf-exec 0/0 0.000000000: PERF_RECORD_COMM: perf-exec:7/7\n",
             "x 7/7 1.000000001: PERF_RECORD_COMM exec: x:7/7\n",
@@ -249,7 +237,7 @@ mod tests {
             "x 7/7 1.000000008: PERF_RECORD_LOST_SAMPLES lost 5\n",
         );
         let expected = [
-            "x/7 1000000001 Begins",
+            "x/7 1000000001 Executes",
             "x/7 1000000002 Forks(8)",
             "x/8 1000000003 Blocks",
             "x/8 1000000004 Preempted",
@@ -258,7 +246,7 @@ mod tests {
             "x/7 1000000007 Lost(21)",
             "x/7 1000000008 LostSamples(5)",
         ];
-        assert_eq!(whats(text), expected);
+        assert_eq!(events(text), expected);
     }
 
     #[test]
@@ -271,7 +259,7 @@ mod tests {
             "a\n b 1/2 7/7 1.000000005: PERF_RECORD_SWITCH IN\n",
             "a\n\tc: d 7/7 1.000000006: PERF_RECORD_SWITCH OUT\n",
         );
-        let heard = whats(text);
+        let events = events(text);
         let expected = [
             "a/7 1000000002 Blocks",
             "/7 1000000003 Runs",
@@ -279,12 +267,13 @@ mod tests {
             "b 1/2/7 1000000005 Runs",
             "c: d/7 1000000006 Blocks",
         ];
-        assert_eq!(heard[1..], expected);
-        assert!(heard[0].contains("\"f\""), "{heard:?}");
+        assert_eq!(events[1..], expected);
+        assert!(events[0].contains("\"f\""), "{events:?}");
     }
 
     #[test]
     fn what_makes_no_sense_is_passed_over() {
-        assert!(whats("Warning: something\n\n  \nx 1/2 3.4: y\nx 1/2 1.000000000: \n").is_empty());
+        let text = "Warning: something\n\n  \nx 1/2 3.4: y\nx 1/2 1.000000000: \n";
+        assert!(events(text).is_empty());
     }
 }

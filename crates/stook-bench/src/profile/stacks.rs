@@ -25,16 +25,23 @@ const OUTERMOST: [&str; 9] = [
 pub struct Stacks {
     /// Nanoseconds by folded stack, the outermost frame first.
     times: HashMap<String, u64>,
-    /// Stretches of time that were added.
+    /// Periods of time that were added.
     count: u64,
     /// Time of all stacks.
     total: u64,
-    /// Time of stacks that have lost their outer frames.
-    cut: u64,
-    /// Time of stacks with code that was made at run time, without a name.
-    unnamed: u64,
-    /// Time of stacks in which Python interprets functions that have no frames.
-    interpreted: u64,
+    /// Time of stacks that show less than they could, by [`Flaw`].
+    flawed: [u64; 3],
+}
+
+/// Why a stack shows less than it could.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Flaw {
+    /// It has lost its outer frames.
+    Cut,
+    /// It has code that was made at run time, without a name.
+    Unnamed,
+    /// Python interprets functions in it that have no frames.
+    Interpreted,
 }
 
 /// One function of a profile.
@@ -51,21 +58,23 @@ pub struct Function {
 impl Stacks {
     /// Adds nanoseconds to the stack of a thread with this name; the innermost frame comes first.
     pub(super) fn add(&mut self, thread: &str, frames: &[Frame], nanoseconds: u64) {
-        if frames.iter().any(Frame::is_made_at_run_time) {
-            self.unnamed += nanoseconds;
-        }
-        if is_interpreted(frames) {
-            self.interpreted += nanoseconds;
-        }
         // Where unwinding lost its way, the last addresses are none.
         let known = frames.iter().rposition(Frame::is_known);
-        let frames = &frames[..known.map_or(0, |last| last + 1)];
-        let outermost = frames.last().filter(|frame| !frame.is_kernel);
-        if outermost.is_some_and(|frame| !frame.is_outermost()) {
-            self.cut += nanoseconds;
+        let known = &frames[..known.map_or(0, |last| last + 1)];
+        let outermost = known.last().filter(|frame| !frame.is_kernel);
+        let flaws = [
+            (
+                Flaw::Cut,
+                outermost.is_some_and(|frame| !frame.is_outermost()),
+            ),
+            (Flaw::Unnamed, frames.iter().any(Frame::is_made_at_run_time)),
+            (Flaw::Interpreted, is_interpreted(frames)),
+        ];
+        for (flaw, _) in flaws.iter().filter(|(_, is_there)| *is_there) {
+            self.flawed[*flaw as usize] += nanoseconds;
         }
         let mut stack = plain(thread);
-        for frame in frames.iter().rev() {
+        for frame in known.iter().rev() {
             stack.push(';');
             stack.push_str(&frame.text());
         }
@@ -74,7 +83,7 @@ impl Stacks {
         self.total += nanoseconds;
     }
 
-    /// Returns how many samples, or stretches of time, there are.
+    /// Returns how many samples, or periods of time, there are.
     pub fn count(&self) -> u64 {
         self.count
     }
@@ -86,27 +95,21 @@ impl Stacks {
 
     /// Returns the seconds in stacks that do not reach out to where a thread begins.
     pub fn cut_seconds(&self) -> f64 {
-        seconds(self.cut)
+        self.flawed_seconds(Flaw::Cut)
     }
 
-    /// Returns the seconds in stacks with code that was made at run time and has no name.
-    pub(super) fn unnamed_seconds(&self) -> f64 {
-        seconds(self.unnamed)
-    }
-
-    /// Returns the seconds in stacks in which Python interprets functions that have no frames.
-    pub(super) fn interpreted_seconds(&self) -> f64 {
-        seconds(self.interpreted)
+    /// Returns the seconds in stacks with this flaw.
+    pub(super) fn flawed_seconds(&self, flaw: Flaw) -> f64 {
+        seconds(self.flawed[flaw as usize])
     }
 
     /// Returns the folded stacks with their microseconds, one a line, in the order of their text.
     pub fn folded(&self) -> String {
-        let sorted: BTreeMap<&String, u64> = self
-            .times
-            .iter()
-            .map(|(stack, time)| (stack, (time + 500) / 1000))
-            .collect();
-        let shown = sorted.iter().filter(|(_, time)| **time > 0);
+        let sorted: BTreeMap<&String, &u64> = self.times.iter().collect();
+        let rounded = sorted
+            .into_iter()
+            .map(|(stack, time)| (stack, (time + 500) / 1000));
+        let shown = rounded.filter(|(_, time)| *time > 0);
         shown
             .map(|(stack, time)| format!("{stack} {time}\n"))
             .collect()
@@ -126,20 +129,16 @@ impl Stacks {
                 figures.entry(function).or_default().1 += time;
             }
         }
-        let mut functions: Vec<Function> = figures
-            .into_iter()
-            .map(|(name, (own, total))| Function {
-                function: name.to_owned(),
-                self_seconds: seconds(own),
-                total_seconds: seconds(total.max(own)),
-            })
-            .collect();
+        let function = |(name, (own, total)): (&str, (u64, u64))| Function {
+            function: name.to_owned(),
+            self_seconds: seconds(own),
+            total_seconds: seconds(total.max(own)),
+        };
+        let mut functions: Vec<Function> = figures.into_iter().map(function).collect();
         functions.sort_by(|a, b| {
-            let by_time = b.self_seconds.total_cmp(&a.self_seconds);
-            let by_total = b.total_seconds.total_cmp(&a.total_seconds);
-            by_time
-                .then(by_total)
-                .then_with(|| a.function.cmp(&b.function))
+            let by_own = b.self_seconds.total_cmp(&a.self_seconds);
+            let by_time = by_own.then(b.total_seconds.total_cmp(&a.total_seconds));
+            by_time.then_with(|| a.function.cmp(&b.function))
         });
         functions
     }
@@ -156,9 +155,8 @@ impl Frame {
         let module = self.module.as_str();
         let is_map = module.starts_with("perf-") && module.ends_with(".map");
         let is_anonymous = ["anon", "[anon", "memfd:", "[JIT]"];
-        !self.is_kernel
-            && self.function.is_empty()
-            && (is_map || is_anonymous.iter().any(|name| module.starts_with(name)))
+        let is_anonymous = is_anonymous.iter().any(|name| module.starts_with(name));
+        !self.is_kernel && self.function.is_empty() && (is_map || is_anonymous)
     }
 
     fn is_outermost(&self) -> bool {
@@ -166,7 +164,7 @@ impl Frame {
     }
 
     /// The frame in a folded stack.
-    pub(super) fn text(&self) -> String {
+    fn text(&self) -> String {
         let name = match (self.function.as_str(), self.module.as_str()) {
             ("", "") => "[unknown]".to_owned(),
             ("", module) if module.starts_with('[') => module.to_owned(),
@@ -184,40 +182,37 @@ fn is_interpreted(frames: &[Frame]) -> bool {
         let module = frame.module.as_str();
         module.starts_with("python3") || module.starts_with("libpython3")
     };
-    frames.iter().any(is_python)
-        && !frames
-            .iter()
-            .any(|frame| frame.function.starts_with("py::"))
+    let mut functions = frames.iter().map(|frame| &frame.function);
+    frames.iter().any(is_python) && !functions.any(|function| function.starts_with("py::"))
 }
 
 /// A name without what parts frames and lines, or may not stand in a picture.
 fn plain(name: &str) -> String {
     let name = name.replace(';', ":");
-    if name.contains(char::is_control) {
-        stook_sys::display_bytes(name.as_bytes())
-    } else {
-        name
+    match name.contains(char::is_control) {
+        true => stook_sys::display_bytes(name.as_bytes()),
+        false => name,
     }
 }
 
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "as exact as a figure can be read"
+)]
 pub(super) fn seconds(nanoseconds: u64) -> f64 {
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "as exact as a figure can be read"
-    )]
-    let nanoseconds = nanoseconds as f64;
-    nanoseconds / 1e9
+    nanoseconds as f64 / 1e9
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// A stack; `k` marks the kernel, and no name that nothing is known.
     fn frames(names: &[&str]) -> Vec<Frame> {
-        let frame = |name: &&str| Frame {
-            function: name.trim_start_matches('k').to_owned(),
-            module: if name.is_empty() { "" } else { "libc.so" }.to_owned(),
-            is_kernel: name.starts_with('k'),
+        let frame = |name: &&str| match (name.strip_prefix('k'), *name) {
+            (Some(name), _) => Frame::of(name, ""),
+            (None, "") => Frame::of("", ""),
+            (None, name) => Frame::of(name, "libc.so"),
         };
         names.iter().map(frame).collect()
     }
@@ -230,10 +225,8 @@ mod tests {
         stacks.add("a;b", &main, 2_000_000);
         stacks.add("a;b", &frames(&["spin", "_start"]), 500);
         stacks.add("a;b", &frames(&["tiny", "_start"]), 1);
-        assert_eq!(
-            stacks.folded(),
-            "a:b;_start;main;fetch;read_[k] 3000\na:b;_start;spin 1\n"
-        );
+        let folded = "a:b;_start;main;fetch;read_[k] 3000\na:b;_start;spin 1\n";
+        assert_eq!(stacks.folded(), folded);
         assert_eq!((stacks.count(), stacks.seconds()), (4, 0.003_000_501));
         assert!(stacks.cut_seconds() < 1e-12);
     }
@@ -242,8 +235,7 @@ mod tests {
     fn odd_names_stay_one_line_and_one_picture() {
         let mut stacks = Stacks::default();
         stacks.add("a;\n\x1b[31m", &frames(&["\u{1}f", "_start"]), 2000);
-        let folded = stacks.folded();
-        assert_eq!(folded, "a:\\n\\x1b[31m;_start;\\x01f 2\n");
+        assert_eq!(stacks.folded(), "a:\\n\\x1b[31m;_start;\\x01f 2\n");
     }
 
     #[test]
@@ -257,36 +249,26 @@ mod tests {
 
     #[test]
     fn code_made_at_run_time_and_interpreted_code_are_known() {
-        let frame = |function: &str, module: &str| Frame {
-            function: function.to_owned(),
-            module: module.to_owned(),
-            is_kernel: false,
-        };
-        let main = frame("main", "node");
-        let of = |frames: &[Frame]| {
+        let flaws = |frames: &[Frame]| {
             let mut stacks = Stacks::default();
             stacks.add("t", frames, 1_000_000_000);
-            let seconds = (stacks.unnamed_seconds(), stacks.interpreted_seconds());
-            (seconds.0 > 0.5, seconds.1 > 0.5)
+            [Flaw::Unnamed, Flaw::Interpreted].map(|flaw| stacks.flawed_seconds(flaw) > 0.5)
         };
+        let main = Frame::of("main", "node");
         for module in ["perf-77.map", "anon", "[anon:v8]", "memfd:doublemapper"] {
-            assert_eq!(
-                of(&[frame("", module), main.clone()]),
-                (true, false),
-                "{module}"
-            );
+            let found = flaws(&[Frame::of("", module), main.clone()]);
+            assert_eq!(found, [true, false], "{module}");
         }
-        assert_eq!(
-            of(&[frame("LazyCompile:f", "perf-77.map"), main.clone()]),
-            (false, false)
-        );
-        assert_eq!(of(&[frame("", "libssl.so"), main.clone()]), (false, false));
-        let python = frame("_PyEval_EvalFrameDefault", "python3.11");
-        assert_eq!(of(std::slice::from_ref(&python)), (false, true));
-        assert_eq!(
-            of(&[python, frame("py::f:/x.py", "perf-77.map")]),
-            (false, false)
-        );
+        for named in [
+            Frame::of("LazyCompile:f", "perf-77.map"),
+            Frame::of("", "libssl.so"),
+        ] {
+            assert_eq!(flaws(&[named, main.clone()]), [false, false]);
+        }
+        let python = Frame::of("_PyEval_EvalFrameDefault", "python3.11");
+        assert_eq!(flaws(std::slice::from_ref(&python)), [false, true]);
+        let function = Frame::of("py::f:/x.py", "perf-77.map");
+        assert_eq!(flaws(&[python, function]), [false, false]);
     }
 
     #[test]
@@ -295,17 +277,15 @@ mod tests {
         stacks.add("t", &frames(&["f", "f", "g", "_start"]), 2_000_000_000);
         stacks.add("t", &frames(&["g", "_start"]), 500_000_000);
         stacks.add("t", &[], 250_000_000);
-        let function = |name: &str, own, total| Function {
-            function: name.to_owned(),
-            self_seconds: own,
-            total_seconds: total,
-        };
         let expected = [
-            function("f", 2.0, 2.0),
-            function("g", 0.5, 2.5),
-            function("t", 0.25, 0.25),
-            function("_start", 0.0, 2.5),
+            ("f", 2.0, 2.0),
+            ("g", 0.5, 2.5),
+            ("t", 0.25, 0.25),
+            ("_start", 0.0, 2.5),
         ];
-        assert_eq!(stacks.functions(), expected);
+        let functions = stacks.functions().into_iter();
+        let found = functions.map(|one| (one.function, one.self_seconds, one.total_seconds));
+        let expected = expected.map(|(name, own, total)| (name.to_owned(), own, total));
+        assert_eq!(found.collect::<Vec<_>>(), expected);
     }
 }

@@ -1,6 +1,6 @@
 //! Counts the system calls of a command with `strace -f -c -w`.
 //!
-//! It tells wall time from the beginning of a call to its end, so a call that waits is a call that takes long. Calls that
+//! It reports wall time from the beginning of a call to its end, so a call that waits is a call that takes long. Calls that
 //! had not returned when the recording ended are not in its table. The command is stopped twice at each call, so one with
 //! many calls takes longer; the times are of the calls alone.
 
@@ -8,10 +8,11 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 
-use super::Subject;
+use super::options::Subject;
 use crate::Observer;
 use crate::error::BenchError;
 use crate::job::{Job, Ran};
+use crate::table::Table;
 
 /// What counts, in the words of a command line.
 pub const COUNTED_BY: &str = "strace -f -c -w";
@@ -37,62 +38,47 @@ pub struct SystemCalls {
 }
 
 impl SystemCall {
-    /// Returns the sum of two kinds.
-    fn and(self, other: &Self) -> Self {
-        Self {
-            name: self.name,
-            calls: self.calls + other.calls,
-            errors: self.errors + other.errors,
-            seconds: self.seconds + other.seconds,
-        }
+    fn add(&mut self, other: &Self) {
+        self.calls += other.calls;
+        self.errors += other.errors;
+        self.seconds += other.seconds;
     }
 
-    /// Returns the microseconds of one call in the mean.
-    pub fn microseconds_each(&self) -> f64 {
-        #[expect(clippy::cast_precision_loss, reason = "nobody waits for 2^53 calls")]
-        let calls = self.calls.max(1) as f64;
-        self.seconds * 1e6 / calls
+    fn sum<'a>(name: &str, calls: impl IntoIterator<Item = &'a Self>) -> Self {
+        let mut sum = Self {
+            name: name.to_owned(),
+            ..Self::default()
+        };
+        calls.into_iter().for_each(|call| sum.add(call));
+        sum
     }
 }
 
 impl SystemCalls {
     /// Returns the table of `strace -c`, with so many rows at most, and what counted them.
+    #[expect(clippy::cast_precision_loss, reason = "nobody waits for 2^53 calls")]
     pub fn table(&self, most: usize) -> String {
         if self.calls.is_empty() {
             return format!("no system call ended meanwhile, by {COUNTED_BY}\n");
         }
-        let all: f64 = self.calls.iter().map(|call| call.seconds).sum();
-        let mut text = format!(
-            "% time     seconds   usecs/call      calls     errors  system call, by {COUNTED_BY}\n"
-        );
-        let rest = self.calls.iter().skip(most);
-        let rest = rest.fold(SystemCall::default(), SystemCall::and);
-        let total = self
-            .calls
-            .iter()
-            .fold(SystemCall::default(), SystemCall::and);
-        let last = [(rest, "others"), (total, "all")];
-        let last = last.iter().filter(|(call, _)| call.calls > 0);
-        let rows = self
-            .calls
-            .iter()
-            .take(most)
-            .map(|call| (call, call.name.as_str()));
-        for (call, name) in rows.chain(last.map(|(call, name)| (call, *name))) {
-            let share = if all > 0.0 {
-                100.0 * call.seconds / all
-            } else {
-                0.0
-            };
-            text.push_str(&format!(
-                "{share:>6.2} {:>11.6} {:>12.1} {:>10} {:>10}  {name}\n",
-                call.seconds,
-                call.microseconds_each(),
-                call.calls,
-                call.errors,
-            ));
+        let name = format!("system call, by {COUNTED_BY}");
+        let titles = ["% time", "seconds", "usecs/call", "calls", "errors", &name];
+        let mut table = Table::name_last(titles);
+        let all = SystemCall::sum("all", &self.calls);
+        let others = SystemCall::sum("others", self.calls.iter().skip(most));
+        let last = [&others, &all].into_iter().filter(|call| call.calls > 0);
+        for call in self.calls.iter().take(most).chain(last) {
+            let share = 100.0 * call.seconds / all.seconds.max(f64::MIN_POSITIVE);
+            table.row([
+                format!("{share:.2}"),
+                format!("{:.6}", call.seconds),
+                format!("{:.1}", call.seconds * 1e6 / call.calls.max(1) as f64),
+                call.calls.to_string(),
+                call.errors.to_string(),
+                call.name.clone(),
+            ]);
         }
-        text
+        table.text()
     }
 }
 
@@ -107,13 +93,7 @@ pub(super) fn count(
 ) -> Result<(Ran, SystemCalls), BenchError> {
     let mut words: Vec<OsString> = COUNTED_BY.split(' ').map(Into::into).collect();
     words.extend(["-o".into(), file.into()]);
-    match subject {
-        Subject::Process { pid, .. } => words.extend(["-p".into(), pid.to_string().into()]),
-        Subject::Command(command) => {
-            words.push("--".into());
-            words.extend(command.iter().cloned());
-        }
-    }
+    words.extend(subject.words());
     let job = Job::new(words);
     let ran = job.record(subject.longest(), observer)?;
     let text = stook_sys::read_text(file).unwrap_or_default();
@@ -122,9 +102,8 @@ pub(super) fn count(
         Some(calls) => Ok((ran, calls)),
         None if observer.is_stopped() => Err(BenchError::Interrupted),
         None => {
-            let failure = || job.failed("before it counted anything", &ran);
             let refused = subject.not_watched("strace", &ran.stderr);
-            Err(refused.unwrap_or_else(failure))
+            Err(refused.unwrap_or_else(|| job.failed("before it counted anything", &ran)))
         }
     }
 }
@@ -137,64 +116,48 @@ pub(super) fn count(
 ///  50.19    0.103059       51529         2         1 wait4
 /// ```
 fn parse(text: &str) -> Option<SystemCalls> {
-    let mut sums = BTreeMap::new();
-    let lines = text.lines().skip_while(|line| !line.starts_with("% time"));
-    for line in lines.clone() {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let (errors, name) = match words[..] {
-            [_, _, _, _, errors, name] => (errors.parse().ok(), name),
-            [_, _, _, _, name] => (Some(0), name),
-            _ => continue,
-        };
-        let figures = (words[1].parse().ok(), words[3].parse().ok(), errors);
-        if let (Some(seconds), Some(calls), Some(errors)) = figures
-            && name != "total"
-        {
-            let name = name.to_owned();
-            add(
-                &mut sums,
-                SystemCall {
-                    name,
-                    calls,
-                    errors,
-                    seconds,
-                },
-            );
-        }
+    let mut lines = text.lines().skip_while(|line| !line.starts_with("% time"));
+    lines.next()?;
+    // A call in more than one kind of machine code has more than one row.
+    let mut sums: BTreeMap<String, SystemCall> = BTreeMap::new();
+    for call in lines.filter_map(row) {
+        sums.entry(call.name.clone()).or_default().add(&call);
     }
-    lines.clone().next()?;
-    Some(SystemCalls {
-        calls: sorted(sums),
-    })
-}
-
-fn add(sums: &mut BTreeMap<String, SystemCall>, call: SystemCall) {
-    let sum = sums.entry(call.name.clone()).or_default();
-    sum.name = call.name;
-    sum.calls += call.calls;
-    sum.errors += call.errors;
-    sum.seconds += call.seconds;
-}
-
-fn sorted(sums: BTreeMap<String, SystemCall>) -> Vec<SystemCall> {
-    let mut calls: Vec<SystemCall> = sums.into_values().filter(|call| call.calls > 0).collect();
+    let named = sums
+        .into_iter()
+        .map(|(name, call)| SystemCall { name, ..call });
+    let mut calls: Vec<SystemCall> = named.filter(|call| call.calls > 0).collect();
     calls.sort_by(|a, b| b.seconds.total_cmp(&a.seconds).then(b.calls.cmp(&a.calls)));
-    calls
+    Some(SystemCalls { calls })
+}
+
+fn row(line: &str) -> Option<SystemCall> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let (seconds, calls, errors, name) = match words[..] {
+        [_, seconds, _, calls, errors, name] => (seconds, calls, errors, name),
+        [_, seconds, _, calls, name] => (seconds, calls, "0", name),
+        _ => return None,
+    };
+    let call = SystemCall {
+        name: name.to_owned(),
+        calls: calls.parse().ok()?,
+        errors: errors.parse().ok()?,
+        seconds: seconds.parse().ok()?,
+    };
+    (name != "total").then_some(call)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn rows(calls: &SystemCalls) -> Vec<(&str, u64, u64, f64)> {
-        let row = |call: &'_ SystemCall| (call.calls, call.errors, (call.seconds * 1e6).round());
-        let calls = calls.calls.iter();
-        calls
-            .map(|call| {
-                let (calls, errors, microseconds) = row(call);
-                (call.name.as_str(), calls, errors, microseconds)
-            })
-            .collect()
+    fn call(name: &str, calls: u64, errors: u64, seconds: f64) -> SystemCall {
+        SystemCall {
+            name: name.to_owned(),
+            calls,
+            errors,
+            seconds,
+        }
     }
 
     #[test]
@@ -207,37 +170,29 @@ mod tests {
 ------ ----------- ----------- --------- --------- ----------------
 100.00    0.205316         946       217        24 total
 ";
-        let calls = parse(text).unwrap();
         let expected = [
-            ("clock_nanosleep", 1, 0, 200_129.0),
-            ("wait4", 2, 1, 103_059.0),
+            call("clock_nanosleep", 1, 0, 0.200_129),
+            call("wait4", 2, 1, 0.103_059),
         ];
-        assert_eq!(rows(&calls), expected);
+        assert_eq!(parse(text).unwrap().calls, expected);
         assert_eq!(parse("strace: attach: not permitted\n"), None);
     }
 
     #[test]
     fn the_table_ends_with_sums() {
-        let call = |name: &str, calls, errors, seconds| SystemCall {
-            name: name.to_owned(),
-            calls,
-            errors,
-            seconds,
-        };
         let mut counted = SystemCalls {
             calls: vec![call("read", 4, 0, 0.3), call("open", 1, 1, 0.1)],
         };
         let expected = "\
-% time     seconds   usecs/call      calls     errors  system call, by strace -f -c -w
- 75.00    0.300000      75000.0          4          0  read
- 25.00    0.100000     100000.0          1          1  others
-100.00    0.400000      80000.0          5          1  all
+% time   seconds  usecs/call  calls  errors  system call, by strace -f -c -w
+------  --------  ----------  -----  ------  -------------------------------
+ 75.00  0.300000     75000.0      4       0  read
+ 25.00  0.100000    100000.0      1       1  others
+100.00  0.400000     80000.0      5       1  all
 ";
         assert_eq!(counted.table(1), expected);
         counted.calls.clear();
-        assert_eq!(
-            counted.table(1),
-            "no system call ended meanwhile, by strace -f -c -w\n"
-        );
+        let expected = "no system call ended meanwhile, by strace -f -c -w\n";
+        assert_eq!(counted.table(1), expected);
     }
 }

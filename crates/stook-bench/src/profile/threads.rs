@@ -1,7 +1,7 @@
 //! From switches to time: what each thread did between its switches, and where it was blocked.
 //!
 //! perf records a sample with the stack when a thread is about to leave its processor, then that it has left, and later
-//! that it has one again. The stretch in between belongs to that stack. A thread that wanted to go on waited for a
+//! that it has one again. The time in between belongs to that stack. A thread that wanted to go on waited for a
 //! processor; any other one was blocked. From a wakeup on, a blocked thread waits for a processor, too: that is not
 //! recorded, so it counts as blocked.
 //!
@@ -13,7 +13,7 @@ use std::collections::HashMap;
 
 use super::options::Unwind;
 use super::places::{Place, Places};
-use super::script::{Frame, Record, What};
+use super::script::{Event, Frame, Record};
 use super::stacks::{Stacks, seconds};
 
 /// Beginnings of the names of events whose samples are taken when a thread leaves its processor.
@@ -53,36 +53,28 @@ enum State {
     Blocked,
     Waiting,
     /// It was there before the recording, and nothing was recorded of it yet.
-    Found(Found),
+    Initial(Initial),
 }
 
 /// What the kernel said of a thread at the beginning of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct Initial {
     /// Whether it ran, or was ready to.
     pub(super) is_runnable: bool,
     /// When it was asked, in nanoseconds: what was recorded before is older.
     pub(super) at: u64,
 }
 
-impl Found {
+impl Initial {
     /// What the thread did from the beginning on, if this is the first record of it.
     fn before(self, record: &Record<'_>) -> State {
         let was_ready = self.is_runnable && self.at <= record.time;
-        match record.what {
-            What::Runs if was_ready => State::Waiting,
-            What::Runs => State::Blocked,
-            What::Ends if !was_ready => State::Blocked,
+        match record.event {
+            Event::Runs if was_ready => State::Waiting,
+            Event::Runs => State::Blocked,
+            Event::Ends if !was_ready => State::Blocked,
             // It leaves a processor, or does something: it was on one.
             _ => State::Running,
-        }
-    }
-
-    /// What it did if there is no record of it.
-    fn always(self) -> State {
-        match self.is_runnable {
-            true => State::Running,
-            false => State::Blocked,
         }
     }
 }
@@ -127,13 +119,9 @@ pub(super) struct Threads {
 impl Threads {
     /// Follows threads whose stacks are found in this way.
     pub(super) fn new(unwind: Unwind) -> Self {
-        Self {
-            sums: Sums {
-                places: Places::new(unwind),
-                ..Sums::default()
-            },
-            ..Self::default()
-        }
+        let mut threads = Self::default();
+        threads.sums.places.unwind = unwind;
+        threads
     }
 
     /// Counts time from this moment on; records from before still say what threads do at it.
@@ -142,84 +130,75 @@ impl Threads {
     }
 
     /// Adds a thread that was there before the recording began; if it was blocked, then in this stack.
-    pub(super) fn found(&mut self, thread: u32, name: &str, frames: Vec<Frame>, found: Found) {
-        let found = Thread {
-            name: name.to_owned(),
-            state: State::Found(found),
-            since: self.begin,
-            frames,
-        };
-        self.insert(thread, found);
-    }
-
-    fn insert(&mut self, number: u32, thread: Thread) {
-        if self.threads.insert(number, thread).is_none() {
-            self.count += 1;
+    pub(super) fn insert(&mut self, thread: u32, name: &str, frames: Vec<Frame>, found: Initial) {
+        self.start(thread, name, self.begin, State::Initial(found));
+        if let Some(thread) = self.threads.get_mut(&thread) {
+            thread.frames = frames;
         }
     }
 
+    fn start(&mut self, number: u32, name: &str, since: u64, state: State) {
+        let thread = Thread {
+            name: name.to_owned(),
+            state,
+            since: since.max(self.begin),
+            frames: Vec::new(),
+        };
+        let before = self.threads.insert(number, thread);
+        self.count += usize::from(before.is_none());
+    }
+
     /// Takes the next record.
-    pub(super) fn hear(&mut self, record: &Record<'_>) {
-        match record.what {
-            What::Lost(number) => self.lost += number,
-            What::LostSamples(number) => self.lost_samples += number,
-            What::Forks(new) => {
-                self.heard(record);
-                self.begin(new, record, State::Waiting);
-            }
+    pub(super) fn add(&mut self, record: &Record<'_>) {
+        match record.event {
+            Event::Lost(number) => self.lost += number,
+            Event::LostSamples(number) => self.lost_samples += number,
             _ => {
-                self.heard(record);
+                self.records += u64::from(record.time >= self.begin);
+                self.last = self.last.max(record.time);
+                self.meet(record);
                 self.follow(record);
             }
         }
     }
 
-    fn heard(&mut self, record: &Record<'_>) {
-        self.records += u64::from(record.time >= self.begin);
-        self.last = self.last.max(record.time);
+    /// Makes sure that the thread of a record is known, and what it did before.
+    fn meet(&mut self, record: &Record<'_>) {
         if !self.threads.contains_key(&record.thread) {
-            self.begin(record.thread, record, State::Running);
+            self.start(record.thread, record.name, record.time, State::Running);
         }
-        if let Some(thread) = self.threads.get_mut(&record.thread) {
-            if let State::Found(found) = thread.state {
-                thread.state = found.before(record);
-                // The stack is of another time, or it is none that the thread was blocked in.
-                if found.at > record.time || thread.state != State::Blocked {
-                    thread.frames.clear();
-                }
-            }
-            if thread.name != record.name && !record.name.is_empty() {
-                record.name.clone_into(&mut thread.name);
-            }
-        }
-    }
-
-    fn begin(&mut self, thread: u32, record: &Record<'_>, state: State) {
-        let begun = Thread {
-            name: record.name.to_owned(),
-            state,
-            since: record.time.max(self.begin),
-            frames: Vec::new(),
+        let Some(thread) = self.threads.get_mut(&record.thread) else {
+            return;
         };
-        self.insert(thread, begun);
+        if let State::Initial(found) = thread.state {
+            thread.state = found.before(record);
+            // The stack is of another time, or it is none that the thread was blocked in.
+            if found.at > record.time || thread.state != State::Blocked {
+                thread.frames.clear();
+            }
+        }
+        if thread.name != record.name && !record.name.is_empty() {
+            record.name.clone_into(&mut thread.name);
+        }
     }
 
     fn follow(&mut self, record: &Record<'_>) {
-        match &record.what {
-            What::Sample { event, frames, .. }
+        match record.event {
+            Event::Sample(event, _, frames)
                 if SWITCH_EVENTS.iter().any(|name| event.starts_with(name)) =>
             {
                 if let Some(thread) = self.threads.get_mut(&record.thread) {
                     thread.frames = frames.to_vec();
                 }
             }
-            What::Sample { period, frames, .. } if record.time >= self.begin => {
-                self.on_cpu.add(record.name, frames, *period);
+            Event::Sample(_, period, frames) if record.time >= self.begin => {
+                self.on_cpu.add(record.name, frames, period);
             }
-            What::Blocks => self.change(record, State::Blocked),
-            What::Preempted => self.change(record, State::Waiting),
-            What::Runs => self.change(record, State::Running),
-            What::Ends => {
+            Event::Forks(new) => self.start(new, record.name, record.time, State::Waiting),
+            Event::Blocks => self.change(record, State::Blocked),
+            Event::Preempted => self.change(record, State::Waiting),
+            Event::Runs => self.change(record, State::Running),
+            Event::Ends => {
                 self.change(record, State::Running);
                 self.threads.remove(&record.thread);
             }
@@ -265,19 +244,18 @@ impl Sums {
     /// Adds what a thread did up to now.
     fn add(&mut self, thread: &Thread, now: u64) {
         let took = now.saturating_sub(thread.since);
-        let state = match thread.state {
-            State::Found(found) => found.always(),
-            state => state,
-        };
-        match state {
-            State::Running => self.on_cpu += took,
+        match thread.state {
+            // Without a record it did the same all the time.
+            State::Running
+            | State::Initial(Initial {
+                is_runnable: true, ..
+            }) => self.on_cpu += took,
             State::Waiting => self.waiting += took,
-            State::Blocked => {
+            State::Blocked | State::Initial(_) => {
                 self.blocked += took;
                 self.off_cpu.add(&thread.name, &thread.frames, took);
                 self.places.add(&thread.frames, took);
             }
-            State::Found(_) => {}
         }
     }
 }
@@ -287,22 +265,28 @@ mod tests {
     use super::super::script;
     use super::*;
 
+    const OUT: &str = "PERF_RECORD_SWITCH OUT";
+    const PREEMPTED: &str = "PERF_RECORD_SWITCH OUT preempt";
+    const IN: &str = "PERF_RECORD_SWITCH IN";
+
     /// Times in milliseconds are made those of perf.
     fn recorded(lines: &[(u32, u64, &str)], end: Option<u64>) -> Recorded {
         let mut threads = Threads::default();
         for (thread, time, what) in lines {
             let text = format!("x 1/{thread} 0.{:09}: {what}\n", time * 1_000_000);
-            script::read(text.as_bytes(), &mut |record| threads.hear(record)).unwrap();
+            script::read(text.as_bytes(), &mut |record| threads.add(record)).unwrap();
         }
         threads.finish(end)
     }
 
-    const OUT: &str = "PERF_RECORD_SWITCH OUT";
-    const PREEMPTED: &str = "PERF_RECORD_SWITCH OUT preempt";
-    const IN: &str = "PERF_RECORD_SWITCH IN";
-
     fn leaves(function: &str) -> String {
         format!("1 sched:sched_switch:\n\tffffffff00000000 {function} ([kernel])")
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "they are small")]
+    fn microseconds(recorded: &Recorded) -> [i64; 3] {
+        let times = recorded.times;
+        [times.on_cpu, times.blocked, times.waiting_for_cpu].map(|time| (time * 1e6).round() as i64)
     }
 
     #[test]
@@ -324,54 +308,36 @@ mod tests {
             (1, 600, "PERF_RECORD_EXIT(1:1):(0:0)"),
         ];
         let recorded = recorded(&lines, None);
-        assert_eq!(
-            recorded.off_cpu.folded(),
-            "x;read_[k] 500000\nx;sleep_[k] 200000\n"
-        );
-        let times = recorded.times;
-        let expected = [0.010 + 0.010 + 0.375 + 0.010 + 0.001, 0.7, 0.007];
-        let found = [times.on_cpu, times.blocked, times.waiting_for_cpu];
-        for (found, expected) in found.iter().zip(expected) {
-            assert!((found - expected).abs() < 1e-9, "{times:?}");
-        }
-        assert_eq!((times.threads, recorded.lost), (2, 0));
+        let folded = "x;read_[k] 500000\nx;sleep_[k] 200000\n";
+        assert_eq!(recorded.off_cpu.folded(), folded);
+        assert_eq!(microseconds(&recorded), [406_000, 700_000, 7_000]);
+        assert_eq!((recorded.times.threads, recorded.lost), (2, 0));
     }
 
     #[test]
     fn what_is_still_blocked_at_the_end_counts_up_to_it() {
         let poll = leaves("poll");
         let lines = [(1, 10, poll.as_str()), (1, 10, OUT)];
-        assert_eq!(
-            recorded(&lines, Some(500_000_000)).off_cpu.folded(),
-            "x;poll_[k] 490000\n"
-        );
+        let until_later = recorded(&lines, Some(500_000_000));
+        assert_eq!(until_later.off_cpu.folded(), "x;poll_[k] 490000\n");
         assert_eq!(recorded(&lines, None).off_cpu.seconds(), 0.0);
     }
 
-    /// A recording from 1 us to 2,001 us, of threads that were looked at after a microsecond more.
+    /// A recording from 1 us to 2,001 us, of threads that were asked after a microsecond more.
     fn watched(threads: &[(u32, bool)], lines: &str) -> Recorded {
         let mut all = Threads::default();
         all.begin_at(1_000);
         for &(thread, is_runnable) in threads {
-            let frame = Frame {
-                function: "do_wait".to_owned(),
-                module: String::new(),
-                is_kernel: true,
-            };
-            let found = Found {
-                is_runnable,
-                at: 2_000,
-            };
-            all.found(thread, &format!("t{thread}"), vec![frame], found);
+            let (frames, at) = (vec![Frame::of("do_wait", "")], 2_000);
+            all.insert(
+                thread,
+                &format!("t{thread}"),
+                frames,
+                Initial { is_runnable, at },
+            );
         }
-        script::read(lines.as_bytes(), &mut |record| all.hear(record)).unwrap();
+        script::read(lines.as_bytes(), &mut |record| all.add(record)).unwrap();
         all.finish(Some(2_001_000))
-    }
-
-    fn microseconds(recorded: &Recorded) -> [i64; 3] {
-        let times = recorded.times;
-        #[expect(clippy::cast_possible_truncation, reason = "they are small")]
-        [times.on_cpu, times.blocked, times.waiting_for_cpu].map(|time| (time * 1e6).round() as i64)
     }
 
     #[test]
@@ -384,36 +350,27 @@ mod tests {
 
     #[test]
     fn the_first_record_of_a_thread_says_what_it_did_before() {
-        let lines = [
-            "t1 7/1 0.000501000: PERF_RECORD_SWITCH OUT",
-            "t2 7/2 0.000501000: PERF_RECORD_SWITCH IN",
-            "t3 7/3 0.000501000: PERF_RECORD_SWITCH IN",
-            "t4 7/4 0.000501000: PERF_RECORD_SWITCH OUT preempt",
-            "t5 7/5 0.000501000: PERF_RECORD_EXIT(7:5):(7:5)",
+        let cases = [
+            (true, OUT, [500, 1500, 0]),
+            (true, IN, [1500, 0, 500]),
+            (false, IN, [1500, 500, 0]),
+            (true, PREEMPTED, [500, 0, 1500]),
+            (true, "PERF_RECORD_EXIT(7:1):(7:1)", [500, 0, 0]),
         ];
-        let each = [true, true, false, true, true].into_iter().zip(1..);
-        let found = each.zip(lines).map(|((is_runnable, thread), line)| {
-            microseconds(&watched(&[(thread, is_runnable)], &format!("{line}\n")))
-        });
-        let expected = [
-            [500, 1500, 0],
-            [1500, 0, 500],
-            [1500, 500, 0],
-            [500, 0, 1500],
-            [500, 0, 0],
-        ];
-        assert_eq!(found.collect::<Vec<_>>(), expected);
+        for (is_runnable, what, expected) in cases {
+            let line = format!("t1 7/1 0.000501000: {what}\n");
+            let found = microseconds(&watched(&[(1, is_runnable)], &line));
+            assert_eq!(found, expected, "{what}");
+        }
     }
 
     #[test]
     fn a_state_that_was_asked_for_later_says_nothing_of_the_time_before() {
         // It was asleep until it got a processor, and ran when it was asked.
-        let lines = "t1 7/1 0.000001500: PERF_RECORD_SWITCH IN\n";
-        let mut recorded = watched(&[(1, true)], lines);
+        let recorded = watched(&[(1, true)], &format!("t1 7/1 0.000001500: {IN}\n"));
         assert_eq!(recorded.off_cpu.folded(), "t1 1\n");
         // What was recorded before the beginning says what it did then, and has no time.
-        let lines = "t1 7/1 0.000000100: PERF_RECORD_SWITCH OUT\n";
-        recorded = watched(&[(1, true)], lines);
+        let recorded = watched(&[(1, true)], &format!("t1 7/1 0.000000100: {OUT}\n"));
         assert_eq!(
             (microseconds(&recorded), recorded.records),
             ([0, 2000, 0], 0)
@@ -432,11 +389,8 @@ mod tests {
 
     #[test]
     fn samples_of_a_clock_are_time_on_the_processor() {
-        let lines = [(
-            1,
-            1,
-            "1003009 cpu-clock:u:\n\t 12 f (/bin/x)\n\t 13 _start (/bin/x)",
-        )];
-        assert_eq!(recorded(&lines, None).on_cpu.folded(), "x;_start;f 1003\n");
+        let what = "1003009 cpu-clock:u:\n\t 12 f (/bin/x)\n\t 13 _start (/bin/x)";
+        let recorded = recorded(&[(1, 1, what)], None);
+        assert_eq!(recorded.on_cpu.folded(), "x;_start;f 1003\n");
     }
 }

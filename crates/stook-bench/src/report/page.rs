@@ -2,21 +2,23 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
+use super::section::{Exhibit, Section};
+use super::{compare, conditions, warnings};
 use crate::figure::{clean, page_style};
-use crate::record::{Kind, Results};
-
-use super::part::{Exhibit, Part};
-use super::{compare, facts, warnings};
+use crate::record::{Kind, Results, Sample};
+use crate::table::Table;
 
 /// Stands near the beginning of every page, so that a page can be told from other files.
 pub const MARK: &str = "<meta name=\"generator\" content=\"stook bench report\">";
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
+/// Longer tables are folded.
+const LONG: usize = 24;
 
 /// Returns the page.
-pub(super) fn page(all: &[Results], parts: &[Part]) -> String {
-    let title = match parts {
+pub(super) fn page(all: &[Results], sections: &[Section]) -> String {
+    let title = match sections {
         [only] => only.title.clone(),
         _ => "Measurements by stook".to_owned(),
     };
@@ -39,22 +41,10 @@ pub(super) fn page(all: &[Results], parts: &[Part]) -> String {
             body {
                 main {
                     (head(&title, all))
-                    @if parts.len() > 1 { (contents(all, parts, !compared.is_empty())) }
-                    @if !compared.is_empty() {
-                        section #side-by-side {
-                            h2 { "Side by side" }
-                            @for compared in &compared {
-                                (exhibit(&Exhibit {
-                                    title: compared.title.to_owned(),
-                                    caption: "What was measured in both runs under the same names. Below the dashed line the later of the two in the list is faster.".to_owned(),
-                                    figures: compared.figures.clone(),
-                                }))
-                                (compared.sheet.html())
-                            }
-                        }
-                    }
-                    @for (number, (results, part)) in all.iter().zip(parts).enumerate() {
-                        (run(number, results, part, all.len()))
+                    @if all.len() > 1 { (contents(all, sections, !compared.is_empty())) }
+                    @if !compared.is_empty() { (side_by_side(&compared)) }
+                    @for (number, (results, section)) in all.iter().zip(sections).enumerate() {
+                        (run(number, results, section, all.len()))
                     }
                     (foot())
                 }
@@ -92,13 +82,13 @@ fn kind_name(kind: Kind) -> &'static str {
     }
 }
 
-fn contents(all: &[Results], parts: &[Part], is_compared: bool) -> Markup {
+fn contents(all: &[Results], sections: &[Section], is_compared: bool) -> Markup {
     html! {
         nav {
             ol {
-                @for (number, (results, part)) in all.iter().zip(parts).enumerate() {
+                @for (number, (results, section)) in all.iter().zip(sections).enumerate() {
                     li {
-                        a href={ "#run-" (number + 1) } { (part.title) }
+                        a href={ "#run-" (number + 1) } { (section.title) }
                         " " span.faint { (clean(day(&results.header.started))) ", " (clean(&results.header.machine.processor)) }
                     }
                 }
@@ -108,28 +98,80 @@ fn contents(all: &[Results], parts: &[Part], is_compared: bool) -> Markup {
     }
 }
 
-fn run(number: usize, results: &Results, part: &Part, runs: usize) -> Markup {
+/// Runs of the same kind, of two machines or two days.
+fn side_by_side(compared: &[compare::Compared]) -> Markup {
+    let note = "Median seconds of each run, and its ratio to the first with the 95 % interval. Only what was measured in several runs under the same names.";
+    html! {
+        section #side-by-side {
+            h2 { "Side by side" }
+            @for compared in compared {
+                (exhibit(&compared.exhibit))
+                (titled(&compared.table.0, note, &self::table(&compared.table.0, &compared.table.1)))
+            }
+        }
+    }
+}
+
+fn run(number: usize, results: &Results, section: &Section, runs: usize) -> Markup {
     let warnings = warnings::of(results);
     html! {
         section id={ "run-" (number + 1) } {
-            @if runs > 1 { h2 { span.number { (number + 1) } (part.title) } }
-            p.measured { (backticks(&part.measured)) }
-            @if !part.findings.is_empty() {
-                ul.findings { @for finding in &part.findings { li { (backticks(finding)) } } }
+            @if runs > 1 { h2 { span.number { (number + 1) } (section.title) } }
+            p.measured { (backticks(&section.measured)) }
+            @if !section.findings.is_empty() {
+                ul.findings { @for finding in &section.findings { li { (backticks(finding)) } } }
             }
             @if !warnings.is_empty() {
                 div.warnings { h3 { "Read with care" } ul { @for warning in &warnings { li { (backticks(warning)) } } } }
             }
-            @if !part.exhibits.is_empty() {
+            @if !section.exhibits.is_empty() {
                 h3 { "Figures" }
-                @for exhibit in &part.exhibits { (self::exhibit(exhibit)) }
+                @for exhibit in &section.exhibits { (self::exhibit(exhibit)) }
             }
-            @if !part.sheets.is_empty() {
+            @if !section.tables.is_empty() {
                 h3 { "Tables" }
-                @for sheet in &part.sheets { (sheet.html()) }
+                @for table in &section.tables { (titled(&table.title, &table.note, &folded(&table.title, &table.table))) }
             }
-            (conditions(results))
+            (run_conditions(results))
             (raw(number, results))
+        }
+    }
+}
+
+fn titled(title: &str, note: &str, table: &Markup) -> Markup {
+    html! {
+        div.sheet {
+            h4 { (title) }
+            @if !note.is_empty() { p.note { (note) } }
+            (table)
+        }
+    }
+}
+
+/// A table, below a line to click on if it is long.
+fn folded(title: &str, table: &Table) -> Markup {
+    html! {
+        @if table.rows() > LONG {
+            details { summary { "Show " (table.rows()) " rows" } (self::table(title, table)) }
+        } @else {
+            (self::table(title, table))
+        }
+    }
+}
+
+fn table(title: &str, table: &Table) -> Markup {
+    let number = |is_figures: bool| is_figures.then_some("n");
+    html! {
+        div.scroll tabindex="0" role="region" aria-label=(title) {
+            table {
+                thead { tr { @for column in table.columns() {
+                    th scope="col" class=[number(column.is_figures)] { (column.title) }
+                } } }
+                tbody { @for row in 0..table.rows() { tr { @for column in table.columns() {
+                    @let value = column.cells[row].value.map(|value| format!("{value:.9}"));
+                    td class=[number(column.is_figures)] data-value=[value] { (column.cells[row].text) }
+                } } } }
+            }
         }
     }
 }
@@ -157,7 +199,7 @@ fn exhibit(exhibit: &Exhibit) -> Markup {
     }
 }
 
-fn conditions(results: &Results) -> Markup {
+fn run_conditions(results: &Results) -> Markup {
     let header = &results.header;
     html! {
         h3 { "Conditions" }
@@ -168,20 +210,20 @@ fn conditions(results: &Results) -> Markup {
                 dt { "started" } dd { (clean(&header.started)) }
                 dt { "samples" } dd { (results.samples.len()) }
             } }
-            @for (title, facts) in facts::groups(header) {
+            @for (title, facts) in conditions::groups(header) {
                 div { h4 { (title) } dl { @for (name, value) in &facts { dt { (name) } dd { (value) } } } }
             }
         }
-        @for sheet in [facts::file_sets(header), facts::named(header)] {
-            @if !sheet.is_empty() { (sheet.html()) }
+        @for (title, table) in [("Files", conditions::file_sets(header)), ("What the names stand for", conditions::named(header))] {
+            @if !table.is_empty() { (titled(title, "", &folded(title, &table))) }
         }
     }
 }
 
 /// The samples themselves, as the bench wrote them.
 fn raw(number: usize, results: &Results) -> Markup {
-    let lines = std::iter::once(results.header.line())
-        .chain(results.samples.iter().map(crate::record::Sample::line));
+    let samples = results.samples.iter().map(Sample::line);
+    let lines = std::iter::once(results.header.line()).chain(samples);
     // Within JSON `<` stands in texts only, and so can be spelled otherwise: no `</script>` ends the data.
     let data: String = lines
         .map(|line| line.replace('<', "\\u003c") + "\n")

@@ -1,88 +1,79 @@
-//! What makes a run's own figures doubtful, as sentences of the page.
+//! Warnings about the figures of a run, as sentences of the page.
 
+use super::cases::{Cases, as_float};
+use super::words::{listed, sentence};
+use crate::cache::CacheTables;
 use crate::figure::Unit;
+use crate::fs::{Concern, advise};
 use crate::record::{Kind, Results};
 use crate::warnings::{TOO_SHORT_SECONDS, Warning, of_times};
-
-use super::advice;
-use super::case::{Case, as_float, cases};
-use super::part::listed;
 
 /// So many names are listed.
 const LISTED: usize = 4;
 
 /// Returns the warnings about a run, a sentence each.
 pub(super) fn of(results: &Results) -> Vec<String> {
-    let cases = cases(&results.samples, labels(results.header.kind));
-    let mut warnings = Vec::new();
     if results.samples.is_empty() {
         return vec!["There are no samples: the run was broken off before the first.".to_owned()];
     }
-    let of_bench = advice::of(results).warnings;
+    let kind = results.header.kind;
+    let cases = Cases::of(results);
+    let mut warnings = Vec::new();
     // A bench of caches says itself that its rounds are few.
-    let is_once = cases.iter().all(|case| case.samples.len() == 1);
-    if is_once && results.header.kind != Kind::Cache {
+    if kind != Kind::Cache && cases.all.iter().all(|case| case.group.samples.len() == 1) {
         warnings.push("Everything was run once: nothing is known of the spread.".to_owned());
     }
     let machine = &results.header.machine;
-    if let Some(load) = machine
-        .load_average
-        .filter(|load| *load > 0.5 * as_float(machine.processors as u64))
-    {
+    let (load, processors) = (machine.load_average.unwrap_or(0.0), machine.processors);
+    if load > 0.5 * as_float(processors as u64) {
         warnings.push(format!(
-            "The machine was busy before the run: load {load:.1} on {} processors.",
-            machine.processors
+            "The machine was busy before the run: load {load:.1} on {processors} processors."
         ));
     }
-    warnings.extend(of_bench.unwrap_or_else(|| usual(&cases)));
+    match kind {
+        Kind::Fs => {
+            let advice = advise(&results.samples).into_iter();
+            let own = advice.filter(|advice| advice.concern == Concern::Warning);
+            warnings.extend(own.map(|advice| sentence(&advice.text)));
+        }
+        Kind::Cache => {
+            let own = CacheTables::of(&results.samples).warnings;
+            warnings.extend(own.iter().map(|warning| sentence(warning)));
+        }
+        Kind::Update => warnings.extend(of_cases(&cases)),
+    }
     warnings
 }
 
-/// Warnings about samples of any kind.
-fn usual(cases: &[Case<'_>]) -> Vec<String> {
-    let shorter = format!(
-        "took less than {}: starting the program weighs in",
-        Unit::Seconds.show(TOO_SHORT_SECONDS)
-    );
+fn of_cases(cases: &Cases<'_>) -> Vec<String> {
+    let shortest = Unit::Seconds.show(TOO_SHORT_SECONDS);
+    let short = format!("took less than {shortest}: starting the program weighs in");
     let unsteady = "spread by more than 20 % of their median between the quartiles";
-    let wide = grouped(
-        cases,
-        |warning| matches!(warning, Warning::Wide(_)),
-        unsteady,
-    );
-    let short = grouped(
-        cases,
-        |warning| matches!(warning, Warning::TooShort(_)),
-        &shorter,
-    );
-    wide.into_iter().chain(short).collect()
+    let all = [
+        of_sort(
+            cases,
+            |warning| matches!(warning, Warning::Wide(_)),
+            unsteady,
+        ),
+        of_sort(
+            cases,
+            |warning| matches!(warning, Warning::TooShort(_)),
+            &short,
+        ),
+    ];
+    all.into_iter().flatten().collect()
 }
 
-fn labels(kind: Kind) -> &'static [&'static str] {
-    match kind {
-        Kind::Fs => &["target", "phase", "tool"],
-        Kind::Cache => &["state"],
-        Kind::Update => &["tool", "create", "update", "operation"],
+/// One sentence about all cases that have a warning of one sort.
+fn of_sort(cases: &Cases<'_>, is_it: impl Fn(&Warning) -> bool, what: &str) -> Option<String> {
+    let all = cases.all.iter();
+    let found = all.filter(|case| of_times(&case.group.seconds()).iter().any(&is_it));
+    let mut names: Vec<String> = found.map(|case| case.labels.join(" ")).collect();
+    let count = names.len();
+    if count > LISTED {
+        names.truncate(LISTED);
+        names.push(format!("{} more", count - LISTED));
     }
-}
-
-fn grouped(cases: &[Case<'_>], is_it: impl Fn(&Warning) -> bool, what: &str) -> Option<String> {
-    let names: Vec<String> = cases
-        .iter()
-        .filter(|case| of_times(&case.seconds()).iter().any(&is_it))
-        .map(|case| case.labels.join(" "))
-        .collect();
-    if names.is_empty() {
-        return None;
-    }
-    let mut shown: Vec<String> = names.iter().take(LISTED).cloned().collect();
-    if names.len() > LISTED {
-        shown.push(format!("{} more", names.len() - LISTED));
-    }
-    Some(format!(
-        "{} of {} {what}: {}.",
-        names.len(),
-        cases.len(),
-        listed(&shown)
-    ))
+    let (all, names) = (cases.all.len(), listed(&names));
+    (count > 0).then(|| format!("{count} of {all} {what}: {names}."))
 }

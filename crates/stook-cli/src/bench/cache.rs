@@ -4,28 +4,31 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use stook_bench::{CacheOptions, Header, Job, Kind, Watch};
+use stook_bench::{CacheOptions, CacheTables, Header, Job, Kind, Watch};
 use stook_sys::display_path;
 
-use super::{Listener, now};
+use super::observer::BenchObserver;
+use super::results::{ResultsWriter, now};
 use crate::args::{BenchCacheArgs, Common};
 use crate::exit::{CliError, Ending};
-use crate::output::Data;
 use crate::progress::Reporter;
+use crate::report::Measured;
 
 pub(crate) fn cache(args: &BenchCacheArgs, common: &Common) -> Result<Ending, CliError> {
     let options = options(args);
     let mut header = Header::new(Kind::Cache, &now());
     header.options = asked_for(args, &options);
     let reporter = Reporter::new(common);
-    let listener = Listener::new(&reporter, &header, &args.save, common)?;
-    let found = stook_bench::cache(&options, &listener);
-    let found = listener.finish(found)?;
-    if !common.json {
-        let mut data = Data::new();
-        data.text(&found.text())?;
-        data.flush()?;
-    }
+    let writer = ResultsWriter::begin("bench cache", &header, &args.save, common)?;
+    let observer = BenchObserver::new(&reporter, common).keeping(|sample| writer.keep(sample));
+    let found = writer.finish(stook_bench::cache(&options, &observer))?;
+    let samples = writer.results().samples;
+    let measured = Measured {
+        samples: samples.len(),
+        warnings: CacheTables::of(&samples).warnings,
+        ..Measured::default()
+    };
+    writer.print(measured, &found.text())?;
     Ok(Ending::Done)
 }
 

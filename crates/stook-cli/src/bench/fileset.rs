@@ -1,14 +1,14 @@
 //! `stook bench fileset`.
 
-use stook_archive::{BaseObserver as _, Observer as _};
+use stook_bench::Table;
 use stook_bench::fileset::{self, FilesetOptions, Properties, Spec};
-use stook_bench::{Observer, Sample, Table};
 
+use super::observer::BenchObserver;
 use crate::args::{Common, FilesetArgs};
 use crate::exit::{CliError, Ending};
 use crate::number::{grouped, rounded};
 use crate::options::jobs;
-use crate::output::{self, Data};
+use crate::output::Data;
 use crate::progress::Reporter;
 use crate::report::{Line, Summary};
 
@@ -20,14 +20,11 @@ pub(crate) fn fileset(args: &FilesetArgs, common: &Common) -> Result<Ending, Cli
         jobs: jobs(args.jobs),
     };
     let reporter = Reporter::new(common);
-    let listener = Listener {
-        reporter: &reporter,
-        is_quiet: common.quiet,
-    };
+    let observer = BenchObserver::new(&reporter, common);
     let made = if args.dry_run {
-        fileset::properties(&options, &listener)
+        fileset::properties(&options, &observer)
     } else {
-        fileset::make(&args.dir, &options, &listener)
+        fileset::make(&args.dir, &options, &observer)
     };
     reporter.finish();
     let properties = made?;
@@ -67,36 +64,4 @@ pub(crate) fn table(properties: &Properties) -> Table {
         grouped(properties.max),
     ]);
     table
-}
-
-/// Shows the progress.
-struct Listener<'a> {
-    reporter: &'a Reporter,
-    is_quiet: bool,
-}
-
-impl Observer for Listener<'_> {
-    fn progress(&self, text: &str) {
-        if !self.is_quiet {
-            output::message(text);
-        }
-    }
-
-    fn phase(&self, name: &'static str, files: Option<u64>, bytes: Option<u64>) {
-        self.reporter.phase(name, files, bytes);
-    }
-
-    fn advanced(&self, files: u64, bytes: u64) {
-        self.reporter.advanced(files, bytes);
-    }
-
-    fn warning(&self, text: &str) {
-        output::message(&format!("warning: {text}"));
-    }
-
-    fn sampled(&self, _sample: &Sample) {}
-
-    fn is_stopped(&self) -> bool {
-        self.reporter.is_interrupted()
-    }
 }

@@ -1,31 +1,42 @@
 //! `stook bench fs`.
 
-use stook_archive::BaseObserver as _;
 use stook_bench::fileset::{FilesetOptions, Jobs, Spec};
-use stook_bench::fs::{FsBench, FsCaches, FsOptions, Phase, Tool};
-use stook_bench::{Observer, Sample};
+use stook_bench::fs::{Concern, FsBench, FsCaches, FsOptions, Phase, Tool, advise};
 use stook_sys::Context;
 
-use super::{Listener, now};
+use super::observer::BenchObserver;
+use super::results::{ResultsWriter, now, or_header};
 use crate::args::{BenchFsArgs, Common, PhaseName, ToolName};
 use crate::exit::{CliError, Ending};
-use crate::output::{self, Data};
 use crate::progress::Reporter;
+use crate::report::Measured;
+
+const COMMAND: &str = "bench fs";
 
 pub(crate) fn fs(args: &BenchFsArgs, common: &Common) -> Result<Ending, CliError> {
-    let options = options(args)?;
     let reporter = Reporter::new(common);
-    let bench = FsBench::new(options, &Silent(&reporter))?;
+    let bench = or_header(prepared(args, common, &reporter), COMMAND, common)?;
     let header = bench.header(&now());
-    let listener = Listener::new(&reporter, &header, &args.save, common)?;
-    let run = bench.run(&listener);
-    let samples = listener.finish(run)?;
-    if !common.json {
-        let mut data = Data::new();
-        data.text(&stook_bench::fs::text(&header, &samples))?;
-        data.flush()?;
-    }
+    let writer = ResultsWriter::begin(COMMAND, &header, &args.save, common)?;
+    let observer = BenchObserver::new(&reporter, common).keeping(|sample| writer.keep(sample));
+    let samples = writer.finish(bench.run(&observer))?;
+    let advice = advise(&samples).into_iter();
+    let (warnings, advice): (Vec<_>, Vec<_>) =
+        advice.partition(|advice| advice.concern == Concern::Warning);
+    let measured = Measured {
+        samples: samples.len(),
+        warnings: warnings.into_iter().map(|advice| advice.text).collect(),
+        advice: Some(advice.into_iter().map(|advice| advice.text).collect()),
+        ..Measured::default()
+    };
+    writer.print(measured, &stook_bench::fs::text(&header, &samples))?;
     Ok(Ending::Done)
+}
+
+fn prepared(args: &BenchFsArgs, common: &Common, reporter: &Reporter) -> Result<FsBench, CliError> {
+    // Nothing is measured yet that progress could be shown of.
+    let observer = BenchObserver::new(reporter, common).quiet();
+    Ok(FsBench::new(options(args)?, &observer)?)
 }
 
 fn options(args: &BenchFsArgs) -> Result<FsOptions, CliError> {
@@ -82,22 +93,5 @@ impl From<ToolName> for Tool {
             ToolName::Stook => Self::Stook,
             ToolName::Single => Self::Single,
         }
-    }
-}
-
-/// Listens while nothing is measured yet.
-struct Silent<'a>(&'a Reporter);
-
-impl Observer for Silent<'_> {
-    fn progress(&self, _text: &str) {}
-
-    fn warning(&self, text: &str) {
-        output::message(&format!("warning: {text}"));
-    }
-
-    fn sampled(&self, _sample: &Sample) {}
-
-    fn is_stopped(&self) -> bool {
-        self.0.is_interrupted()
     }
 }

@@ -1,8 +1,8 @@
 //! `stook bench pair`: measures what a harness has written down.
 
-use stook_archive::BaseObserver as _;
-use stook_bench::{BenchError, Observer, PairSpec, Sample, pair};
+use stook_bench::{BenchError, PairSpec, Sample, pair};
 
+use super::observer::BenchObserver;
 use crate::args::{BenchPairArgs, Common};
 use crate::exit::{CliError, Ending};
 use crate::output::{self, Data};
@@ -15,11 +15,16 @@ pub(crate) fn measure(args: &BenchPairArgs, common: &Common) -> Result<Ending, C
         BenchError::Usage(format!("cannot use `{path}`: {error}"))
     })?;
     let reporter = Reporter::new(common);
-    let listener = Listener {
-        reporter: &reporter,
-        is_quiet: common.quiet,
+    // Samples are printed at the end: those of a pair that is refused count for nothing.
+    let show = |sample: &Sample| {
+        if !common.quiet {
+            let (side, round, seconds) = (sample.label("side"), sample.round, sample.real_seconds);
+            output::message(&format!("round {round}: {side} {seconds:.3} s"));
+        }
+        true
     };
-    let outcome = pair(&spec, &listener)?;
+    let observer = BenchObserver::new(&reporter, common).keeping(show);
+    let outcome = pair(&spec, &observer)?;
     let mut data = Data::new();
     for sample in &outcome.samples {
         data.line(&sample.line())?;
@@ -27,34 +32,4 @@ pub(crate) fn measure(args: &BenchPairArgs, common: &Common) -> Result<Ending, C
     data.line(&outcome.line())?;
     data.flush()?;
     Ok(Ending::Done)
-}
-
-/// Samples are printed at the end: those of a pair that is refused count for nothing.
-struct Listener<'a> {
-    reporter: &'a Reporter,
-    is_quiet: bool,
-}
-
-impl Observer for Listener<'_> {
-    fn progress(&self, text: &str) {
-        if !self.is_quiet {
-            output::message(text);
-        }
-    }
-
-    fn warning(&self, text: &str) {
-        output::message(&format!("warning: {text}"));
-    }
-
-    fn sampled(&self, sample: &Sample) {
-        let (side, round) = (sample.label("side"), sample.round);
-        self.progress(&format!(
-            "round {round}: {side} {:.3} s",
-            sample.real_seconds
-        ));
-    }
-
-    fn is_stopped(&self) -> bool {
-        self.reporter.is_interrupted()
-    }
 }

@@ -8,7 +8,6 @@ use stook_bench::{BenchError, Results, read_results, report};
 
 use crate::args::{Common, ReportArgs};
 use crate::exit::{CliError, Ending};
-use crate::number::count;
 use crate::output;
 use crate::report::{Line, Page, Summary};
 
@@ -27,30 +26,18 @@ pub(crate) fn report(args: &ReportArgs, common: &Common) -> Result<Ending, CliEr
         Some(folder) => write_figures(folder, &report::figures(&runs))?,
         None => 0,
     };
+    let made = Page {
+        runs: runs.len(),
+        bytes: page.len(),
+        figures,
+    };
+    let text = made.text(&args.output, args.figures.as_deref());
     if common.json {
-        let (runs, bytes) = (runs.len(), page.len());
-        output::line(&Line::Summary(Summary::Page(Page {
-            runs,
-            bytes,
-            figures,
-        })))?;
+        output::line(&Line::Summary(Summary::Page(made)))?;
     } else if !common.quiet {
-        output::message(&summary(args, runs.len(), figures));
+        output::message(&text);
     }
     Ok(Ending::Done)
-}
-
-fn summary(args: &ReportArgs, runs: usize, figures: usize) -> String {
-    let page = stook_sys::display_path(&args.output);
-    let about = count(runs as u64, "run", "runs");
-    match &args.figures {
-        Some(folder) => format!(
-            "wrote `{page}` about {about}, and {} into `{}`",
-            count(figures as u64, "figure", "figures"),
-            stook_sys::display_path(folder)
-        ),
-        None => format!("wrote `{page}` about {about}"),
-    }
 }
 
 /// The page is made anew by the same command again and again, and may be replaced; raw samples, which a slip of the

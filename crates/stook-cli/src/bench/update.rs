@@ -3,23 +3,49 @@
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 
 use stook_bench::update::{
     Caches, Finish, Placement, Tool, UpdateOptions, UpdateStudy, csv_header, csv_row, tables,
 };
-use stook_bench::{BenchError, Observer, Results, Sample, report};
+use stook_bench::{BenchError, Results, report};
 use stook_sys::Context;
 
-use super::{Listener, now};
+use super::observer::BenchObserver;
+use super::results::{ResultsWriter, now, or_header};
 use crate::args::{BenchUpdateArgs, Common};
 use crate::exit::{CliError, Ending};
-use crate::mutex::lock;
-use crate::output::{self, Data};
+use crate::output;
 use crate::progress::Reporter;
+use crate::report::Measured;
+
+const COMMAND: &str = "bench update";
 
 pub(crate) fn update(args: &BenchUpdateArgs, common: &Common) -> Result<Ending, CliError> {
     let reporter = Reporter::new(common);
+    let (study, csv) = or_header(prepared(args), COMMAND, common)?;
+    let writer = ResultsWriter::begin(COMMAND, study.header(), &args.save, common)
+        .inspect_err(|_| csv.remove())?;
+    let observer = BenchObserver::new(&reporter, common).keeping(|sample| writer.keep(sample));
+    let unequal = study.run(&observer);
+    let results = writer.results();
+    // What a study has found until it failed is kept, too; and it is printed, even if it cannot be kept.
+    let mut kept = csv.write(&results);
+    if let (Some(folder), true) = (&args.figures, kept.is_ok()) {
+        kept = draw(folder, results.clone());
+    }
+    let unequal = writer.finish(unequal)?;
+    let measured = Measured {
+        samples: results.samples.len(),
+        unequal: Some(unequal),
+        ..Measured::default()
+    };
+    writer.print(measured, &tables(&results))?;
+    kept?;
+    Ok(ending(unequal))
+}
+
+/// Makes sure that all can be kept, and begins the files for it.
+fn prepared(args: &BenchUpdateArgs) -> Result<(UpdateStudy, Csv), CliError> {
     let options = options(args)?;
     let tools = options.tools.clone();
     let study = UpdateStudy::prepare(options, &now())?;
@@ -27,30 +53,7 @@ pub(crate) fn update(args: &BenchUpdateArgs, common: &Common) -> Result<Ending, 
         stook_sys::create_directory(folder)?;
     }
     let csv = Csv::begin(args.csv.as_deref(), &tools)?;
-    let listener = Listener::new(&reporter, study.header(), &args.save, common)
-        .inspect_err(|_| csv.remove())?;
-    let keeper = Keeper {
-        listener,
-        samples: Mutex::default(),
-    };
-    let unequal = study.run(&keeper);
-    let results = Results {
-        header: study.header().clone(),
-        samples: lock(&keeper.samples).clone(),
-    };
-    // What a study has found until it failed is kept, too; and it is printed, even if it cannot be kept.
-    let mut kept = csv.write(&results);
-    if let (Some(folder), true) = (&args.figures, kept.is_ok()) {
-        kept = draw(folder, results.clone());
-    }
-    let unequal = keeper.listener.finish(unequal)?;
-    if !common.json {
-        let mut data = Data::new();
-        data.text(&tables(&results))?;
-        data.flush()?;
-    }
-    kept?;
-    Ok(ending(unequal))
+    Ok((study, csv))
 }
 
 /// Draws the figures that the report's page has.
@@ -96,31 +99,6 @@ fn options(args: &BenchUpdateArgs) -> Result<UpdateOptions, CliError> {
             Finish::Ended
         },
     })
-}
-
-/// Keeps the samples for tables and files, besides passing them on.
-struct Keeper<'a> {
-    listener: Listener<'a>,
-    samples: Mutex<Vec<Sample>>,
-}
-
-impl Observer for Keeper<'_> {
-    fn progress(&self, text: &str) {
-        self.listener.progress(text);
-    }
-
-    fn warning(&self, text: &str) {
-        self.listener.warning(text);
-    }
-
-    fn sampled(&self, sample: &Sample) {
-        lock(&self.samples).push(sample.clone());
-        self.listener.sampled(sample);
-    }
-
-    fn is_stopped(&self) -> bool {
-        self.listener.is_stopped()
-    }
 }
 
 /// The files that `--csv` names, made before the study begins: one that cannot be made ends it.

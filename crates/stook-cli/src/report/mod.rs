@@ -8,23 +8,26 @@ mod event;
 mod member;
 mod phase;
 mod plan;
+pub(crate) mod profile;
 mod row;
 mod summary;
 
 use serde::Serialize;
-use serde_json::Value;
+use stook_bench::Sample;
+use stook_bench::profile::{Place, ThreadTimes};
 use stook_sys::Timestamp;
 
 pub(crate) use event::{Damaged, Failed, Fatal, Noted, Skipped, Unmatched};
 pub(crate) use member::{ListedMember, long_row};
 pub(crate) use phase::{Phase, phase_table, with_shares};
 pub(crate) use plan::{Abandoned, Built, Committed, Part, Planned};
+use profile::{SourceLine, ViewFunction, ViewStacks};
 pub(crate) use row::{
     Differing, Entry, ListedRun, NewVolume, Syscall, Tree, Word, difference_text, run_text,
 };
 pub(crate) use summary::{
-    Checked, Compared, Copied, Extracted, Filled, Indexed, Listed, ListedRuns, Page, Removed,
-    Summary, Walked, Written,
+    Checked, Compared, Copied, Extracted, Filled, Indexed, Listed, ListedRuns, Measured, Page,
+    Removed, Summary, Walked, Written,
 };
 
 use crate::output::hex;
@@ -37,7 +40,7 @@ pub(crate) const SCHEMA: u32 = 1;
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub(crate) enum Line<'a> {
     /// The first line of every command.
-    Header(Header),
+    Header(Header<'a>),
     /// An entry of a tree.
     Entry(Entry),
     /// A member of an archive.
@@ -74,24 +77,56 @@ pub(crate) enum Line<'a> {
         phases: &'a [Phase],
     },
     /// How often a system call was made.
-    Syscall(Syscall),
+    Syscall(Syscall<'a>),
+    /// A run of a command that is measured.
+    Sample(&'a Sample),
+    /// Where the time of all threads went.
+    Times(ThreadTimes),
+    /// The stacks of a profile.
+    Stacks(ViewStacks),
+    /// A function of a profile.
+    Function(ViewFunction),
+    /// What threads were blocked in.
+    Place(&'a Place),
+    /// A line of a Python function.
+    #[serde(rename = "line")]
+    Source(SourceLine<'a>),
     /// What was done.
     Summary(Summary),
 }
 
 /// What prints these lines.
 #[derive(Serialize)]
-pub(crate) struct Header {
+pub(crate) struct Header<'a> {
     schema: u32,
-    stook: &'static str,
+    #[serde(flatten)]
+    stook: Stook<'a>,
     command: &'static str,
 }
 
-impl Header {
+/// The version of the program; of a bench, with the conditions of the samples that follow.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Stook<'a> {
+    Version { stook: &'static str },
+    Bench(&'a stook_bench::Header),
+}
+
+impl<'a> Header<'a> {
     pub(crate) fn new(command: &'static str) -> Self {
+        let stook = env!("CARGO_PKG_VERSION");
+        Self::with(Stook::Version { stook }, command)
+    }
+
+    /// Returns the header of a bench, as its files of results have it, and besides what all headers have.
+    pub(crate) fn of_bench(command: &'static str, header: &'a stook_bench::Header) -> Self {
+        Self::with(Stook::Bench(header), command)
+    }
+
+    fn with(stook: Stook<'a>, command: &'static str) -> Self {
         Self {
             schema: SCHEMA,
-            stook: env!("CARGO_PKG_VERSION"),
+            stook,
             command,
         }
     }
@@ -121,12 +156,6 @@ pub(crate) fn text_and_hex(bytes: &[u8]) -> (String, Option<String>) {
             Some(hex(bytes)),
         ),
     }
-}
-
-/// Returns an object of a library as a line.
-pub(crate) fn with_type(line: &str, mut value: Value) -> Value {
-    value["type"] = line.into();
-    value
 }
 
 /// Returns a time of an index as RFC 3339.

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use stook_archive::{Change, Difference, MetadataChange, PlannedVolume, RunCounts, Writer};
+use stook_bench::profile::SystemCall;
 use stook_sys::{CallCount, FileKind, Metadata, display_bytes};
 
 use super::{JsonPath, time};
@@ -246,22 +247,33 @@ impl NewVolume {
     }
 }
 
-/// How often a system call was made on the tree.
+/// How often a system call was made.
 #[derive(Serialize)]
-pub(crate) struct Syscall {
-    name: &'static str,
+pub(crate) struct Syscall<'a> {
+    name: &'a str,
     calls: u64,
     errors: u64,
     seconds: f64,
 }
 
-impl Syscall {
+impl<'a> Syscall<'a> {
+    /// Returns a call of this program.
     pub(crate) fn new(count: &CallCount) -> Self {
         Self {
             name: count.name,
             calls: count.calls,
             errors: count.errors,
             seconds: count.total.as_secs_f64(),
+        }
+    }
+
+    /// Returns a call of a program that is profiled.
+    pub(crate) fn counted(call: &'a SystemCall) -> Self {
+        Self {
+            name: &call.name,
+            calls: call.calls,
+            errors: call.errors,
+            seconds: call.seconds,
         }
     }
 }

@@ -3,15 +3,19 @@
 //! One vocabulary for all: `entries` are found in a tree, `members` are stored in an archive, `bytes` is their content;
 //! `unchanged`, `deleted`, `failed` and `damages` mean the same everywhere.
 
+use std::path::Path;
+
 use serde::Serialize;
 use stook_archive::{
     AttributesReport, Change, CheckReport, DiffReport, ExtractReport, ListReport, ReindexReport,
     WriteReport,
 };
 use stook_bench::fileset::Properties;
+use stook_sys::display_path;
 
 use super::counts::{also, failed};
 use super::plan::{Abandoned, Built, Committed, Planned};
+use super::profile::{Profiled, Timed};
 use crate::number::{count, grouped, size};
 use crate::walk::Figures;
 
@@ -51,6 +55,12 @@ pub(crate) enum Summary {
     Copied(Copied),
     /// `remove`.
     Removed(Removed),
+    /// `profile`.
+    Profiled(Profiled),
+    /// `profile --lines`.
+    Timed(Timed),
+    /// `bench fs`, `bench cache` and `bench update`.
+    Measured(Measured),
     /// `bench fileset`.
     Fileset(Box<Properties>),
     /// `bench report`.
@@ -411,10 +421,36 @@ impl Removed {
     }
 }
 
+/// What a bench measured.
+#[derive(Default, Serialize)]
+pub(crate) struct Measured {
+    pub(crate) samples: usize,
+    /// What makes the figures doubtful.
+    pub(crate) warnings: Vec<String>,
+    /// What `bench fs` says of them besides.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) advice: Option<Vec<String>>,
+    /// Trees and lists of `bench update` that are not the same as their source.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) unequal: Option<u64>,
+}
+
 /// What `bench report` wrote.
 #[derive(Serialize)]
 pub(crate) struct Page {
     pub(crate) runs: usize,
     pub(crate) bytes: usize,
     pub(crate) figures: usize,
+}
+
+impl Page {
+    pub(crate) fn text(&self, page: &Path, figures: Option<&Path>) -> String {
+        let about = count(self.runs as u64, "run", "runs");
+        let text = format!("wrote `{}` about {about}", display_path(page));
+        let number = count(self.figures as u64, "figure", "figures");
+        match figures {
+            Some(folder) => format!("{text}, and {number} into `{}`", display_path(folder)),
+            None => text,
+        }
+    }
 }

@@ -52,7 +52,8 @@ fn json(place: &Place, arguments: &[&str]) -> Vec<Value> {
     let mut command = place.command(arguments);
     let ran = Ran::of(command.env("PATH", "/usr/bin:/bin").output().unwrap());
     assert_eq!(ran.status, Some(0), "{arguments:?}: {}", ran.stderr);
-    json_lines(ran.text())
+    let lines = ran.text().lines().map(serde_json::from_str);
+    lines.collect::<Result<_, _>>().unwrap()
 }
 
 fn bench(arguments: &[&'static str], command: &[&'static str]) -> Vec<&'static str> {
@@ -78,7 +79,14 @@ fn sleep_takes_as_long_as_it_says_and_is_blocked() {
         (&lines[0]["type"], &lines[0]["kind"]),
         (&"header".into(), &"cache".into())
     );
+    assert_eq!(
+        (&lines[0]["schema"], &lines[0]["command"]),
+        (&1.into(), &"bench cache".into())
+    );
     assert_eq!(lines[0]["options"]["command"], "sleep 0.2");
+    let summary = lines.last().unwrap();
+    assert_eq!(summary["type"], "summary");
+    assert_eq!(summary["samples"], lines.len() - 2, "{summary}");
     let hot = samples(&lines, "hot");
     assert_eq!(hot.len(), 3);
     let seconds: Vec<f64> = hot

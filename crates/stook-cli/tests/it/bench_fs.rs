@@ -125,16 +125,25 @@ fn how_long_a_tool_waited_for_a_processor_is_known_of_one_thread() {
 #[test]
 fn chosen_phases_are_printed_as_json() {
     let place = place(&["a"]);
-    let lines = place.json(&bench(
-        &["a"],
-        &[
-            "--json",
-            "--phases",
-            "delete,stat",
-            "--tools",
-            "single,stook",
-        ],
-    ));
+    let options = [
+        "--json",
+        "--phases",
+        "delete,stat",
+        "--tools",
+        "single,stook",
+    ];
+    let printed = place.stdout(&bench(&["a"], &options));
+    let lines = json_lines(&printed);
+    // What is printed is a file of results, too.
+    place.write("printed.jsonl", printed);
+    let made = place.stderr(&["bench", "report", "printed.jsonl", "-o", "page.html"]);
+    assert_eq!(made, "wrote `page.html` about 1 run\n");
+    let summary = lines.last().unwrap();
+    assert_eq!(
+        (&summary["type"], &summary["samples"]),
+        (&"summary".into(), &4.into())
+    );
+    assert!(summary["advice"].is_array() && summary["warnings"].is_array());
     let found: Vec<String> = samples(&lines)
         .iter()
         .map(|sample| {
@@ -346,10 +355,9 @@ fn a_slow_file_system_shows_what_an_operation_costs() {
         &Options::new(latency),
     )
     .unwrap();
-    let lines = place.json(&bench(
-        &["fast", "slow"],
-        &["--json", "--phases", "untar,stat,read,delete"],
-    ));
+    let options = ["--json", "--phases", "untar,stat,read,delete"];
+    let printed = place.stdout(&bench(&["fast", "slow"], &options));
+    let lines = json_lines(&printed);
     let p50 = |target: &str, operation: &str| {
         let of_target = |sample: &&&Value| {
             sample["labels"]["target"] == target && sample["labels"]["tool"] == "single"
@@ -367,10 +375,9 @@ fn a_slow_file_system_shows_what_an_operation_costs() {
         p50("slow", "create")
     );
     assert!(p50("fast", "create") < p50("slow", "create"));
-    assert_eq!(
-        lines[0]["facts"]["slow"]["device"],
-        "another process (FUSE)"
-    );
+    let header: Value = serde_json::from_str(printed.lines().next().unwrap()).unwrap();
+    let device = &header["facts"]["slow"]["device"];
+    assert_eq!(device, "another process (FUSE)");
     drop(slow);
     assert_clean(&place, &["fast", "below", "slow"]);
 }

@@ -143,7 +143,9 @@ fn a_tool_that_lies_is_told_and_the_rest_goes_on() {
         ran.stderr
     );
     let lines: Vec<&str> = ran.text().lines().collect();
-    assert_eq!(lines.len(), 1 + 6 * 3);
+    assert_eq!(lines.len(), 1 + 6 * 3 + 1);
+    let summary = r#"{"type":"summary","samples":18,"warnings":[],"unequal":6}"#;
+    assert_eq!(lines[lines.len() - 1], summary);
     let csv = std::fs::read_to_string(place.path("of-copier.csv")).unwrap();
     assert_eq!(csv.lines().count(), 1 + 6 * 3);
 }

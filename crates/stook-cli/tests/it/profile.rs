@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::LazyLock;
 
+use insta::assert_snapshot;
 use serde_json::Value;
 
 use crate::place::{Place, Ran, Signal, json_lines, wait_until};
@@ -652,6 +653,149 @@ def main(count):
 if __name__ == '__main__':
     main(int(sys.argv[1]))
 ";
+
+/// What perf is made to say: a thread that spins for 10 ms, is blocked for 100 ms, and ends after 10 ms more.
+const RECORDED: &str = "\
+x  7/7 1.000000000: PERF_RECORD_COMM exec: x:7/7
+x  7/7 1.001000000:    1000000          cpu-clock:
+\t           12 spin (/bin/x)
+\t           13 _start (/bin/x)
+
+x  7/7 1.010000000:          1 sched:sched_switch:
+\tffffffff00000001 __schedule ([kernel.kallsyms])
+\tffffffff00000002 __x64_sys_read ([kernel.kallsyms])
+\t           14 read (/usr/lib/libc.so.6)
+\t           13 _start (/bin/x)
+
+x  7/7 1.010000000: PERF_RECORD_SWITCH OUT
+x  7/7 1.110000000: PERF_RECORD_SWITCH IN
+x  7/7 1.120000000: PERF_RECORD_EXIT(7:7):(1:1)
+";
+
+const COUNTED: &str = "\
+% time     seconds  usecs/call     calls    errors syscall
+------ ----------- ----------- --------- --------- ----------------
+ 75.00    0.300000      150000         2         1 read
+ 25.00    0.100000      100000         1           openat
+------ ----------- ----------- --------- --------- ----------------
+100.00    0.400000      133333         3         1 total
+";
+
+const TIMED: &str = r#"{"functions":[{"function":"f","file":"shop.py","lines":[
+{"line":1,"hits":0,"microseconds":0.0,"source":"def f():"},
+{"line":2,"hits":3,"microseconds":1.5,"source":"    g()"}]}]}"#;
+
+/// A place with programs that say the same in every run, and the `PATH` to them.
+fn made_up() -> (Place, String) {
+    let place = Place::new();
+    let path = programs(&place, &["true"]);
+    let write_option = "while [ \"$1\" != -o ]; do shift; done";
+    let perf = format!(
+        "case $1 in record) {write_option}; echo made up >\"$2\";; *) /bin/cat recorded;; esac"
+    );
+    for (name, output, script) in [
+        ("perf", ("recorded", RECORDED), perf),
+        (
+            "strace",
+            ("counted", COUNTED),
+            format!("{write_option}; /bin/cat counted >\"$2\""),
+        ),
+        (
+            "python3",
+            ("timed", TIMED),
+            "/bin/cat timed >\"$4\"".to_owned(),
+        ),
+    ] {
+        place.write(output.0, output.1);
+        let program = place.path("programs").join(name);
+        std::fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    (place, path)
+}
+
+/// Profiles with made-up programs; None where this user may not record, whatever the program is.
+pub(crate) fn printed(arguments: &[&str]) -> Option<String> {
+    let (place, path) = made_up();
+    let mut command = place.command(&[&["profile"], arguments].concat());
+    let ran = Ran::of(command.env("PATH", path).output().unwrap());
+    if ran.stderr.contains("perf_event_paranoid") {
+        stook_testkit::skip!("this user may not record with perf");
+        return None;
+    }
+    assert_eq!(ran.status, Some(0), "{}", ran.stderr);
+    Some(ran.text().to_owned())
+}
+
+#[test]
+fn a_profile_is_tables_or_lines_of_json() {
+    let Some(text) = printed(&["--out", "out", "--", "true"]) else {
+        return;
+    };
+    assert_snapshot!(text, @r"
+    seconds   share  time of 1 thread
+    -------  ------  ------------------------------
+      0.020  16.7 %  on a processor
+      0.100  83.3 %  blocked
+      0.000   0.0 %  ready, waiting for a processor
+
+    self s    share  total s  on the CPU, 1 sample
+    ------  -------  -------  --------------------
+     0.001  100.0 %    0.001  spin
+
+    seconds    share  times  blocked in (`--dwarf` tells by whose call)
+    -------  -------  -----  ------------------------------------------
+      0.100  100.0 %      1  read
+
+    % time   seconds  usecs/call  calls  errors  system call, by strace -f -c -w
+    ------  --------  ----------  -----  ------  -------------------------------
+     75.00  0.300000    150000.0      2       1  read
+     25.00  0.100000    100000.0      1       0  openat
+    100.00  0.400000    133333.3      3       1  all
+
+    written: out/on-cpu.svg
+    written: out/on-cpu.folded
+    written: out/off-cpu.svg
+    written: out/off-cpu.folded
+    written: out/syscalls.txt
+    ");
+    let json = printed(&["--out", "out", "--json", "--", "true"]).unwrap();
+    assert_snapshot!(json, @r#"
+    {"type":"header","schema":1,"stook":"0.1.0","command":"profile"}
+    {"type":"times","on_cpu":0.02,"blocked":0.1,"waiting_for_cpu":0.0,"threads":1}
+    {"type":"stacks","view":"on-cpu","count":1,"seconds":0.001,"cut_seconds":0.0}
+    {"type":"function","function":"spin","self_seconds":0.001,"total_seconds":0.001,"view":"on-cpu"}
+    {"type":"function","function":"_start","self_seconds":0.0,"total_seconds":0.001,"view":"on-cpu"}
+    {"type":"stacks","view":"off-cpu","count":1,"seconds":0.1,"cut_seconds":0.0}
+    {"type":"function","function":"__schedule_[k]","self_seconds":0.1,"total_seconds":0.1,"view":"off-cpu"}
+    {"type":"function","function":"__x64_sys_read_[k]","self_seconds":0.0,"total_seconds":0.1,"view":"off-cpu"}
+    {"type":"function","function":"_start","self_seconds":0.0,"total_seconds":0.1,"view":"off-cpu"}
+    {"type":"function","function":"read","self_seconds":0.0,"total_seconds":0.1,"view":"off-cpu"}
+    {"type":"place","call":"read","caller":"","times":1,"seconds":0.1}
+    {"type":"syscall","name":"read","calls":2,"errors":1,"seconds":0.3}
+    {"type":"syscall","name":"openat","calls":1,"errors":0,"seconds":0.1}
+    {"type":"summary","lost":0,"files":["out/on-cpu.svg","out/on-cpu.folded","out/off-cpu.svg","out/off-cpu.folded","out/syscalls.txt"],"interrupted":false,"counted_by":"strace -f -c -w","missing":[],"failure":null}
+    "#);
+}
+
+#[test]
+fn lines_of_source_are_a_table_or_lines_of_json() {
+    let program = ["--lines", "__main__:f", "--", "python3", "shop.py"];
+    assert_snapshot!(printed(&program).unwrap(), @r"
+    f in shop.py: 0.000002 s
+
+    line  hits  microseconds    share  source
+    ----  ----  ------------  -------  --------
+       1                               def f():
+       2     3           1.5  100.0 %      g()
+    ");
+    assert_snapshot!(printed(&[&["--json"], &program[..]].concat()).unwrap(), @r#"
+    {"type":"header","schema":1,"stook":"0.1.0","command":"profile"}
+    {"type":"line","line":1,"hits":0,"microseconds":0.0,"source":"def f():","function":"f","file":"shop.py"}
+    {"type":"line","line":2,"hits":3,"microseconds":1.5,"source":"    g()","function":"f","file":"shop.py"}
+    {"type":"summary","functions":1,"failure":null}
+    "#);
+}
 
 #[test]
 fn lines_of_a_python_function_are_counted() {

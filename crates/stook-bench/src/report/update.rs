@@ -1,0 +1,247 @@
+//! The section about programs that archive and update a tree: the before/after study of an archiver.
+
+use super::cases::{Against, Case, Cases, scatter};
+use super::section::Section;
+use super::tables::{measures, proofs, ratio_columns};
+use super::words::{count, file_names, geometric, listed};
+use crate::figure::{Bars, Chart, Group, Heat, Row, Unit};
+use crate::record::Results;
+use crate::statistics::{Ratio, median};
+use crate::table::Table;
+
+const TOOL: usize = 0;
+const OPERATION: usize = 3;
+
+/// What was archived first, and what it was updated to.
+type Pair = (String, String);
+
+/// The cases of a run, and the different values of their labels.
+struct View<'a> {
+    cases: Cases<'a>,
+    /// As they were named, as in the tables of the bench: ratios are of another one to the first.
+    tools: Vec<String>,
+    operations: Vec<String>,
+    pairs: Vec<Pair>,
+}
+
+/// Returns what is to be said about a run of `stook bench update`.
+pub(super) fn section(results: &Results) -> Section {
+    let view = View::of(results);
+    let mut section = Section {
+        title: format!("Archivers: {}", listed(&view.tools)),
+        measured: format!(
+            "{} with {}, over {} of directories, in {}.",
+            listed(&view.operations),
+            listed(&view.tools),
+            count(view.pairs.len() as u64, "ordered pair", "ordered pairs"),
+            count(u64::from(view.cases.rounds), "round", "rounds"),
+        ),
+        findings: view.findings(),
+        ..Section::default()
+    };
+    let caption = "Medians over all pairs of directories; every dot is a run, so the spread is mostly that of the directories. Shorter is better.";
+    let times = view.bars("Seconds", Unit::Seconds, |case| case.group.seconds());
+    section.figure("time", "Time by phase", caption, times);
+    view.against_each_other(&mut section);
+    if view.cases.all.iter().any(|case| !case.peaks().is_empty()) {
+        let caption = "The most memory that one process of the tool held. Less is better.";
+        let peaks = view.bars("Memory", Unit::Bytes, Case::peaks);
+        section.figure("memory", "Peak memory by phase", caption, peaks);
+    }
+    if let Some(first) = view.tools.first() {
+        let title = format!("Time of the other tools / time of {first}");
+        let note = "Ratios of medians with their 95 % interval by resampling.";
+        section.table(&title, note, view.ratios());
+    }
+    section.table("Every operation", "", measures(&view.cases));
+    let note = "Over all rounds: numbers from the least to the greatest.";
+    section.table("What was found beside the times", note, proofs(&view.cases));
+    section
+}
+
+impl<'a> View<'a> {
+    fn of(results: &'a Results) -> Self {
+        let cases = Cases::of(results);
+        let mut pairs = Vec::new();
+        for case in &cases.all {
+            let pair = (case.labels[1].clone(), case.labels[2].clone());
+            if !pairs.contains(&pair) {
+                pairs.push(pair);
+            }
+        }
+        Self {
+            tools: cases.values(TOOL),
+            operations: cases.values(OPERATION),
+            pairs,
+            cases,
+        }
+    }
+
+    /// Returns what another tool and the first one took for an operation on a pair.
+    fn both(&self, other: &str, pair: &Pair, operation: &str) -> Option<[&Case<'a>; 2]> {
+        let case = |tool| self.cases.find(&[tool, &*pair.0, &*pair.1, operation]);
+        Some([case(other)?, case(&self.tools[0])?])
+    }
+
+    /// The ratio of another tool's median time to the first one's.
+    fn ratio(&self, other: &str, pair: &Pair, operation: &str) -> Option<f64> {
+        let [own, first] = self
+            .both(other, pair, operation)?
+            .map(|case| case.group.median());
+        (first > 0.0).then(|| own / first)
+    }
+
+    fn findings(&self) -> Vec<String> {
+        let of_tool = |other: &String| {
+            let operations = self.operations.iter();
+            let times = operations.filter_map(|operation| self.time_in_words(other, operation));
+            times
+                .chain(self.memory_in_words(other))
+                .collect::<Vec<String>>()
+        };
+        self.tools.iter().skip(1).flat_map(of_tool).collect()
+    }
+
+    fn time_in_words(&self, other: &str, operation: &str) -> Option<String> {
+        let pairs = self.pairs.iter();
+        let ratios = pairs.filter_map(|pair| self.ratio(other, pair, operation));
+        let (mean, low, high) = geometric(ratios)?;
+        let [mean, low, high] = [mean, low, high].map(|ratio| Unit::Ratio.show(ratio));
+        let over_pairs = match self.pairs.len() {
+            1 => String::new(),
+            many => format!(", the geometric mean over {many} pairs, from {low} to {high}"),
+        };
+        let first = &self.tools[0];
+        Some(format!(
+            "`{operation}`: {other} takes {mean} the time of {first}{over_pairs}."
+        ))
+    }
+
+    /// How much memory another tool takes, as a multiple of the first one's; None if it is not known of either.
+    fn memory_in_words(&self, other: &str) -> Option<String> {
+        let of_operation = |operation: &String| {
+            let ratio = |pair| {
+                let [own, first] = self.both(other, pair, operation)?;
+                let (own, first) = (median(&own.peaks())?, median(&first.peaks())?);
+                (first > 0.0).then(|| own / first)
+            };
+            let (mean, ..) = geometric(self.pairs.iter().filter_map(ratio))?;
+            Some(format!("{} to `{operation}`", Unit::Ratio.show(mean)))
+        };
+        let ratios: Vec<String> = self.operations.iter().filter_map(of_operation).collect();
+        let (first, listed) = (&self.tools[0], listed(&ratios));
+        (!ratios.is_empty()).then(|| {
+            format!("At its peak {other} holds, as a multiple of the memory of {first}, {listed}.")
+        })
+    }
+
+    fn bars(&self, axis: &str, unit: Unit, of: impl Fn(&Case<'a>) -> Vec<f64>) -> Chart {
+        let row = |tool: &String, operation: &String| {
+            let is_it = |case: &&Case<'_>| {
+                case.labels[TOOL] == *tool && case.labels[OPERATION] == *operation
+            };
+            Row {
+                name: tool.clone(),
+                samples: self.cases.all.iter().filter(is_it).flat_map(&of).collect(),
+                parts: Vec::new(),
+            }
+        };
+        let group = |operation: &String| Group {
+            label: operation.clone(),
+            rows: self.tools.iter().map(|tool| row(tool, operation)).collect(),
+        };
+        Chart::Bars(Bars {
+            axis: axis.to_owned(),
+            unit,
+            parts: Vec::new(),
+            groups: self.operations.iter().map(group).collect(),
+            span: None,
+        })
+    }
+
+    fn against_each_other(&self, section: &mut Section) {
+        let names = file_names(&self.tools);
+        for (other, name) in self.tools.iter().zip(names).skip(1) {
+            let first = &self.tools[0];
+            let is_shared = |operation: &&String| {
+                let mut pairs = self.pairs.iter();
+                pairs.any(|pair| self.ratio(other, pair, operation).is_some())
+            };
+            let shared: Vec<&String> = self.operations.iter().filter(is_shared).collect();
+            if shared.is_empty() {
+                continue;
+            }
+            let caption = format!(
+                "A point for each operation on each pair of directories, medians. Below the dashed line {other} is faster."
+            );
+            let (name_of, title) = (
+                format!("scatter-{name}"),
+                format!("{other} against {first}"),
+            );
+            section.figure(&name_of, &title, &caption, self.scatter(other, &shared));
+            let caption = format!(
+                "The time of {other} as a multiple of that of {first}, medians. Blue, less than 1: {other} is faster."
+            );
+            let (name_of, title) = (
+                format!("ratios-{name}"),
+                format!("Time of {other} / time of {first}"),
+            );
+            section.figure(&name_of, &title, &caption, self.heat(other, &shared));
+        }
+    }
+
+    fn scatter(&self, other: &str, operations: &[&String]) -> Chart {
+        let points = operations.iter().flat_map(|operation| {
+            let of_pair = move |pair: &Pair| -> Option<Against<'_>> {
+                let [own, first] = self.both(other, pair, operation)?;
+                Some(((*operation).clone(), arrow(pair), first, own))
+            };
+            self.pairs.iter().filter_map(of_pair)
+        });
+        scatter(&self.tools[0], other, points)
+    }
+
+    fn heat(&self, other: &str, operations: &[&String]) -> Chart {
+        let row = |pair: &Pair| {
+            let operations = operations.iter();
+            operations
+                .map(|operation| self.ratio(other, pair, operation))
+                .collect()
+        };
+        Chart::Heat(Heat {
+            rows: self.pairs.iter().map(arrow).collect(),
+            cells: self.pairs.iter().map(row).collect(),
+            columns: operations.iter().copied().cloned().collect(),
+            means: [other, &self.tools[0]].map(|tool| format!("{tool} is faster")),
+        })
+    }
+
+    fn ratios(&self) -> Table {
+        let mut rows: Vec<([String; 3], Option<Ratio>)> = Vec::new();
+        for other in self.tools.iter().skip(1) {
+            for operation in &self.operations {
+                for pair in &self.pairs {
+                    if let Some([own, first]) = self.both(other, pair, operation) {
+                        let names = [other.clone(), operation.clone(), arrow(pair)];
+                        rows.push((names, own.ratio_to(first)));
+                    }
+                }
+            }
+        }
+        rows.retain(|(_, ratio)| ratio.is_some());
+        let mut table = Table::default();
+        for (place, title) in ["other tool", "operation", "directories"]
+            .into_iter()
+            .enumerate()
+        {
+            table.texts(title, rows.iter().map(|(names, _)| names[place].clone()));
+        }
+        let ratios: Vec<Option<Ratio>> = rows.into_iter().map(|(_, ratio)| ratio).collect();
+        ratio_columns(&mut table, &ratios);
+        table
+    }
+}
+
+fn arrow(pair: &Pair) -> String {
+    format!("{} to {}", pair.0, pair.1)
+}
