@@ -2,7 +2,7 @@
 //!
 //! The file exists only while its holder runs. `flock` tells a living holder from a dead one, also
 //! across machines where the file system supports it; where it does not, the process number and the
-//! host name in the file do. A leftover of a killed process is taken over silently; a file of that name
+//! host name in the file do. The lock file of a killed process is taken over silently; a file of that name
 //! with another content belongs to somebody else and is left alone.
 
 use std::fs::File;

@@ -482,7 +482,7 @@ impl<'a> Chain<'a> {
             return damaged("its padding has changed");
         }
         let mut crc = crc32fast::Hasher::new();
-        crc.update(&records[..records.len() - pax::SEAL_LEN]);
+        crc.update(&records[..records.len() - pax::HEADER_CRC_LEN]);
         crc.update(block);
         crc.update(map);
         if crc.finalize() == stated {

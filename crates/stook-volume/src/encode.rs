@@ -73,7 +73,7 @@ pub fn header_len(header: &Header, dialect: Dialect) -> u64 {
     put_records(header, dialect, &mut records);
     let len = records.0
         + if dialect == Dialect::Stook {
-            pax::SEAL_LEN as u64
+            pax::HEADER_CRC_LEN as u64
         } else {
             0
         };

@@ -18,12 +18,12 @@ pub(crate) const RAW_NAMES: (&[u8], &[u8]) = (b"hdrcharset", b"BINARY");
 /// Start of the record that closes the extended header of a member written by stook. Its value is
 /// the CRC-32 of the records before it, the header block after it and the sparse map. It is a
 /// comment, because GNU tar warns of every keyword that it does not know.
-const SEAL_START: &[u8; 23] = b"32 comment=STOOK.crc32=";
-const SEAL_VALUE_LEN: usize = 8;
-pub(crate) const SEAL_LEN: usize = SEAL_START.len() + SEAL_VALUE_LEN + 1;
+const HEADER_CRC_START: &[u8; 23] = b"32 comment=STOOK.crc32=";
+const HEADER_CRC_DIGITS: usize = 8;
+pub(crate) const HEADER_CRC_LEN: usize = HEADER_CRC_START.len() + HEADER_CRC_DIGITS + 1;
 
 /// Fewest of the 24 fixed bytes of the closing record that let it be recognised when damaged.
-const SEAL_LIKENESS: usize = 20;
+const HEADER_CRC_LIKENESS: usize = 20;
 
 /// Takes records one after the other: a buffer, or a sum of lengths.
 pub(crate) trait RecordSink {
@@ -67,7 +67,7 @@ fn record_len(keyword: &[u8], value: &[u8]) -> usize {
 
 /// Appends the closing record.
 pub(crate) fn put_header_crc(crc: u32, out: &mut Vec<u8>) {
-    out.extend_from_slice(SEAL_START);
+    out.extend_from_slice(HEADER_CRC_START);
     out.extend_from_slice(format!("{crc:08x}\n").as_bytes());
 }
 
@@ -85,18 +85,18 @@ pub(crate) enum HeaderCrc {
 /// Looks for the closing record at the end of the records, by position: so damage to the records
 /// before it, or to its own keyword, cannot make it vanish.
 pub(crate) fn header_crc(records: &[u8]) -> HeaderCrc {
-    let Some(start) = records.len().checked_sub(SEAL_LEN) else {
+    let Some(start) = records.len().checked_sub(HEADER_CRC_LEN) else {
         return HeaderCrc::Absent;
     };
-    let (keyword, rest) = records[start..].split_at(SEAL_START.len());
-    let (value, end) = rest.split_at(SEAL_VALUE_LEN);
+    let (keyword, rest) = records[start..].split_at(HEADER_CRC_START.len());
+    let (value, end) = rest.split_at(HEADER_CRC_DIGITS);
     let like = keyword
         .iter()
-        .zip(SEAL_START)
+        .zip(HEADER_CRC_START)
         .filter(|(a, b)| a == b)
         .count()
         + usize::from(end == b"\n");
-    if like < SEAL_LIKENESS {
+    if like < HEADER_CRC_LIKENESS {
         return HeaderCrc::Absent;
     }
     let is_canonical = value
@@ -106,7 +106,7 @@ pub(crate) fn header_crc(records: &[u8]) -> HeaderCrc {
         .ok()
         .and_then(|text| u32::from_str_radix(text, 16).ok());
     match stated {
-        Some(crc) if is_canonical && like == SEAL_START.len() + 1 => HeaderCrc::Stated(crc),
+        Some(crc) if is_canonical && like == HEADER_CRC_START.len() + 1 => HeaderCrc::Stated(crc),
         _ => HeaderCrc::Broken,
     }
 }
@@ -412,7 +412,7 @@ mod tests {
         assert_eq!(header_crc(&records), HeaderCrc::Absent);
         put_header_crc(0x00c0_ffee, &mut records);
         assert_eq!(header_crc(&records), HeaderCrc::Stated(0x00c0_ffee));
-        for at in records.len() - SEAL_LEN..records.len() {
+        for at in records.len() - HEADER_CRC_LEN..records.len() {
             for bit in 0..8 {
                 let mut flipped = records.clone();
                 flipped[at] ^= 1 << bit;

@@ -55,7 +55,7 @@ pub(crate) enum Search {
 }
 
 /// What becomes of a candidate.
-enum Verdict {
+enum Finding {
     Real(u64),
     No,
     /// It belongs to the content of a member: go on here.
@@ -179,14 +179,14 @@ impl<S: ReadAt + ?Sized> Salvage<'_, '_, S> {
             }
             let mut resume = None;
             for candidate in candidates(bytes, at) {
-                match self.judge(candidate, content)? {
-                    Verdict::Real(found) if found < until => return Ok(Search::Found(found)),
-                    Verdict::Real(_) => return Ok(Search::Nothing(until)),
-                    Verdict::No => {}
-                    Verdict::Nested(end) if self.window.bytes(end - 1, 1)?.is_empty() => {
+                match self.examine(candidate, content)? {
+                    Finding::Real(found) if found < until => return Ok(Search::Found(found)),
+                    Finding::Real(_) => return Ok(Search::Nothing(until)),
+                    Finding::No => {}
+                    Finding::Nested(end) if self.window.bytes(end - 1, 1)?.is_empty() => {
                         return Ok(Search::Nothing(self.end_of_file(end)?));
                     }
-                    Verdict::Nested(end) => {
+                    Finding::Nested(end) => {
                         resume = Some(end);
                         break;
                     }
@@ -202,22 +202,26 @@ impl<S: ReadAt + ?Sized> Salvage<'_, '_, S> {
         Ok(Search::Nothing(until))
     }
 
-    fn judge(&mut self, candidate: u64, content: Option<Content>) -> Result<Verdict, VolumeError> {
+    fn examine(
+        &mut self,
+        candidate: u64,
+        content: Option<Content>,
+    ) -> Result<Finding, VolumeError> {
         if self.is_orphan(candidate)? {
             // Its name may be cut and its time rounded, but it tells how far the lost member goes.
             return Ok(match self.after_broken(candidate)? {
-                Search::Found(end) => Verdict::Real(end),
-                Search::Nothing(_) => Verdict::No,
+                Search::Found(end) => Finding::Real(end),
+                Search::Nothing(_) => Finding::No,
             });
         }
         let Look::Member(found) = self.look(candidate)? else {
-            return Ok(Verdict::No);
+            return Ok(Finding::No);
         };
         let end = found.member.end;
         let look = self.look(end)?;
         let lands = self.lands(end, &look)?;
         if !lands && found.member.checksum == HeaderCheck::Absent {
-            return Ok(Verdict::No);
+            return Ok(Finding::No);
         }
         self.follow(candidate, end, look, content)
     }
@@ -230,7 +234,7 @@ impl<S: ReadAt + ?Sized> Salvage<'_, '_, S> {
         end: u64,
         look: Look,
         content: Option<Content>,
-    ) -> Result<Verdict, VolumeError> {
+    ) -> Result<Finding, VolumeError> {
         let (mut at, mut look) = (end, look);
         let is_landed = content.is_some_and(|content| content.lands);
         let is_at_start = content.is_some_and(|content| content.start == first);
@@ -239,9 +243,9 @@ impl<S: ReadAt + ?Sized> Salvage<'_, '_, S> {
                 // A whole content that is a chain of members is a tar without end marker.
                 let is_tar = is_landed && is_at_start;
                 return Ok(if is_tar {
-                    Verdict::Nested(content.end)
+                    Finding::Nested(content.end)
                 } else {
-                    Verdict::Real(first)
+                    Finding::Real(first)
                 });
             }
             let is_nested = match &look {
@@ -261,9 +265,9 @@ impl<S: ReadAt + ?Sized> Salvage<'_, '_, S> {
                 Look::Broken(_) => is_landed,
             };
             return Ok(if is_nested {
-                Verdict::Nested(at)
+                Finding::Nested(at)
             } else {
-                Verdict::Real(first)
+                Finding::Real(first)
             });
         }
     }

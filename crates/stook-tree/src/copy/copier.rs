@@ -212,7 +212,7 @@ impl<'a> Copier<'a, '_> {
     }
 
     /// Makes sure that the user can write in a copy that was there already, that nobody finds in it what the original
-    /// would not show, and that no leftover is in it.
+    /// would not show, and that no temporary file is in it.
     fn get_ready(
         &self,
         state: &DirectoryState,
