@@ -244,8 +244,11 @@ impl<'a> RowReader<'a> {
         };
         let md5 = column(4)?;
         let is_file = md5 != ValueRef::Null;
-        let (md5, tar) = (bytes(md5), bytes(column(5)?).unwrap_or_default());
-        if tar != self.volume.0 {
+        let (md5, Some(tar)) = (bytes(md5), bytes(column(5)?)) else {
+            return Ok(None);
+        };
+        // The first row of a range has no volume before it: an empty name must be looked at, too.
+        if tar != self.volume.0 || tar.is_empty() {
             let Some(volume) = VolumeId::from_name(tar) else {
                 return Ok(None);
             };

@@ -336,7 +336,7 @@ impl Index {
     /// As [`NameTable::load`].
     ///
     /// # Cost
-    /// A second pass over the rows if anything is not_visited.
+    /// A second pass over the rows if any name was not visited.
     pub fn not_visited_names(
         &self,
         name_table: &NameTable,

@@ -366,7 +366,10 @@ impl Index {
     }
 
     /// As [`Index::last_row`]; `None` if the last page is damaged.
-    pub(crate) fn last_readable_row(&self) -> Result<Option<i64>, IndexError> {
+    ///
+    /// # Errors
+    /// As [`Index::last_row`], unless it is damage.
+    pub fn last_readable_row(&self) -> Result<Option<i64>, IndexError> {
         match self.last_row() {
             Err(IndexError::Sqlite { source, .. }) if is_unreadable(&source) => Ok(None),
             other => other.map(Some),
@@ -484,7 +487,8 @@ pub(crate) fn meet<'a>(
     let (mut row, bad) = decode(row, RowId(id), path)?;
     let (name, bad_name) = names.of(row.id, row.name)?;
     row.name = name;
-    Ok(match bad.or(bad_name) {
+    // A bad name first: then the row is not found by it.
+    Ok(match bad_name.or(bad) {
         None => Met::Row(row),
         Some(bad) => Met::Bad(row, bad),
     })

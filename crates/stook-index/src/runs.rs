@@ -251,7 +251,7 @@ impl Index {
     /// As [`Index::finish_run`], and `BadRow` if a row is invalid.
     ///
     /// # Cost
-    /// One pass over the rows if anything is not_visited; names are not gathered.
+    /// One pass over the rows if any name was not visited; names are not gathered.
     pub fn finish_run_with_not_visited(
         &mut self,
         run: RunId,

@@ -121,7 +121,7 @@ pub(crate) fn create_tables(connection: &Connection, path: &Path) -> Result<(), 
 /// was one of those: what is there has no witnesses then.
 pub(crate) fn add_missing_tables(connection: &Connection, path: &Path) -> Result<bool, IndexError> {
     let format = format(connection, path)?;
-    require_sound_format(path, format)?;
+    require_sound_format(connection, path, format)?;
     let blocks = [ATTRIBUTES, FRAMES]
         .map(|table| format!("CREATE TABLE IF NOT EXISTS {table} {BLOCK_TABLE};"))
         .concat();
@@ -228,9 +228,19 @@ fn is_damaged_format(connection: &Connection, path: &Path) -> Result<bool, Index
     witness::was_format(connection, FORMAT).map_err(fault)
 }
 
-/// Requires that nothing is written to an index whose format is damaged: what it has may not be mended by what is added.
-fn require_sound_format(path: &Path, format: Option<i64>) -> Result<(), IndexError> {
-    if format.is_none_or(|format| format <= FORMAT) {
+/// Requires that nothing is written to an index whose format is damaged: one that seems older would get new witnesses, for
+/// damaged rows as well.
+fn require_sound_format(
+    connection: &Connection,
+    path: &Path,
+    format: Option<i64>,
+) -> Result<(), IndexError> {
+    let is_sound = match format {
+        Some(FORMAT) => true,
+        Some(format) if format > FORMAT => false,
+        _ => !has_table(connection, path, "stook_meta")? || !is_damaged_format(connection, path)?,
+    };
+    if is_sound {
         return Ok(());
     }
     let damage = IndexDamage::table("stook_meta", "its `format` is not what was written");

@@ -237,8 +237,15 @@ impl<'a> Queries<'a> {
     ) -> Result<BlockRange, IndexError> {
         match self.read(volume, offset) {
             Ok((stored, end)) => {
-                let first = stored.as_ref().map_or(0, |stored| stored.first);
-                let block = stored.and_then(|stored| StoredAttributes(stored).decode());
+                let first = match &stored {
+                    None => 0,
+                    Some(Some(stored)) => stored.first,
+                    // A damaged row says nothing of the blocks before it.
+                    Some(None) => offset,
+                };
+                let block = stored
+                    .flatten()
+                    .and_then(|stored| StoredAttributes(stored).decode());
                 Ok(BlockRange {
                     volume,
                     first,
@@ -257,12 +264,12 @@ impl<'a> Queries<'a> {
         }
     }
 
-    /// Returns the block before an offset, and where the next one begins.
+    /// Returns the block before an offset, which holds none if its row is damaged, and where the next one begins.
     fn read(
         &mut self,
         volume: VolumeId,
         offset: u64,
-    ) -> rusqlite::Result<(Option<StoredBlock>, u64)> {
+    ) -> rusqlite::Result<(Option<Option<StoredBlock>>, u64)> {
         let (Ok(volume), Ok(offset)) = (i64::try_from(volume.0), i64::try_from(offset)) else {
             return Ok((None, u64::MAX));
         };
@@ -276,7 +283,7 @@ impl<'a> Queries<'a> {
             .query_row(params![volume, offset], next)
             .optional()?;
         let end = next.flatten().and_then(|next| u64::try_from(next).ok());
-        Ok((block.flatten(), end.unwrap_or(u64::MAX)))
+        Ok((block, end.unwrap_or(u64::MAX)))
     }
 }
 

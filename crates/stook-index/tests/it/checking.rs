@@ -472,6 +472,19 @@ fn where_the_last_page_is_damaged_the_rows_before_it_are_read() {
 
 /// An older version must not come forth because the newest cannot be read.
 #[test]
+fn a_first_row_without_a_volume_is_unreadable() {
+    for value in ["NULL", "''", "7", "'x.tar.gz'"] {
+        let folder = Folder::new();
+        commit(&mut folder.create(), 0, &[b"a", b"b"]);
+        folder.sql(&format!("UPDATE files SET tar = {value} WHERE id = 1"));
+        let index = Index::open_read(&folder.index).unwrap();
+        let name_table = NameTable::load(&index, None, Jobs::Fixed(1)).unwrap();
+        assert!(!name_table.lookup(b"a").unwrap().is_readable, "{value}");
+        assert!(name_table.lookup(b"b").unwrap().is_readable);
+    }
+}
+
+#[test]
 fn a_name_whose_newest_row_makes_no_sense_has_no_row() {
     for (column, value) in [
         ("mtime", "'yesterday'"),

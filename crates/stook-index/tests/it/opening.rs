@@ -103,8 +103,8 @@ fn a_later_format_is_refused() {
 }
 
 #[test]
-fn a_format_that_grew_by_a_flipped_bit_is_damage_and_hides_nothing() {
-    for format in [3, 6, 66, 0x4002] {
+fn a_format_with_a_flipped_bit_is_damage_and_hides_nothing() {
+    for format in ["3", "6", "66", "16386", "0", "1", "NULL"] {
         let folder = Folder::new();
         commit(&mut folder.create(), 0, &["a"], 1);
         folder.sql(&format!(
@@ -131,6 +131,9 @@ fn a_format_that_grew_by_a_flipped_bit_is_damage_and_hides_nothing() {
         );
         drop(index);
         assert!(std::fs::read(&folder.index).unwrap() == before);
+        if ["0", "1", "NULL"].contains(&format) {
+            continue;
+        }
         // Without CRCs nothing tells a damage from a later stook.
         for other in ["DELETE FROM stook_witnesses", "DROP TABLE stook_witnesses"] {
             folder.sql(other);

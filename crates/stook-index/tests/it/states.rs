@@ -19,7 +19,7 @@ fn time(second: i64) -> Mtime {
 /// One run that writes a volume, then finds names deleted.
 fn run(index: &mut Index, number: u64, names: &[&str], deleted: &[&str]) -> RunId {
     let start = i64::try_from(number).unwrap() * 10;
-    let run = index.begin_run("stook update", time(start)).unwrap();
+    let run = index.begin_run("update", time(start)).unwrap();
     commit(index, number, names, number + 1);
     index
         .finish_run(
@@ -351,7 +351,7 @@ fn a_run_is_taken_back_while_nothing_is_in_it() {
     let mut index = folder.create();
     let first = run(&mut index, 0, &["a"], &[]);
     let before = index.runs().unwrap();
-    let begun = index.begin_run("stook update", time(20)).unwrap();
+    let begun = index.begin_run("update", time(20)).unwrap();
     // Not one that has finished, and none below the last.
     assert!(!index.take_back_run(first).unwrap());
     assert!(index.take_back_run(begun).unwrap());
@@ -362,7 +362,7 @@ fn a_run_is_taken_back_while_nothing_is_in_it() {
         .check(visit, &mut |damage| damages.push(damage))
         .unwrap();
     assert!(damages.is_empty(), "{damages:?}");
-    let begun = index.begin_run("stook update", time(30)).unwrap();
+    let begun = index.begin_run("update", time(30)).unwrap();
     commit(&mut index, 1, &["b"], 2);
     assert!(!index.take_back_run(begun).unwrap());
     assert_eq!(
