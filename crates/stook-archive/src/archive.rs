@@ -66,6 +66,8 @@ pub struct Found {
     pub row: Option<Row>,
     /// What of the index cannot be read and may be newer than the row.
     pub damage: Option<IndexDamage>,
+    /// Rows that had to be read one after the other, because no hashes of names cover them.
+    pub scanned: u64,
 }
 
 /// The parts of an archive that an operation works with.
@@ -111,9 +113,17 @@ impl Archive {
     /// `Index` if the index cannot be read.
     pub fn find(&self, name: &[u8], as_of: AsOf) -> Result<Found, ArchiveError> {
         let index = lock(&self.index);
-        let NameLookup { row, damage, .. } = index.find(name, as_of)?;
+        let NameLookup {
+            row,
+            damage,
+            scanned,
+        } = index.find(name, as_of)?;
         index.require_unchanged()?;
-        Ok(Found { row, damage })
+        Ok(Found {
+            row,
+            damage,
+            scanned,
+        })
     }
 
     /// Chooses rows.

@@ -10,10 +10,10 @@ use crate::archive::{Archive, Found};
 use crate::cause::Cause;
 use crate::deleted::explain_missing_name;
 use crate::mutex::lock;
-use crate::observer::Silent;
+use crate::observer::{Observer, Silent, note_scan};
 use crate::read::{BATCH_BYTES, ContentMd5, MemberReader};
 
-/// Writes the content of the member `name` to `output`.
+/// Writes the content of the member `name` to `output`. A long search for the name is noted to the observer.
 ///
 /// # Errors
 /// `NotInState` if only other states have the name, `NoSuchMember` if none has; `NotAFile` for a link, directory or
@@ -24,13 +24,19 @@ pub fn cat(
     name: &[u8],
     as_of: AsOf,
     output: &mut dyn Write,
+    observer: &dyn Observer,
 ) -> Result<(), ArchiveError> {
     let _scope = scope!("cat");
     let damaged = |cause: Cause| ArchiveError::Damaged {
         name: name.to_vec(),
         cause,
     };
-    let Found { row, damage } = archive.find(name, as_of)?;
+    let Found {
+        row,
+        damage,
+        scanned,
+    } = archive.find(name, as_of)?;
+    note_scan(scanned, observer);
     let damage = damage.map(|damage| damaged(in_place_of_newest(damage)));
     let Some(row) = row else {
         return Err(match damage {

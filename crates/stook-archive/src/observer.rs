@@ -78,6 +78,12 @@ pub enum Note {
     /// The capabilities of so many files were not restored.
     #[error("the capabilities of {} were left out", files(*.0))]
     CapabilitiesLeftOut(u64),
+    /// So many built volumes have no MD5: only their lengths were compared.
+    #[error("{} built without MD5, and compared by length alone", volumes(*.0))]
+    NotVerified(u64),
+    /// So many rows were read one after the other to find names.
+    #[error("names were searched for in {0} rows, one after the other")]
+    NamesScanned(u64),
     /// Mode or owner of so many entries changed, and nothing else: they are not archived again.
     #[error("only mode or owner of {} changed", entries(*.0))]
     MetadataChanged(u64),
@@ -111,6 +117,13 @@ fn files(number: u64) -> String {
     }
 }
 
+fn volumes(number: u64) -> String {
+    match number {
+        1 => "a volume was".to_owned(),
+        number => format!("{number} volumes were"),
+    }
+}
+
 fn entries(number: u64) -> String {
     match number {
         1 => "an entry".to_owned(),
@@ -125,6 +138,16 @@ pub enum SkipReason {
     /// Archives have no sockets.
     #[error("it is a socket")]
     Socket,
+}
+
+/// A search through fewer rows takes a tenth of a second at most.
+const MANY_ROWS: u64 = 100_000;
+
+/// Says that names were searched for without hashes, if that was felt.
+pub(crate) fn note_scan(rows: u64, observer: &dyn Observer) {
+    if rows >= MANY_ROWS {
+        observer.note(&Note::NamesScanned(rows));
+    }
 }
 
 /// Receives what an operation on an archive tells besides progress and failures, from several threads at once.

@@ -8,7 +8,7 @@ use stook_tree::Pattern;
 use crate::ArchiveError;
 use crate::deleted::require_not_missing;
 use crate::folder::Folder;
-use crate::observer::{Failure, Observer};
+use crate::observer::{Failure, Observer, note_scan};
 use crate::when::When;
 
 /// What to list.
@@ -64,7 +64,7 @@ pub(crate) fn select_visiting(
     observer: &dyn Observer,
     visit: &(dyn Fn(&RowRef<'_>) + Sync),
 ) -> Result<Selection, ArchiveError> {
-    if let Some(selection) = select_by_name(index, as_of, patterns)? {
+    if let Some(selection) = select_by_name(index, as_of, patterns, observer)? {
         return Ok(selection);
     }
     let matched: Vec<AtomicBool> = patterns.iter().map(|_| AtomicBool::new(false)).collect();
@@ -91,17 +91,25 @@ fn select_by_name(
     index: &Index,
     as_of: AsOf,
     patterns: &[Pattern],
+    observer: &dyn Observer,
 ) -> Result<Option<Selection>, ArchiveError> {
     let plain: Option<Vec<&[u8]>> = patterns.iter().map(Pattern::plain_path).collect();
     let Some(names) = plain.filter(|names| (1..=MOST_LOOKUPS).contains(&names.len())) else {
         return Ok(None);
     };
     if !index.has_name_segments()? {
+        note_scan(
+            index.last_readable_row()?.unwrap_or(0).unsigned_abs(),
+            observer,
+        );
         return Ok(None);
     }
     let mut rows = Vec::with_capacity(names.len());
+    let mut scanned = 0;
     for name in names {
-        match index.find(name, as_of)? {
+        let found = index.find(name, as_of)?;
+        scanned += found.scanned;
+        match found {
             NameLookup {
                 row: Some(row),
                 damage: None,
@@ -110,6 +118,7 @@ fn select_by_name(
             _ => return Ok(None),
         }
     }
+    note_scan(scanned, observer);
     Ok(Some(Selection::of_rows(&rows)))
 }
 

@@ -249,8 +249,7 @@ impl Surveyor<'_> {
         let comparison = self.compare(path, &listing.metadata);
         // What the archive holds under this name may be a file or a link: then it must be superseded.
         let is_outdated = match comparison {
-            Comparison::Changed(_) => true,
-            Comparison::MetadataChanged(_) => self.options.metadata == MetadataChanges::Archive,
+            Comparison::Changed(_) | Comparison::MetadataChanged(_) => true,
             Comparison::New | Comparison::Same => false,
         };
         if !self.options.directories && !listing.is_empty && !is_outdated {

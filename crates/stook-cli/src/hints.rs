@@ -227,6 +227,8 @@ pub(crate) fn of_note(note: &Note) -> Option<&'static str> {
         Note::CapabilitiesLeftOut(_) => {
             "`--same-permissions` restores them, given by the superuser"
         }
+        Note::NotVerified(_) => "`stook check` reads every member",
+        Note::NamesScanned(_) => "the next `stook update` adds an index of names",
         Note::MetadataChanged(_) => "`--metadata` archives them again",
         Note::WouldStop(_) => "`stook update --deletions` says what is meant",
         Note::NotRecordedOfOtherTree => {

@@ -7,8 +7,7 @@ use stook_archive::{
 use stook_sys::display_path;
 
 use crate::args::{BuildArgs, CommitArgs, Common, PlanArgs, WriteArgs};
-use crate::exit::{CliError, Ending, some_failed};
-use crate::output::Data;
+use crate::exit::{CliError, Ending, ending_with, some_failed};
 use crate::progress::observed;
 use crate::report::{Abandoned, Built, Committed, Line, Part, Planned, Summary};
 use crate::written::print_written;
@@ -24,11 +23,11 @@ pub(crate) fn plan(args: &PlanArgs, common: &Common) -> Result<Ending, CliError>
     })?;
     let PlanOptions { write, .. } = &options;
     patterns::warn_of_unmatched(&write.filter, &reporter);
-    print_parts(&planned.parts, common.json)?;
+    let ending = print_parts(&planned.parts, some_failed(planned.failed), common.json)?;
     let summary = Planned::new(&planned);
     let text = summary.text();
     reporter.summary(Summary::Planned(summary), &text)?;
-    Ok(some_failed(planned.failed))
+    Ok(ending)
 }
 
 /// The plan of a create or an update, as these print it.
@@ -88,16 +87,17 @@ pub(crate) fn commit(args: &CommitArgs, common: &Common) -> Result<Ending, CliEr
     let (committed, reporter) = observed(common, |reporter| {
         stook_archive::commit(&args.archive, &options, reporter)
     })?;
-    print_parts(&committed.remaining, common.json)?;
+    let ending = if committed.remaining.is_empty() {
+        some_failed(committed.failed)
+    } else {
+        Ending::SomeFailed
+    };
+    let ending = print_parts(&committed.remaining, ending, common.json)?;
     let summary = Committed::new(&committed);
     let text = summary.text();
     reporter.summary(Summary::Committed(summary), &text)?;
     reporter.advise(hints::of_committed(&committed));
-    Ok(if committed.remaining.is_empty() {
-        some_failed(committed.failed)
-    } else {
-        Ending::SomeFailed
-    })
+    Ok(ending)
 }
 
 fn abandon(args: &CommitArgs, common: &Common) -> Result<Ending, CliError> {
@@ -109,15 +109,15 @@ fn abandon(args: &CommitArgs, common: &Common) -> Result<Ending, CliError> {
 }
 
 /// Prints a line for each part: its path alone, for what starts the builders.
-fn print_parts(parts: &[PlannedPart], is_json: bool) -> Result<(), CliError> {
-    let mut data = Data::new();
-    for part in parts {
-        if is_json {
-            data.json(&Line::Part(Part::new(part)))?;
-        } else {
-            data.line(&display_path(&part.path))?;
+fn print_parts(parts: &[PlannedPart], ending: Ending, is_json: bool) -> Result<Ending, CliError> {
+    ending_with(ending, |data| {
+        for part in parts {
+            if is_json {
+                data.json(&Line::Part(Part::new(part)))?;
+            } else {
+                data.line(&display_path(&part.path))?;
+            }
         }
-    }
-    data.flush()?;
-    Ok(())
+        Ok(())
+    })
 }

@@ -63,7 +63,7 @@ fn dispatch(command: Command, common: &Common) -> Result<Ending, CliError> {
         Command::Diff(args) => diff(&args, common),
         Command::Check(args) => check(&args, common),
         Command::List(args) => list(&args, common),
-        Command::Cat(args) => cat(&args),
+        Command::Cat(args) => cat(&args, common),
         Command::Extract(args) => extract(&args, common),
         Command::Reindex(args) => reindex(&args, common),
         Command::Plan(args) => plan::plan(&args, common),
@@ -219,11 +219,17 @@ fn print_row(
     data.line(&display_bytes(row.name))
 }
 
-fn cat(args: &CatArgs) -> Result<Ending, CliError> {
+fn cat(args: &CatArgs, common: &Common) -> Result<Ending, CliError> {
     let archive = options::open(&args.archive)?;
     let as_of = options::as_of(&archive, &args.as_of)?;
     let mut data = Data::new();
-    stook_archive::cat(&archive, args.path.as_bytes(), as_of, data.bytes())?;
+    stook_archive::cat(
+        &archive,
+        args.path.as_bytes(),
+        as_of,
+        data.bytes(),
+        &Reporter::without_signals(common),
+    )?;
     data.flush()?;
     Ok(Ending::Done)
 }

@@ -77,7 +77,7 @@ pub struct Catalogue {
     /// What readers and headers keep open.
     volumes: Volumes,
     /// Headers of rows without attributes; `None` for one that cannot be read.
-    headers: Mutex<HashMap<EntryId, Option<Arc<Member>>>>,
+    headers: Mutex<HashMap<EntryId, Arc<Member>>>,
     failures: u64,
     damages: u64,
 }

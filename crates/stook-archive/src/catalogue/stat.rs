@@ -186,7 +186,7 @@ impl Catalogue {
     /// Returns the header of an entry without attributes; `None` if its volume is not here, or has another member there.
     fn header(&self, entry: EntryId) -> Option<Arc<Member>> {
         if let Some(found) = lock(&self.headers).get(&entry) {
-            return found.clone();
+            return Some(Arc::clone(found));
         }
         // Not under the lock: a store far away takes its time.
         let row = self.row_of(entry)?;
@@ -195,7 +195,10 @@ impl Catalogue {
         if headers.len() >= MOST_HEADERS {
             headers.clear();
         }
-        headers.insert(entry, found.clone());
+        // Not if it could not be read: a store may answer the next time.
+        if let Some(member) = &found {
+            headers.insert(entry, Arc::clone(member));
+        }
         found
     }
 

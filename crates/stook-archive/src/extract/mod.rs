@@ -18,7 +18,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use stook_index::{AsOf, Index, Row, Selection};
+use stook_index::{AsOf, Index, Row, RowId, Selection};
 use stook_pool::Jobs;
 use stook_sys::create_directory;
 use stook_timers::scope;
@@ -113,6 +113,7 @@ pub fn extract(
             &|row| without_content.add(row),
         )?
     };
+    without_content.keep_selected(&selection);
     let own_folder = OwnFolder::beside(folder.path(), into, || index_member(index, &selection))?;
     create_directory(into)?;
     observer.phase("extract", Some(selection.len()), Some(selection.bytes()));
@@ -304,7 +305,11 @@ impl Extractor<'_> {
         header: &Header,
         contents: &mut Contents,
     ) -> Result<(), Failure> {
-        let has_same_content = |name: &[u8]| contents.get(name) == Some(&row.md5);
+        // A version that is newer than this member is another file, though it may look the same.
+        let has_same_content = |name: &[u8]| {
+            let first = contents.get(name);
+            first.is_some_and(|(id, md5)| *id < row.id && *md5 == row.md5)
+        };
         let placed = self
             .target
             .place_link(header, row.mtime, has_same_content)?;
@@ -325,13 +330,13 @@ impl Extractor<'_> {
         let member = read_member(row, &loaded)?;
         self.place(row, &member, None, &loaded, &mut LastParent::default())?;
         self.target.remember_first(header);
-        contents.insert(row.name.clone(), row.md5);
+        contents.insert(row.name.clone(), (row.id, row.md5));
         Ok(())
     }
 }
 
-/// MD5s by name, of the names that others may be linked to.
-type Contents = HashMap<Vec<u8>, Option<[u8; 16]>>;
+/// Rows and MD5s by name, of the names that others may be linked to.
+type Contents = HashMap<Vec<u8>, (RowId, Option<[u8; 16]>)>;
 
 /// The first name may hold another file by now, even one of the same size and time.
 fn contents_of_first_names(
@@ -349,7 +354,7 @@ fn contents_of_first_names(
     }
     index.selected(selection, |row| {
         if names.contains(row.name) {
-            contents.insert(row.name.to_vec(), row.md5);
+            contents.insert(row.name.to_vec(), (row.id, row.md5));
         }
         ControlFlow::Continue(())
     })?;

@@ -42,8 +42,11 @@ pub fn abandon(archive: &Path) -> Result<AbandonReport, ArchiveError> {
         });
     }
     let lock = folder.lock()?;
-    // A plan that cannot be read is given up all the same.
-    let plan = directory.read().ok().flatten();
+    let plan = match directory.read() {
+        // A damaged plan is given up all the same.
+        Err(ArchiveError::BadPlanFile { source, .. }) if !source.is_unread() => None,
+        read => read?,
+    };
     let (parts, built) = directory.counts()?;
     directory.remove()?;
     let mut report = AbandonReport {

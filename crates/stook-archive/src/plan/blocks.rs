@@ -44,14 +44,21 @@ pub enum PlanFileError {
         /// Number of the block, from 0.
         block: u64,
     },
-    /// A block is as it was written, and makes no sense.
-    #[error("block {block} makes no sense: {what}")]
+    /// A block is as it was written, and is invalid.
+    #[error("block {block} is invalid: {what}")]
     Malformed {
         /// Number of the block, from 0.
         block: u64,
         /// What is wrong.
         what: &'static str,
     },
+}
+
+impl PlanFileError {
+    /// Returns true if the system could not read a file that is there: it may be sound.
+    pub(super) fn is_unread(&self) -> bool {
+        matches!(self, Self::Io(error) if error.kind() != io::ErrorKind::NotFound)
+    }
 }
 
 /// What a file of a plan is.

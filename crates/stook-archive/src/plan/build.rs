@@ -148,7 +148,9 @@ fn earlier(destination: &Path, header: &PartHeader) -> Result<Earlier, ArchiveEr
             continue;
         }
         let result = match read_result(&path) {
-            Err(ArchiveError::BadPlanFile { .. }) => return Ok(Earlier::Damaged),
+            Err(ArchiveError::BadPlanFile { source, .. }) if !source.is_unread() => {
+                return Ok(Earlier::Damaged);
+            }
             other => other?,
         };
         let volume = result.volume.as_ref();
@@ -195,9 +197,12 @@ fn install(
             let _ = rename_to_new(&before, &built);
             return Err(error.into());
         }
-        Ok(()) => {}
+        Ok(()) => {
+            sync_directory(destination)?;
+            remove_building(&before)?;
+            return report_on(result, header, built);
+        }
     }
-    sync_directory(destination)?;
     remove_building(&before)?;
     let installed = read_result(&built)?;
     report_on(&installed, header, built)

@@ -27,8 +27,9 @@ use super::parts_writer::PlannedPart;
 use super::plan_file::{Base, PlanFile};
 use super::prepare::Preparation;
 use crate::ArchiveError;
+use crate::attributes::fill_new_volumes;
 use crate::folder::Folder;
-use crate::observer::Observer;
+use crate::observer::{CountingObserver, Observer};
 use crate::recovery::remove_staging;
 
 /// What a commit did.
@@ -102,6 +103,11 @@ pub fn commit(
     committer.require_base(&index, &log.volumes)?;
     let mut report = committer.commit_volumes(&mut index, &log)?;
     committer.end(&mut index, &log, &mut report)?;
+    if report.remaining.is_empty() {
+        // The archive is whole by now, whatever the volumes of others are like.
+        let observer = CountingObserver::new(observer);
+        fill_new_volumes(&folder, &mut index, options.jobs, &observer)?;
+    }
     Ok(report)
 }
 

@@ -21,7 +21,7 @@ use super::taken::{TakenPart, TakenParts};
 use super::verify::{VolumeToVerify, damaged_volumes};
 use crate::ArchiveError;
 use crate::folder::Folder;
-use crate::observer::Observer;
+use crate::observer::{Note, Observer};
 use crate::recovery::{Blank, next_volume};
 
 pub(crate) struct Preparation<'a> {
@@ -168,6 +168,10 @@ impl Preparation<'_> {
                 (folder.partial(ONLY_VOLUME), volume, md5)
             })
             .collect();
+        if with_md5.len() < volumes.len() {
+            let without = volumes.len() - with_md5.len();
+            self.observer.note(&Note::NotVerified(without as u64));
+        }
         let to_verify: Vec<_> = with_md5
             .iter()
             .map(|(path, volume, md5)| VolumeToVerify {
@@ -189,7 +193,7 @@ impl Preparation<'_> {
         rest: &mut Remainder<'_>,
     ) -> Result<Checked, ArchiveError> {
         let result = match read_result(&taken.path) {
-            Err(ArchiveError::BadPlanFile { source, .. }) => {
+            Err(ArchiveError::BadPlanFile { source, .. }) if !source.is_unread() => {
                 return Ok(Err(BuiltDamage::Result(source)));
             }
             other => other?,

@@ -44,9 +44,9 @@ pub use record::Recording;
 pub struct RemoveArchivedReport {
     /// What is gone.
     pub removed: Removed,
-    /// Entries that stay because the archive does not provably hold them, each counting to the observer.
+    /// Entries that stay because the archive does not provably hold them, each reported to the observer.
     pub staying: u64,
-    /// Damages found in the volumes, each counting to the observer.
+    /// Damages found in the volumes, each reported to the observer.
     pub damages: u64,
 }
 
@@ -170,7 +170,7 @@ pub fn remove_archived<O: RemoveArchivedObserver>(
     })
 }
 
-/// Opens the tree; None, which is counting, if it is not there.
+/// Opens the tree; None, after a report, if it is not there.
 fn open<O: RemoveObserver>(tree: &Tree, observer: &O) -> Result<Option<Directory>, ArchiveError> {
     let path = tree.path();
     let refused = match tree.open() {

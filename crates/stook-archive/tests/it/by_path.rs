@@ -7,7 +7,7 @@ use std::path::Path;
 use stook_archive::{
     Archive, ArchiveError, AsOf, AttributesReport, CheckOptions, CheckReport, DiffOptions,
     DiffReport, ExtractOptions, ExtractReport, Jobs, ListOptions, ListReport, Observer,
-    OpenOptions, RowRef, Run, RunCounts, When, WriteOptions, WriteReport,
+    OpenOptions, RowRef, Run, RunCounts, Silent, When, WriteOptions, WriteReport,
 };
 
 pub(crate) fn open(archive: &Path) -> Result<Archive, ArchiveError> {
@@ -63,7 +63,7 @@ pub(crate) fn cat(
     as_of: AsOf,
     output: &mut dyn Write,
 ) -> Result<(), ArchiveError> {
-    stook_archive::cat(&open(archive)?, name, as_of, output)
+    stook_archive::cat(&open(archive)?, name, as_of, output, &Silent)
 }
 
 pub(crate) fn list(

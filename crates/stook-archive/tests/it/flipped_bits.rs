@@ -37,14 +37,14 @@ fn flip_bytes(
 
 fn expect_all_flips_seen(dialect: Dialect) {
     let specimen = Specimen::new(&one_of_each(dialect), dialect);
-    let mut not_visited = Vec::new();
+    let mut undetected = Vec::new();
     flip_bytes(&specimen, sampled(&specimen.bytes), |at| {
         if specimen.damages().is_empty() {
-            not_visited.push(at);
+            undetected.push(at);
         }
     });
     assert_eq!(
-        not_visited,
+        undetected,
         [0_usize; 0],
         "of {} bytes",
         specimen.bytes.len()

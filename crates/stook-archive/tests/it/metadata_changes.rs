@@ -1,14 +1,17 @@
 //! Mode and owner that changed while size and time did not: always said, archived again on request.
 
+use std::fs;
+use std::os::unix::fs::{MetadataExt, chown};
+
 use stook_archive::{
-    ArchiveError, AsOf, Change, Changed, Deletions, DiffOptions, Jobs, MetadataChange,
-    MetadataChanges, Silent, WriteOptions, create,
+    ArchiveError, AsOf, Change, Changed, Deletions, DiffOptions, ExtractOptions, Jobs,
+    MetadataChange, MetadataChanges, Silent, WriteOptions, create,
 };
 use stook_testkit::rights::set_mode;
-use stook_testkit::{Tree, tree};
+use stook_testkit::{Tree, skip, tree};
 
 use crate::attribute_blocks::sql;
-use crate::by_path::{diff, fill_attributes};
+use crate::by_path::{diff, extract, fill_attributes};
 use crate::folder::as_zstash;
 use crate::recorder::Recorder;
 use crate::resuming::Stopper;
@@ -170,7 +173,7 @@ fn all_names_of_a_file_change_together() {
 }
 
 #[test]
-fn directories_that_are_not_archived_are_not_compared() {
+fn directories_in_the_archive_are_compared_without_directories_too() {
     let scene = sample();
     set_mode(&scene.path("d"), 0o700);
     let empty_only = |options: WriteOptions| WriteOptions {
@@ -178,7 +181,7 @@ fn directories_that_are_not_archived_are_not_compared() {
         ..options
     };
     let report = scene.update_with(&empty_only(options()), &Silent);
-    assert_eq!((report.members, report.metadata_changed), (0, 0));
+    assert_eq!((report.members, report.metadata_changed), (0, 1));
     // Its name is in the archive: what is known of it must not stay wrong.
     let report = scene.update_with(&empty_only(archiving()), &Silent);
     assert_eq!(report.members, 1);
@@ -240,4 +243,33 @@ fn what_an_interrupted_run_had_staged_is_compared_too() {
         scene.assert_extracts_to_source();
         scene.assert_clean();
     }
+}
+
+#[test]
+fn a_name_that_left_its_group_does_not_get_the_owner_of_the_others() {
+    let scene = Scene::archived(&tree! { "a" => file(b"same"), "b" => hardlink("a") });
+    // A file of its own now, of the same size, time and mode.
+    let (b, copy) = (scene.path("b"), scene.path("copy"));
+    let mtime = fs::metadata(&b).unwrap().modified().unwrap();
+    fs::copy(&b, &copy).unwrap();
+    fs::File::options()
+        .write(true)
+        .open(&copy)
+        .unwrap()
+        .set_modified(mtime)
+        .unwrap();
+    fs::rename(&copy, &b).unwrap();
+    if chown(scene.path("a"), Some(7), None).is_err() {
+        skip!("only root can give files away");
+        return;
+    }
+    scene.update_with(&archiving(), &Silent);
+    let into = scene.beside("into");
+    let options = ExtractOptions {
+        same_permissions: true,
+        ..ExtractOptions::default()
+    };
+    extract(&scene.archive(), &into, &options, &Silent).unwrap();
+    let owner = |name: &str| fs::metadata(into.join(name)).unwrap().uid();
+    assert_eq!((owner("a"), owner("b")), (7, 0));
 }

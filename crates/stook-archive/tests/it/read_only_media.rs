@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use stook_archive::{
-    Archive, ArchiveError, AsOf, CheckOptions, DiffOptions, ExtractOptions, OpenOptions, cat,
-    check, diff, extract,
+    Archive, ArchiveError, AsOf, CheckOptions, DiffOptions, ExtractOptions, OpenOptions, Silent,
+    cat, check, diff, extract,
 };
 use stook_testkit::{Compare, Snapshot, TempDir, Tree, tree, without_privileges};
 
@@ -51,7 +51,7 @@ fn with_scratch(scratch: &TempDir) -> OpenOptions {
 fn assert_readable(archive: &mut Archive, source: &Path, into: &Path) {
     let recorder = Recorder::new();
     let mut bytes = Vec::new();
-    cat(archive, b"a", AsOf::Now, &mut bytes).unwrap();
+    cat(archive, b"a", AsOf::Now, &mut bytes, &Silent).unwrap();
     assert_eq!(bytes, b"first");
     assert_eq!(archive.runs().unwrap().len(), 1);
     let report = check(archive, &CheckOptions::default(), &recorder).unwrap();

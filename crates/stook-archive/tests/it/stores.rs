@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use stook_archive::{
-    Archive, AsOf, CheckOptions, ExtractOptions, LocalFolder, OpenOptions, ReadAt, VolumeBytes,
-    VolumeStore, VolumeVersion, cat, check, extract,
+    Archive, AsOf, CheckOptions, ExtractOptions, LocalFolder, OpenOptions, ReadAt, Silent,
+    VolumeBytes, VolumeStore, VolumeVersion, cat, check, extract,
 };
 use stook_sys::SysError;
 use stook_testkit::{Snapshot, Tree, tree};
@@ -145,7 +145,7 @@ fn a_volume_that_cannot_be_read_fails_each_member_with_its_error_number() {
     let into = scene.beside("extracted");
     let report = extract(&mut archive, &into, &ExtractOptions::default(), &recorder).unwrap();
     assert_eq!((report.written, report.failed), (0, 62));
-    let error = cat(&archive, b"a", AsOf::Now, &mut Vec::new()).unwrap_err();
+    let error = cat(&archive, b"a", AsOf::Now, &mut Vec::new(), &Silent).unwrap_err();
     assert!(error.is_damage(), "{error}");
 }
 
@@ -153,9 +153,9 @@ fn a_volume_that_cannot_be_read_fails_each_member_with_its_error_number() {
 fn a_volume_that_changes_under_the_reader_is_damage() {
     let (_scene, archive, _) = far(Fault::Changing);
     let mut bytes = Vec::new();
-    cat(&archive, b"a", AsOf::Now, &mut bytes).unwrap();
+    cat(&archive, b"a", AsOf::Now, &mut bytes, &Silent).unwrap();
     assert_eq!(bytes, b"first");
     let row = archive.find(b"d/7", AsOf::Now).unwrap().row.unwrap();
     assert!(archive.reader(&row).is_err());
-    assert!(cat(&archive, b"a", AsOf::Now, &mut Vec::new()).is_err());
+    assert!(cat(&archive, b"a", AsOf::Now, &mut Vec::new(), &Silent).is_err());
 }

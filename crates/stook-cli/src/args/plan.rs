@@ -45,7 +45,7 @@ pub(crate) struct CommitArgs {
     /// Count files that failed as failed, and finish; without it they go into another part
     #[arg(long, conflicts_with = "abandon")]
     pub(crate) record_failures: bool,
-    /// Compare built volumes by their length alone; without it each is read again, and must have the MD5 it was built with
+    /// Compare built volumes by their length alone; without it each is read again, and must have the MD5 it was built with, if it was built with one
     #[arg(long, conflicts_with = "abandon")]
     pub(crate) no_verify: bool,
     /// Number of workers that read built volumes (default: up to 8)

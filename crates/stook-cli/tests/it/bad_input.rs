@@ -106,9 +106,14 @@ fn an_archive_is_not_its_own_source() {
     error: cannot open `./d/../src/.`: no such file or directory
     ");
     std::fs::create_dir(place.path("d")).unwrap();
-    assert_snapshot!(refused(&place, &["update", "src", "./d/../src/."]), @r"
+    assert_snapshot!(refused(&place, &["create", "src", "./d/../src/."]), @r"
     status 1
     error: cannot archive `src` into itself
+    ");
+    assert_snapshot!(refused(&place, &["update", "src", "./d/../src/."]), @r"
+    status 1
+    error: cannot open `./d/../src/.`: it is not an archive, it has no index.db
+    hint: `stook create SOURCE ./d/../src/.` makes one
     ");
 }
 
@@ -305,7 +310,7 @@ fn a_command_line_that_makes_no_sense_is_refused() {
     ");
     assert_snapshot!(refused(&place, &["create", "src", "new", "--volume-size", "0B"]), @r"
     status 2
-    error: cannot use `0B` for --volume-size: it must be more than nothing
+    error: cannot use `0B` for --volume-size: it must be at least one byte
     ");
     assert_snapshot!(refused(&place, &["create", "src", "new", "--jobs", "0"]), @r"
     status 2

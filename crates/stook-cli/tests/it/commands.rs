@@ -451,3 +451,29 @@ fn help_and_version_are_data() {
         assert!(own.contains(&format!("Usage: stook {command}")), "{own}");
     }
 }
+
+#[test]
+fn a_search_through_many_rows_is_noted() {
+    let place = Place::with(&tree! { "a" => file(b"hello") });
+    place.stderr(&["create", "src", "arc"]);
+    let searches = [["cat", "arc", "a"], ["list", "arc", "a"]];
+    for search in searches {
+        assert_eq!(place.run(&search).stderr, "");
+    }
+    // As zstash adds them: no hashes of their names.
+    place.sql(
+        "arc/index.db",
+        "with recursive n(i) as (select 1 union all select i + 1 from n where i < 100000)
+         insert into files (name, size, mtime, md5, tar, offset)
+         select 'x' || i, 0, '2020-01-01 00:00:00', null, '000000.tar', 0 from n",
+    );
+    for search in searches {
+        let ran = place.run(&search);
+        assert_eq!(ran.status, Some(0));
+        assert_eq!(
+            ran.stderr,
+            "note: names were searched for in 100000 rows, one after the other\n\
+             hint: the next `stook update` adds an index of names\n"
+        );
+    }
+}

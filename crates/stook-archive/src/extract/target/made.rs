@@ -3,18 +3,18 @@
 //! One that has a member is private until the end: the member may say that others have no business there, and what is in
 //! it is there first. One without a member is like any new directory.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hasher};
 use std::sync::Mutex;
 
-use stook_index::RowRef;
+use stook_index::{RowId, RowRef, Selection};
 
 use crate::mutex::lock;
 use crate::safe_path::safe_path;
 
-/// Names of members without content, directories among them, by their hashes.
+/// Names of members without content, directories among them, by their hashes, with the last row of each.
 #[derive(Debug, Default)]
-pub(in crate::extract) struct NamesWithoutContent(Mutex<HashSet<u64>>);
+pub(in crate::extract) struct NamesWithoutContent(Mutex<HashMap<u64, RowId>>);
 
 impl NamesWithoutContent {
     /// Adds the name of a row that may be that of a directory.
@@ -22,8 +22,15 @@ impl NamesWithoutContent {
         if row.md5.is_none()
             && let Ok(path) = safe_path(row.name)
         {
-            lock(&self.0).insert(hash_of(&path));
+            let mut names = lock(&self.0);
+            let last = names.entry(hash_of(&path)).or_insert(row.id);
+            *last = row.id.max(*last);
         }
+    }
+
+    /// Keeps the names whose members will come: others were deleted, or are something else now.
+    pub(in crate::extract) fn keep_selected(&self, selection: &Selection) {
+        lock(&self.0).retain(|_, row| selection.contains(*row));
     }
 }
 
@@ -37,7 +44,7 @@ pub(super) struct MadeDirectories {
 impl MadeDirectories {
     pub(super) fn new(expected: NamesWithoutContent) -> Self {
         Self {
-            expected: stook_sys::into_inner(expected.0),
+            expected: stook_sys::into_inner(expected.0).into_keys().collect(),
             made: Mutex::default(),
         }
     }
