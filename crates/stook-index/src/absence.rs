@@ -14,7 +14,8 @@ use std::ops::ControlFlow;
 use crate::error::IndexError;
 use crate::index::Index;
 use crate::name::{NameHash, NameHasher};
-use crate::runs::{AsOf, last_row_of};
+use crate::runs::last_row_of;
+use crate::types::AsOf;
 use crate::types::Deletion;
 use crate::types::Run;
 

@@ -63,11 +63,10 @@ pub use name_table::{NameTable, NewestRow};
 pub use names::NameLookup;
 pub use origin::Origin;
 pub use rebuild::Rebuild;
-pub use runs::AsOf;
 pub use selection::{Deleted, Selection};
 pub use snapshot::{Passed, Snapshot};
 pub use staging::{Checkpoint, Staging};
 pub use types::{
-    BadVolumeName, Config, NewRow, Row, RowId, RowRef, Run, RunId, Volume, VolumeEncoding,
+    AsOf, BadVolumeName, Config, NewRow, Row, RowId, RowRef, Run, RunId, Volume, VolumeEncoding,
     VolumeId, VolumeName,
 };

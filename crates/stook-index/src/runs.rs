@@ -25,16 +25,7 @@ use crate::name_table::NameTable;
 use crate::names::{NameWriter, Source};
 use crate::rows::{BAD_ID, BadValue, FIRST_STAGED_ID, RANGE, bytes, last_row, mtime_of};
 use crate::scan::{Step, scan_ids};
-use crate::types::{Deletion, RowId, Run, RunId};
-
-/// Which state of the archive is meant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AsOf {
-    /// All rows, also those zstash added after the last run.
-    Now,
-    /// The rows there were when this run ended.
-    Run(RunId),
-}
+use crate::types::{AsOf, Deletion, RowId, Run, RunId};
 
 const RUN_COLUMNS: &str =
     "SELECT id, command, started, finished, first_file, last_file, failed FROM stook_runs ";

@@ -17,7 +17,7 @@ use crate::index::Index;
 use crate::name::{NameHash, NameHasher};
 use crate::newest::{DeletedNames, Version, keep_newest};
 use crate::rows::{COLUMNS, Met, RANGE, RealNames};
-use crate::runs::AsOf;
+use crate::types::AsOf;
 use crate::types::{Row, RowId, RowRef, RunId};
 
 /// Whether names deleted by then are chosen.

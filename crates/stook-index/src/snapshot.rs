@@ -19,8 +19,8 @@ use crate::error::{IndexError, READ};
 use crate::index::Index;
 use crate::newest::expected_rows;
 use crate::rows::Met;
-use crate::runs::AsOf;
 use crate::selection::last_run;
+use crate::types::AsOf;
 use crate::types::{Deletion, RowId, RowRef};
 
 /// Rows that one task reads; making its connection takes as long as reading a few hundred.

@@ -271,6 +271,15 @@ pub(crate) struct Deletion<'a> {
     pub(crate) last_file: i64,
 }
 
+/// Which state of the archive is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AsOf {
+    /// All rows, also those zstash added after the last run.
+    Now,
+    /// The rows there were when this run ended.
+    Run(RunId),
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,8 +7,8 @@ use crate::damage::IndexDamage;
 use crate::error::{IndexError, READ};
 use crate::index::Index;
 use crate::rows::{COLUMNS, Met, RANGE, RealNames};
-use crate::runs::AsOf;
 use crate::selection::{Deleted, Selection, last_run};
+use crate::types::AsOf;
 use crate::types::Deletion;
 use crate::types::Row;
 
