@@ -92,7 +92,7 @@ impl BenchError {
         }
     }
 
-    /// Returns what would help, if whoever found the error knew that.
+    /// Returns advice, if there is any.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::During { source, .. } => source.hint(),

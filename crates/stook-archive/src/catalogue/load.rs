@@ -49,7 +49,7 @@ impl Archive {
     ///
     /// # Errors
     /// `Index` if the index cannot be read or has no such run, `TooManyEntries`, `Interrupted`. What cannot be shown is no
-    /// error: the observer is told, and it is counted.
+    /// error: it is reported and counted.
     ///
     /// # Cost
     /// A pass over rows and attributes, in parallel: below a second for 1.3 million entries on two processors. 80 bytes an

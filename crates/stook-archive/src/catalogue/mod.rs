@@ -15,7 +15,7 @@
 //!
 //! What a name is that makes trouble: a name that `extract` would refuse is left out, one that it would put elsewhere (`a//b`)
 //! is there. A file whose name is that of a directory, too, is left out: all that is below stays reachable. A name whose newest
-//! row is damaged is left out, never an older version shown. All of these are failures that the observer is told.
+//! row is damaged is left out, never an older version shown. All of these are failures, reported to the observer.
 //!
 //! Attributes that the index does not have are read from headers when they are asked for, and not before: an archive of zstash
 //! of a million members would take minutes to open where reads take time.

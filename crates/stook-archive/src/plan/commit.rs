@@ -53,7 +53,7 @@ pub struct CommitReport {
 /// Commits the parts of a plan, which must all be built, and ends the run if nothing is left over.
 ///
 /// Volumes get the next numbers in the order of the parts, and their rows one transaction each. What was built is compared
-/// with its part first: rows, length and MD5 of the volume. With [`FailedMembers::Record`], parts of members that failed
+/// with its part first: rows, length and MD5 of the volume. With [`FailedMembers::Record`](crate::FailedMembers::Record), parts of members that failed
 /// before need not be built.
 ///
 /// # Errors
@@ -63,7 +63,7 @@ pub struct CommitReport {
 /// archive's file system. After any other error the same call goes on.
 ///
 /// # Cost
-/// One pass over the parts and their rows, and the transactions. With [`BuiltVolumes::Verified`] volumes are read once, up to
+/// One pass over the parts and their rows, and the transactions. With [`BuiltVolumes::Verified`](crate::BuiltVolumes::Verified) volumes are read once, up to
 /// eight at a time: at the speed of the storage, or of one MD5 for a single volume. No byte is copied.
 pub fn commit(
     archive: &Path,

@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn programs_of_the_system_do_the_work_that_was_asked_for_and_no_more() {
-        let commands = Commands::new(Path::new("/bin/stook"), Path::new("/work"));
+        let commands = Commands::new(Path::new("/bin/stook"), Path::new("/made"));
         let of = |phase| commands.job(Tool::System, phase, Path::new("/t")).unwrap();
         for phase in Phase::ALL {
             let environment = of(phase).environment;
@@ -227,7 +227,7 @@ mod tests {
         let ours = commands.job(Tool::Stook, Phase::Copy, Path::new("/t"));
         assert_eq!(
             ours.unwrap().text(),
-            "/bin/stook --quiet copy /work/set /t/packed"
+            "/bin/stook --quiet copy /made/set /t/packed"
         );
     }
 }

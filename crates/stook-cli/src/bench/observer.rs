@@ -1,4 +1,4 @@
-//! What a bench tells on its way: progress and warnings on stderr, samples to whoever keeps them.
+//! What a bench reports while it runs: progress and warnings on stderr, samples to the results.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,4 +1,4 @@
-//! The attributes of all members at once, for whoever goes through all rows.
+//! The attributes of all members at once, for passes over all rows.
 
 use std::ops::ControlFlow;
 use std::sync::{Mutex, PoisonError};

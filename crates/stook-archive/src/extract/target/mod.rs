@@ -1,7 +1,7 @@
 //! The tree that `extract` writes into.
 //!
 //! A member's name is data from outside. It is refused if it is absolute or has a `..`; directories are
-//! opened by [`Directory::open_beneath`], which follows no symbolic link, whoever made it; the last
+//! opened by [`Directory::open_beneath`], which follows no symbolic link; the last
 //! component is only ever created anew or renamed over. So no name and no link in a volume, and none
 //! that another process swaps in meanwhile, leads out of the target.
 //!
