@@ -171,6 +171,18 @@ pub fn rename_to_new(from: &Path, to: &Path) -> Result<(), SysError> {
     }
 }
 
+/// Gives two files or directories each other's name, in one step; false, with nothing done, where the file system cannot.
+///
+/// # Errors
+/// The operation "rename" with the second path; `NotFound` if one of the two is not there.
+pub fn exchange(one: &Path, other: &Path) -> Result<bool, SysError> {
+    match fs::renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE) {
+        Ok(()) => Ok(true),
+        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => Ok(false),
+        Err(error) => Err(error).context("rename", other),
+    }
+}
+
 /// Removes a file; one that is not there is fine.
 ///
 /// # Errors
@@ -393,6 +405,20 @@ mod tests {
             read_up_to_at(&file, &mut buffer, (10 << 20) - 4).unwrap(),
             4
         );
+    }
+
+    #[test]
+    fn two_folders_exchange_their_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let [one, other] = ["one", "other"].map(|name| folder.path().join(name));
+        std::fs::create_dir(&one).unwrap();
+        std::fs::write(one.join("f"), b"").unwrap();
+        let missing = exchange(&one, &other).unwrap_err();
+        assert!(missing.is_not_found() && missing.path == other);
+        std::fs::create_dir(&other).unwrap();
+        let is_done = exchange(&one, &other).unwrap();
+        let now = if is_done { &other } else { &one };
+        assert!(exists(&now.join("f")).unwrap().is_some());
     }
 
     #[test]

@@ -68,10 +68,10 @@ pub use error::{
     is_no_directory, is_not_permitted, is_unsupported, not_found,
 };
 pub use file::{
-    Segment, absolute, append_at, append_some_at, create_directory, create_new_file, exists,
-    look_at, memory_file, metadata, next_data_segment, open_file, open_read_write, read_all,
-    read_text, read_up_to_at, remove_file, rename, rename_to_new, require_regular, set_mode,
-    set_mtime, set_owner, sync_directory, write_all_at, write_file,
+    Segment, absolute, append_at, append_some_at, create_directory, create_new_file, exchange,
+    exists, look_at, memory_file, metadata, next_data_segment, open_file, open_read_write,
+    read_all, read_text, read_up_to_at, remove_file, rename, rename_to_new, require_regular,
+    set_mode, set_mtime, set_owner, sync_directory, write_all_at, write_file,
 };
 pub use free_space::{FreeSpace, free_space};
 pub use lock::{LockError, WriterLock, has_locks};
