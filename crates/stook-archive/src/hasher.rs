@@ -12,6 +12,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
 
@@ -32,7 +33,7 @@ pub(crate) struct Hashing {
     shared: Arc<Shared>,
     sender: Option<Sender<(u64, Message)>>,
     thread: Option<JoinHandle<()>>,
-    streams: std::cell::Cell<u64>,
+    streams: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -82,7 +83,7 @@ impl Hashing {
             shared,
             sender: Some(sender),
             thread: Some(thread),
-            streams: std::cell::Cell::new(0),
+            streams: AtomicU64::new(0),
         })
     }
 
@@ -105,8 +106,7 @@ impl Hashing {
     }
 
     fn go_on(&self, md5: Md5) -> VolumeHasher {
-        let stream = self.streams.get();
-        self.streams.set(stream + 1);
+        let stream = self.streams.fetch_add(1, Ordering::Relaxed);
         let sender = self.sender.clone().map(|sender| (stream, sender));
         let hasher = VolumeHasher {
             stream: sender,
@@ -114,6 +114,13 @@ impl Hashing {
         };
         hasher.send(Message::Begin(md5));
         hasher
+    }
+
+    /// Returns how many hashers there are: each step of the thread goes through all streams.
+    #[cfg(test)]
+    pub(crate) fn hashers(&self) -> usize {
+        // One for this, one for the thread.
+        Arc::strong_count(&self.shared) - 2
     }
 }
 

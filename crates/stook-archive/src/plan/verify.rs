@@ -49,17 +49,24 @@ pub(crate) fn damaged_volumes(
     observer.phase("verify", None, Some(bytes));
     let buffers = Arc::default();
     let hashing = Hashing::start(&buffers)?;
-    let items: Vec<_> = volumes
-        .iter()
-        .map(|volume| (volume, hashing.begin()))
-        .collect();
+    damaged_of(volumes, &hashing, &buffers, jobs, observer)
+}
+
+fn damaged_of(
+    volumes: &[VolumeToVerify<'_>],
+    hashing: &Hashing,
+    buffers: &Buffers,
+    jobs: Jobs,
+    observer: &dyn Observer,
+) -> Result<Vec<u32>, ArchiveError> {
     let outcomes = Mutex::new(Vec::new());
     let is_interrupted = || observer.is_interrupted();
     worker_pool("verify", jobs)
         .at_most(MOST_AT_A_TIME)
         .until(&is_interrupted)
-        .for_each(items.into_iter(), |(volume, hasher)| {
-            let outcome = volume_md5(volume.path, hasher, &buffers, observer);
+        .for_each(volumes.iter(), |volume| {
+            // Begun here: the hashing thread goes through all streams that are open.
+            let outcome = volume_md5(volume.path, hashing.begin(), buffers, observer);
             lock(&outcomes).push((volume, outcome));
         });
     require_going_on(observer)?;
@@ -100,4 +107,57 @@ fn next_slice(file: &File, offset: u64, buffers: &Buffers) -> std::io::Result<Op
     let mut bytes = buffers.take(SLICE_BYTES);
     let count = append_at(file, &mut bytes, SLICE_BYTES, offset)?;
     Ok((count > 0).then_some(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use stook_testkit::TempDir;
+
+    use super::*;
+    use crate::Failure;
+
+    /// Remembers how many streams were open at once.
+    struct Watch<'a>(&'a Hashing, AtomicUsize);
+
+    impl stook_pool::Observer for Watch<'_> {
+        type Failure = Failure;
+
+        fn advanced(&self, _entries: u64, _bytes: u64) {
+            self.1.fetch_max(self.0.hashers(), Ordering::Relaxed);
+        }
+    }
+
+    impl Observer for Watch<'_> {}
+
+    #[test]
+    fn no_stream_is_open_before_its_volume_is_read() {
+        let folder = TempDir::new().unwrap();
+        let paths: Vec<_> = (0..40)
+            .map(|number| folder.path().join(format!("{number}")))
+            .collect();
+        let volumes: Vec<_> = (0..40)
+            .zip(&paths)
+            .map(|(part, path)| {
+                std::fs::write(path, [7; 5000]).unwrap();
+                let md5 = stook_md5::md5_many(&[&[7; 5000]])[0];
+                let len = 5000;
+                VolumeToVerify {
+                    part,
+                    path,
+                    len,
+                    md5,
+                }
+            })
+            .collect();
+        std::fs::write(&paths[13], [8; 5000]).unwrap();
+        let buffers = Arc::default();
+        let hashing = Hashing::start(&buffers).unwrap();
+        let watch = Watch(&hashing, AtomicUsize::new(0));
+        let damaged = damaged_of(&volumes, &hashing, &buffers, Jobs::Adaptive, &watch);
+        assert_eq!(damaged.unwrap(), [13]);
+        let most = watch.1.into_inner();
+        assert!((1..=MOST_AT_A_TIME).contains(&most), "{most} streams");
+    }
 }
