@@ -36,7 +36,7 @@ pub struct OpenOptions {
     /// Where the volumes lie; None: in the folder of the index.
     pub store: Option<Arc<dyn VolumeStore>>,
     /// A folder for a private copy of the index. It is needed where a crashed writer left a journal beside the index and
-    /// nothing can be written there: on read-only media, or in a folder of somebody else. None: such an archive is
+    /// nothing can be written there: on read-only media, or in a folder of another user. None: such an archive is
     /// refused.
     pub scratch: Option<PathBuf>,
 }

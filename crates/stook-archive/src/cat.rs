@@ -17,7 +17,7 @@ use crate::read::{BATCH_BYTES, ContentMd5, MemberReader};
 ///
 /// # Errors
 /// `NotInState` if only other states have the name, `NoSuchMember` if none has; `NotAFile` for a link, directory or
-/// device; `Damaged` if the index does not tell where it is, or if the content, all of which has been written by then,
+/// device; `Damaged` if the index does not say where it is, or if the content, all of which has been written by then,
 /// does not have its MD5 or may not be the newest; `Output` if the output fails.
 pub fn cat(
     archive: &Archive,

@@ -44,7 +44,7 @@ pub struct WriteOptions {
     pub read_only_volumes: bool,
     /// Create the archive in a folder that holds other files, too. In the dialect of zstash it always may.
     pub allows_other_files: bool,
-    /// Only tell what would be written.
+    /// Only report what would be written.
     pub is_dry_run: bool,
     /// Most bytes between two checkpoints.
     pub checkpoint_bytes: u64,
@@ -92,7 +92,7 @@ pub struct WriteReport {
     pub volumes: u64,
     /// Names recorded as deleted.
     pub deleted: u64,
-    /// Files that failed, each told to the observer.
+    /// Files that failed, each reported to the observer.
     pub failed: u64,
     /// In a dry run: what would be written.
     pub plan: Option<PlanSummary>,

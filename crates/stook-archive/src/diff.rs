@@ -56,9 +56,9 @@ pub enum Change {
     New,
     /// Size, time, kind or content differ.
     Changed {
-        /// Bytes when it was archived; None if the index does not tell.
+        /// Bytes when it was archived; None if the index does not say.
         size: Option<u64>,
-        /// Its time when it was archived; None if the index does not tell.
+        /// Its time when it was archived; None if the index does not say.
         mtime: Option<Mtime>,
     },
     /// Only mode or owner differ.
@@ -89,7 +89,7 @@ pub struct DiffReport {
     pub entries: u64,
     /// Entries that are the same.
     pub unchanged: u64,
-    /// Entries that could not be looked at, each told to the observer.
+    /// Entries that could not be looked at, each reported to the observer.
     pub failed: u64,
 }
 

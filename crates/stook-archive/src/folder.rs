@@ -108,7 +108,7 @@ impl Folder {
 
     /// Returns true if the files of an unfinished volume are stook's own.
     ///
-    /// Its staged rows tell. Before the first checkpoint their file is empty, and then it counts only if the index
+    /// Its staged rows show it. Before the first checkpoint their file is empty, and then it counts only if the index
     /// says that a run was interrupted.
     pub(crate) fn is_own_unfinished(&self, id: VolumeId, is_interrupted: bool) -> bool {
         match Staging::origin(self.staging(id)) {

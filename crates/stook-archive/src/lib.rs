@@ -5,7 +5,7 @@
 //!   extract, check   rows of the index ──> batches ──> workers
 //! ```
 //! Every operation is a function of options and an [`Observer`]; none prints. A failure of one file does
-//! not stop an operation: the observer is told, the result counts it.
+//! not stop an operation: it is reported to the observer, and counted.
 
 #![cfg_attr(
     test,

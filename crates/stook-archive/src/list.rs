@@ -18,7 +18,7 @@ use crate::select::{ListOptions, select_rows};
 pub struct ListReport {
     /// Members selected.
     pub members: u64,
-    /// Rows of the index that cannot be read, each told to the observer.
+    /// Rows of the index that cannot be read, each reported to the observer.
     pub failed: u64,
 }
 
@@ -48,7 +48,7 @@ pub fn list(
     })
 }
 
-/// As [`list`], and shows with each row what else is known of its member: nothing where the index does not tell and the
+/// As [`list`], and shows with each row what else is known of its member: nothing where the index does not say and the
 /// volume is not here, or has another member there.
 ///
 /// # Errors

@@ -10,7 +10,7 @@ use stook_tree::Filter;
 use crate::ArchiveError;
 use crate::survey::Survey;
 
-/// Tells which of the names that the survey did not visit are gone from the source.
+/// Decides which of the names that the survey did not visit are gone from the source.
 pub(crate) struct NotVisited<'a> {
     filter: &'a Filter,
     /// Paths that could not be read: what is below them may well be there.

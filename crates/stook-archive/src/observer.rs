@@ -1,4 +1,4 @@
-//! What operations tell while they run: failures, damage, progress.
+//! What operations report while they run: failures, damage, progress.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -31,7 +31,7 @@ impl Failure {
         }
     }
 
-    /// A member that the index does not tell enough of to be read.
+    /// A member that the index does not say enough of to be read.
     pub(crate) fn row(damage: &IndexDamage) -> Self {
         let path = damage.name.as_deref().unwrap_or(b"index.db");
         Self::new("read", path, Cause::Index(Box::new(damage.clone())))
@@ -150,7 +150,7 @@ pub(crate) fn note_scan(rows: u64, observer: &dyn Observer) {
     }
 }
 
-/// Receives what an operation on an archive tells besides progress and failures, from several threads at once.
+/// Receives what an operation on an archive reports besides progress and failures, from several threads at once.
 pub trait Observer: stook_pool::Observer<Failure = Failure> {
     /// A phase begins, with what it will do as far as that is known. Progress is that of the phase from now on.
     fn phase(&self, _name: &'static str, _entries: Option<u64>, _bytes: Option<u64>) {}
@@ -168,7 +168,7 @@ pub trait Observer: stook_pool::Observer<Failure = Failure> {
     }
     /// An entry was archived, extracted or checked.
     fn done(&self, _path: &[u8]) {}
-    /// Holes of a file have been hashed for a while, up to this byte; told again and again.
+    /// Holes of a file have been hashed for a while, up to this byte; reported again and again.
     fn hashing_holes(&self, _path: &[u8], _done: u64, _size: u64) {}
     /// Returns what ends statements on the index once the operation should end early.
     fn interrupt(&self) -> Interrupt {

@@ -1,7 +1,7 @@
 //! One volume while it is being written: its bytes, its rows, its checkpoints.
 //!
 //! `000003.rows.partial` exists from the first byte of a volume until its commit: it proves
-//! that the volume is stook's own and unfinished, also if it was renamed already, and tells how much of it
+//! that the volume is stook's own and unfinished, also if it was renamed already, and how much of it
 //! can be kept. It knows nothing of the index or of other volumes: see `writer.rs`.
 
 use std::collections::HashMap;
@@ -26,7 +26,7 @@ use crate::plan::VolumeSplitter;
 use crate::recovery::{PartialVolume, remove_unfinished};
 use crate::task::Task;
 
-/// Bytes after which the disk is told to begin writing.
+/// Bytes after which the disk is asked to begin writing.
 const WRITEBACK_BYTES: u64 = 32 << 20;
 
 pub(crate) struct OpenVolume {
@@ -37,7 +37,7 @@ pub(crate) struct OpenVolume {
     planned: u64,
     /// What that will come to; 0 if there is no plan.
     planned_end: u64,
-    /// Up to where the disk has been told to write.
+    /// Up to where the disk has been asked to write.
     written_back: u64,
     hasher: VolumeHasher,
     rows: Vec<PendingRow>,
@@ -271,7 +271,7 @@ impl OpenVolume {
         Ok(())
     }
 
-    /// Tells the system that the durable part will not be read soon.
+    /// Hints to the system that the durable part will not be read soon.
     pub(crate) fn drop_cached(&self) {
         drop_cached(&self.file, 0, self.staged_offset);
     }

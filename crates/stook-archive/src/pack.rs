@@ -414,7 +414,7 @@ impl Packer<'_> {
         unreadable(member, error)
     }
 
-    /// Adds to the header what only the open file tells: attributes and holes.
+    /// Adds to the header what only the open file shows: attributes and holes.
     fn look_into(
         &self,
         file: &File,

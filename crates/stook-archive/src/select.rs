@@ -122,7 +122,7 @@ fn select_by_name(
     Ok(Some(Selection::of_rows(&rows)))
 }
 
-/// Tells the observer what of a selection the index does not tell.
+/// Reports what of a selection the index does not say.
 pub(crate) fn fail_unreadable(
     index: &Index,
     selection: &Selection,

@@ -387,7 +387,7 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Tells what a run would write.
+    /// Reports what a run would write.
     pub(crate) fn dry_run(
         &self,
         index: Option<&Mutex<Index>>,

@@ -276,7 +276,7 @@ impl Surveyor<'_> {
         self.note(path, metadata, comparison, counts)
     }
 
-    /// Returns true if no member may have this path, and tells so.
+    /// Returns true if no member may have this path, and reports it.
     fn is_too_long(&self, path: &[u8]) -> bool {
         let is_too_long = path.len() > LONGEST_PATH;
         if is_too_long {

@@ -429,7 +429,7 @@ impl<'a> VolumeWriter<'a> {
 
     /// After an error: keeps what a checkpoint made durable, removes the rest.
     ///
-    /// The error that led here is the one to tell; what fails here is met again by the next run.
+    /// The error that led here is the one to report; what fails here is met again by the next run.
     pub(crate) fn abandon(&mut self, error: &ArchiveError) {
         self.queue.outlive_interruption();
         let is_kept = matches!(self.queue.target, Target::Index { .. });

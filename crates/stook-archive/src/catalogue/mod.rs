@@ -94,12 +94,12 @@ impl Catalogue {
         ((number as usize) < self.len()).then_some(EntryId(number))
     }
 
-    /// Returns how much was left out, each told to the observer.
+    /// Returns how much was left out, each reported to the observer.
     pub fn failures(&self) -> u64 {
         self.failures
     }
 
-    /// Returns how much of the index is damaged beyond that, each told to the observer: headers are read instead.
+    /// Returns how much of the index is damaged beyond that, each reported to the observer: headers are read instead.
     pub fn damages(&self) -> u64 {
         self.damages
     }
@@ -226,7 +226,7 @@ impl Catalogue {
         })
     }
 
-    /// Returns the volume of an entry and where in it the content begins; `None` if it has no row, or the index does not tell.
+    /// Returns the volume of an entry and where in it the content begins; `None` if it has no row, or the index does not say.
     ///
     /// # Cost
     /// A cache line.

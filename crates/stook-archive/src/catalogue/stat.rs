@@ -25,7 +25,7 @@ const MOST_HEADERS: usize = 1 << 16;
 /// What `stat` says of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stat {
-    /// Its type, never a hard link; `None` if nothing tells it, and it has no content.
+    /// Its type, never a hard link; `None` if nothing says it, and it has no content.
     pub kind: Option<MemberKind>,
     /// Permission bits, 0 to 0o7777.
     pub mode: u32,
@@ -124,7 +124,7 @@ impl Catalogue {
         stat
     }
 
-    /// Returns the type of an entry as far as memory tells; `None` if only its header does. For listing directories.
+    /// Returns the type of an entry as far as memory has it; `None` if only its header does. For listing directories.
     ///
     /// # Cost
     /// Two cache lines.

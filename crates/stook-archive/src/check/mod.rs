@@ -77,9 +77,9 @@ pub struct CheckReport {
     pub volumes: u64,
     /// Volumes whose MD5 was taken and compared.
     pub volume_md5s: u64,
-    /// Damages, each told to the observer.
+    /// Damages, each reported to the observer.
     pub damages: u64,
-    /// Members that were not verified, each told to the observer as a failure.
+    /// Members that were not verified, each reported to the observer as a failure.
     pub unverified: u64,
 }
 

@@ -23,7 +23,7 @@ pub(super) type Checked = BTreeMap<VolumeId, Option<String>>;
 /// `wanted` has. Where none is on record, they are checked now.
 ///
 /// # Errors
-/// `Index` if the index cannot be read, `Interrupted`. Damage is told to the observer.
+/// `Index` if the index cannot be read, `Interrupted`. Damage is reported to the observer.
 pub(crate) fn passed_volumes(
     Parts {
         folder,
@@ -92,7 +92,7 @@ pub(crate) fn passed_volumes(
     Ok(passed)
 }
 
-/// Returns what tells the state of the volume that has the name now. None if that cannot be told.
+/// Returns a stamp of the state of the volume that has the name now. None if there can be none.
 fn version_of(store: &dyn VolumeStore, id: VolumeId) -> Option<String> {
     let version = store.open(&id.to_string()).ok()?.version().ok()??;
     Some(version.text().to_owned())
@@ -102,7 +102,7 @@ fn version_of(store: &dyn VolumeStore, id: VolumeId) -> Option<String> {
 /// written: whoever reads one does not change it.
 ///
 /// # Errors
-/// `Index` if the index cannot be read. If it cannot be written, that is only told, and only if a record is wrong now.
+/// `Index` if the index cannot be read. If it cannot be written, that is only reported, and only if a record is wrong now.
 pub(super) fn record(
     folder: &Folder,
     index: &mut Index,

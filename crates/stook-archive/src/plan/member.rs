@@ -1,7 +1,7 @@
 //! Members before they are packed: what the walk of the source saw of each.
 //!
 //! A plan in memory holds them by directory, as the walk handed them over, in 64 bytes and the name each. A part that
-//! is read from a file yields them in pieces of a directory, which live as long as somebody packs from them.
+//! is read from a file yields them in pieces of a directory, which live as long as a worker packs from them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -172,7 +172,7 @@ pub(crate) fn content_len(metadata: &Metadata) -> u64 {
     }
 }
 
-/// Returns the header as far as metadata tells it: no attributes, no holes, and for a symbolic link a
+/// Returns the header as far as metadata shows it: no attributes, no holes, and for a symbolic link a
 /// target of the right length.
 pub(crate) fn header_of(member: &PlannedMember<'_>, owners: &Owners, dialect: Dialect) -> Header {
     let metadata = &member.metadata;

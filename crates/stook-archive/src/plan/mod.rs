@@ -1,7 +1,7 @@
 //! The plan: what will be written, in which order, in which volumes. A value, made before any data
 //! moves.
 //!
-//! The length of a member is a function of its metadata, so the volumes can be told beforehand. What
+//! The length of a member is a function of its metadata, so the volumes are known beforehand. What
 //! only an open file shows (extended attributes, holes, a failure) may move a later member; so the
 //! volume writer asks the same [`VolumeSplitter`] again with the real lengths.
 
@@ -155,7 +155,7 @@ impl Plan {
             .map(|place| self.member(place))
     }
 
-    /// Tells the volumes that will be written.
+    /// Returns the volumes that will be written.
     pub(crate) fn summary(
         &self,
         first: VolumeId,

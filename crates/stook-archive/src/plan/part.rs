@@ -22,7 +22,7 @@ use super::member::{GroupPiece, Member, PlannedMember, content_len};
 use super::piece::{PieceEncoder, decode_piece};
 use crate::ArchiveError;
 
-/// What tells a plan from all others of an archive.
+/// What no two plans of an archive have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PlanId {
     pub(crate) run: i64,
@@ -58,7 +58,7 @@ pub(crate) struct PartTotals {
     pub(crate) members: u64,
     /// Bytes of content.
     pub(crate) bytes: u64,
-    /// Length of the volume without its trailer, as far as metadata tells it.
+    /// Length of the volume without its trailer, as far as metadata shows it.
     pub(crate) len: u64,
 }
 

@@ -29,7 +29,7 @@ pub struct PlannedPart {
     pub members: u64,
     /// Bytes of content in them.
     pub bytes: u64,
-    /// Length of the volume in bytes, as far as metadata tells it: attributes make a member longer, holes shorter.
+    /// Length of the volume in bytes, as far as metadata shows it: attributes make a member longer, holes shorter.
     pub volume_bytes: u64,
     /// True if all its members failed in a part before.
     pub is_retry: bool,

@@ -49,7 +49,7 @@ pub(crate) struct VolumeRange {
     pub(crate) stream: OutputStream,
     pub(crate) start: Place,
     pub(crate) members: usize,
-    /// Length of the volume without its trailer, as far as metadata tells it.
+    /// Length of the volume without its trailer, as far as metadata shows it.
     pub(crate) len: u64,
     /// What that was planned to be by the run that began the volume.
     end: Option<u64>,

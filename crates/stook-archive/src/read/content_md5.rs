@@ -23,7 +23,7 @@ const POLL_BYTES: u64 = 16 << 20;
 /// Holes that take longer are named.
 const SLOW: Duration = Duration::from_secs(1);
 
-/// What holes of one member `reindex` and `check` hash, unless told otherwise: half an hour of work.
+/// What holes of one member `reindex` and `check` hash, unless the caller says otherwise: half an hour of work.
 pub const DEFAULT_MAX_HOLE_BYTES: u64 = 1 << 40;
 
 /// The user has ended the operation.

@@ -80,7 +80,7 @@ impl MemberReader {
         }
     }
 
-    /// Returns what tells whether the volume is still the one that was opened: compare it before and after reading
+    /// Returns a stamp that shows whether the volume is still the one that was opened: compare it before and after reading
     /// where others may replace volumes. [`VolumeBytes::version`] says when there is none.
     ///
     /// # Errors

@@ -38,8 +38,8 @@ pub trait VolumeBytes: ReadAt + fmt::Debug + Send + Sync {
     /// read.
     fn prefetch(&self, _offset: u64, _len: u64) {}
 
-    /// Returns what tells the state of the volume; any change from now on gives it another. None if that cannot be
-    /// told.
+    /// Returns a stamp of the state of the volume; any change from now on gives it another. None if there
+    /// can be none.
     ///
     /// # Errors
     /// If the volume cannot be looked at.

@@ -38,9 +38,9 @@ pub struct ReindexReport {
     pub bytes: u64,
     /// Runs taken over from the old index.
     pub runs: u64,
-    /// Damages and losses, each told to the observer.
+    /// Damages and losses, each reported to the observer.
     pub damages: u64,
-    /// Members whose MD5 was not taken, each told to the observer.
+    /// Members whose MD5 was not taken, each reported to the observer.
     pub failed: u64,
 }
 

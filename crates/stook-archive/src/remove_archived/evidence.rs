@@ -119,7 +119,7 @@ pub(super) struct Candidates<'a, O> {
 impl<O: RemoveObserver> stook_pool::Observer for Candidates<'_, O> {
     type Failure = TreeError;
 
-    /// The removal tells.
+    /// The removal reports it.
     fn failed(&self, _error: &TreeError) {}
 
     fn is_interrupted(&self) -> bool {

@@ -67,7 +67,7 @@ pub enum Staying {
     Archive,
 }
 
-/// Receives what a removal of archived entries tells, on several threads at once.
+/// Receives what a removal of archived entries reports, on several threads at once.
 pub trait RemoveArchivedObserver: RemoveObserver {
     /// Returns what receives the phases, and what the check finds.
     fn observer(&self) -> &dyn Observer;

@@ -97,7 +97,7 @@ impl<O: RemoveArchivedObserver> RemovalPolicy for ArchivePolicy<'_, O> {
 }
 
 impl<O: RemoveArchivedObserver> ArchivePolicy<'_, O> {
-    /// Returns true for a proof, and tells what stands against one.
+    /// Returns true for a proof, and reports what stands against one.
     fn report(&self, path: &[u8], proof: Proof) -> bool {
         let written = || {
             let tree = self.tree.path();
@@ -123,7 +123,7 @@ impl<O: RemoveArchivedObserver> ArchivePolicy<'_, O> {
         false
     }
 
-    /// Proves that the archive holds a candidate, and returns what told so.
+    /// Proves that the archive holds a candidate, and returns what the proof is.
     fn prove(&self, candidate: &Candidate<'_>) -> Result<Metadata, Obstacle> {
         let Candidate {
             directory, name, ..
@@ -164,7 +164,7 @@ impl<O: RemoveArchivedObserver> ArchivePolicy<'_, O> {
         match directory.rename_to_new(name, &aside) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(Obstacle::WasGone),
-            // The file system cannot, or nothing may be changed here: removing it will tell.
+            // The file system cannot, or nothing may be changed here: removing it will show.
             Err(_) => return Ok(Decision::Remove),
         }
         let is_it = |found: &Metadata| {
@@ -231,7 +231,7 @@ impl<O: RemoveArchivedObserver> ArchivePolicy<'_, O> {
         md5.map_err(failed_to("read"))?.ok_or(Obstacle::Stopped)
     }
 
-    /// The index does not tell where a link leads; its member does.
+    /// The index does not say where a link leads; its member does.
     fn prove_link(&self, candidate: &Candidate<'_>, held: &Held) -> Proof {
         let header = self.header(candidate.path, held)?;
         let target = candidate
