@@ -161,10 +161,42 @@ pub enum ArchiveError {
         /// The parts, in order.
         parts: Vec<DamagedPart>,
     },
-    /// What was built is of another plan, or of another part.
+    /// What was built is of another plan.
     #[error("cannot use `{}`: it is of another plan", display_path(path))]
     OtherPlan {
         /// The folder that was built.
+        path: PathBuf,
+    },
+    /// What was built is of another part of the same plan.
+    #[error(
+        "cannot use `{}`: it was built of part {part:06} of this plan",
+        display_path(path)
+    )]
+    OtherPart {
+        /// The folder that was built.
+        path: PathBuf,
+        /// The part that it was built of.
+        part: u32,
+    },
+    /// The plan directory holds what stook did not make.
+    #[error(
+        "cannot plan in `{}`: it holds {}, which stook did not make",
+        display_path(path),
+        first_of(names)
+    )]
+    ForeignInPlan {
+        /// The plan directory.
+        path: PathBuf,
+        /// Names in it, sorted.
+        names: Vec<Vec<u8>>,
+    },
+    /// Every number behind the last volume is too large for a volume.
+    #[error(
+        "cannot add a volume to `{}`: the number of the last one is the largest there is",
+        display_path(path)
+    )]
+    NoVolumeNumber {
+        /// The archive.
         path: PathBuf,
     },
     /// A part was planned with symbolic links followed, and is built without, or the other way round.

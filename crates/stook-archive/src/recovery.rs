@@ -26,16 +26,31 @@ pub(crate) struct PartialVolume {
 }
 
 /// Returns the first number that is free in the index and in the folder.
+///
+/// # Errors
+/// `NoVolumeNumber`, or if the index or the folder cannot be read.
 pub(crate) fn next_volume(
     folder: &Folder,
     index: &Index,
     blank: Blank,
 ) -> Result<VolumeId, ArchiveError> {
-    let in_index = index.next_volume()?;
+    let in_index = index.next_volume()?.0.checked_sub(1).map(VolumeId);
     let in_folder = folder.numbers()?.into_iter().next_back();
     let foreign = foreign_numbers(folder, blank)?.into_iter().next_back();
-    let behind = |last: Option<VolumeId>| last.map_or(VolumeId(0), |last| VolumeId(last.0 + 1));
-    Ok(in_index.max(behind(in_folder)).max(behind(foreign)))
+    match in_index.max(in_folder).max(foreign) {
+        None => Ok(VolumeId(0)),
+        Some(last) => volume_behind(folder, last),
+    }
+}
+
+/// Returns the number behind that of a volume.
+///
+/// # Errors
+/// `NoVolumeNumber`.
+pub(crate) fn volume_behind(folder: &Folder, last: VolumeId) -> Result<VolumeId, ArchiveError> {
+    last.next().ok_or_else(|| ArchiveError::NoVolumeNumber {
+        path: folder.path().to_owned(),
+    })
 }
 
 /// Whose the staged rows of a volume are if their file is empty.
@@ -64,7 +79,7 @@ pub(crate) fn remove_unfinished(folder: &Folder, id: VolumeId) -> Result<(), Arc
     remove_staging(folder, id)
 }
 
-/// Removes what stook left of an archive whose index is gone: nothing tells which run it was.
+/// Removes what stook left of an archive whose index is gone: nothing says which run it was.
 pub(crate) fn remove_all_unfinished(folder: &Folder) -> Result<(), ArchiveError> {
     for id in folder.unfinished()? {
         if folder.is_own_unfinished(id, false) {

@@ -25,6 +25,11 @@ impl VolumeId {
     /// Largest number read back from a name: the one after it still fits.
     const LAST: u64 = i64::MAX as u64;
 
+    /// Returns the number behind this one; `None` if no volume can have it.
+    pub fn next(self) -> Option<Self> {
+        (self.0 < Self::LAST).then(|| Self(self.0 + 1))
+    }
+
     /// Reads a volume's file name; `None` unless it is exactly as [`VolumeId`] prints it. Rows of compressed volumes are
     /// rows of no volume until those can be read: see [`VolumeName`].
     pub(crate) fn from_name(name: &[u8]) -> Option<Self> {

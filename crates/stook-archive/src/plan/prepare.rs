@@ -22,7 +22,7 @@ use super::verify::{VolumeToVerify, damaged_volumes};
 use crate::ArchiveError;
 use crate::folder::Folder;
 use crate::observer::{Note, Observer};
-use crate::recovery::{Blank, next_volume};
+use crate::recovery::{Blank, next_volume, volume_behind};
 
 pub(crate) struct Preparation<'a> {
     pub(crate) folder: &'a Folder,
@@ -116,12 +116,16 @@ impl Preparation<'_> {
         let (directory, failures) = (self.directory, self.options.failures);
         let mut rest = Remainder::new(directory, self.plan.header, numbers, &owners, failures);
         let (mut volumes, mut damaged) = (Vec::new(), Vec::new());
-        let mut id = next_volume(self.folder, index, Blank::Foreign)?;
+        let mut last = None;
         for taken in &taken.parts {
+            let id = match last {
+                None => next_volume(self.folder, index, Blank::Foreign)?,
+                Some(last) => volume_behind(self.folder, last)?,
+            };
             match self.check(taken, id, &owners, &mut rest)? {
                 Ok(Some(volume)) => {
                     volumes.push(volume);
-                    id = VolumeId(id.0 + 1);
+                    last = Some(id);
                 }
                 Ok(None) => {}
                 Err(damage) => damaged.push((taken.part, damage)),
