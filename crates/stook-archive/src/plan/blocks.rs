@@ -16,7 +16,8 @@ use stook_volume::crc32;
 pub(crate) const MAX_BLOCK: usize = 1 << 20;
 
 const MAGIC: &[u8; 9] = b"stookplan";
-const VERSION: u8 = 2;
+/// The fuzz target `part` writes it, too.
+const VERSION: u8 = 3;
 const END: u8 = b'E';
 
 /// Why a file of a plan cannot be used.

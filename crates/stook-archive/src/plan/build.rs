@@ -16,7 +16,7 @@ use stook_timers::scope;
 
 use super::block_file::{READ_BYTES, bad_file};
 use super::blocks::PlanFileError;
-use super::build_result::{BuildResult, read_result, write_result};
+use super::build_result::{BuildResult, read_result, rows_md5, write_result};
 use super::damage::{ONLY_VOLUME, volume_damage};
 use super::directory::{built_name, remove_built, taken_name};
 use super::member::{GroupPiece, Member};
@@ -285,10 +285,15 @@ impl Builder<'_> {
         packed?;
         let written = writer.written;
         let built = writer.into_built().unwrap_or_default();
+        let rows_md5 = match built.volume {
+            Some(_) => rows_md5(self.folder.path(), self.observer)?,
+            None => None,
+        };
         Ok(BuildResult {
             plan: Some(header.plan),
             number: header.number,
             volume: built.volume,
+            rows_md5,
             members: written.members,
             bytes: written.bytes,
             failed: self.observer.failures(),

@@ -3,13 +3,18 @@
 use std::io::BufWriter;
 use std::path::Path;
 
-use stook_sys::{Context, create_new_file, sync_directory};
+use stook_sys::{Context, create_new_file, exists, open_file, sync_directory};
 
 use super::block_file::{bad_file, finish, open_blocks};
 use super::blocks::{BlockWriter, Encode, Fields, FileRole};
+use super::damage::ONLY_VOLUME;
 use super::part::PlanId;
 use crate::ArchiveError;
+use crate::buffers::Buffers;
 use crate::commit_queue::BuiltVolume;
+use crate::folder::Folder;
+use crate::observer::Observer;
+use crate::read::file_md5;
 
 /// The file `result` beside a volume.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -17,6 +22,8 @@ pub(crate) struct BuildResult {
     pub(crate) plan: Option<PlanId>,
     pub(crate) number: u32,
     pub(crate) volume: Option<BuiltVolume>,
+    /// Of the file with its rows and attributes; there is one if there is a volume.
+    pub(crate) rows_md5: Option<[u8; 16]>,
     pub(crate) members: u64,
     pub(crate) bytes: u64,
     pub(crate) failed: u64,
@@ -51,6 +58,7 @@ fn encode_result(result: &BuildResult) -> Vec<u8> {
     }
     block.number(result.number.into());
     encode_volume(result.volume.as_ref(), &mut block);
+    block.extend(result.rows_md5.iter().flatten());
     for number in [result.members, result.bytes, result.failed] {
         block.number(number);
     }
@@ -80,10 +88,18 @@ pub(crate) fn decode_volume(fields: &mut Fields<'_>) -> Option<Option<BuiltVolum
 
 fn decode_result(payload: &[u8]) -> Option<BuildResult> {
     let mut fields = Fields(payload);
+    let plan = PlanId::decode(&mut fields)?;
+    let number = fields.number32()?;
+    let volume = decode_volume(&mut fields)?;
+    let rows_md5 = match volume {
+        Some(_) => Some(fields.array()?),
+        None => None,
+    };
     let result = BuildResult {
-        plan: Some(PlanId::decode(&mut fields)?),
-        number: fields.number32()?,
-        volume: decode_volume(&mut fields)?,
+        plan: Some(plan),
+        number,
+        volume,
+        rows_md5,
         members: fields.number()?,
         bytes: fields.number()?,
         failed: fields.number()?,
@@ -111,4 +127,25 @@ pub(crate) fn read_result(built: &Path) -> Result<BuildResult, ArchiveError> {
         Ok(result)
     };
     read().map_err(bad_file(&path))
+}
+
+/// Takes the MD5 of the rows and attributes of a built volume, which enter the index as they are; None if they are missing.
+///
+/// # Errors
+/// `Sys` if they cannot be read, `Interrupted`.
+pub(crate) fn rows_md5(
+    built: &Path,
+    observer: &dyn Observer,
+) -> Result<Option<[u8; 16]>, ArchiveError> {
+    let path = Folder::new(built).staging(ONLY_VOLUME);
+    let Some(found) = exists(&path)? else {
+        return Ok(None);
+    };
+    let file = open_file(&path)?;
+    let is_interrupted = || observer.is_interrupted();
+    let md5 = file_md5(&file, found.size, &Buffers::default(), is_interrupted);
+    match md5.context("read", &path)? {
+        Some(md5) => Ok(Some(md5)),
+        None => Err(ArchiveError::Interrupted),
+    }
 }

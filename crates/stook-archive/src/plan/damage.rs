@@ -41,6 +41,12 @@ pub enum BuiltDamage {
     /// A byte of the volume has changed.
     #[error("its volume does not have the MD5 that it was built with")]
     WrongMd5,
+    /// Its rows and attributes are not there.
+    #[error("its rows are missing")]
+    RowsMissing,
+    /// A byte of its rows or attributes has changed.
+    #[error("its rows do not have the MD5 that they were built with")]
+    RowsChanged,
     /// A row of a member that is not in the part, or of other facts.
     #[error("it has a row that was not planned")]
     ForeignRow,

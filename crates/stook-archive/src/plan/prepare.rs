@@ -8,7 +8,7 @@ use stook_index::{Index, Staging, VolumeId};
 use stook_sys::{Directory, Owners, exists, remove_file};
 use stook_timers::scope;
 
-use super::build_result::read_result;
+use super::build_result::{read_result, rows_md5};
 use super::commit_log::{AssignedVolume, CommitLog, write_log};
 use super::commit_options::{BuiltVolumes, CommitOptions, FailedMembers};
 use super::comparison::{Comparison, Remainder};
@@ -212,6 +212,11 @@ impl Preparation<'_> {
         if let Some(volume) = &result.volume {
             if let Some(damage) = volume_damage(&taken.path, volume.len)? {
                 return Ok(Err(damage));
+            }
+            match rows_md5(&taken.path, self.observer)? {
+                None => return Ok(Err(BuiltDamage::RowsMissing)),
+                found if found != result.rows_md5 => return Ok(Err(BuiltDamage::RowsChanged)),
+                Some(_) => {}
             }
             if let Err(damage) = self.compare_rows(&taken.path, volume.len, &mut comparison)? {
                 return Ok(Err(damage));
