@@ -81,7 +81,7 @@ pub struct BuildReport {
 ///
 /// # Errors
 /// `BadPlanFile` if the part is damaged or says what no stook writes; `OtherLinks` if it was planned with other
-/// [`BuildOptions::links`]; `OtherPlan` if what was built before is of another plan; `Sys` if the source cannot be opened or the
+/// [`BuildOptions::links`]; `OtherPlan` or `OtherPart` if what was built before is of another plan or part; `Sys` if the source cannot be opened or the
 /// destination not written; `Interrupted`. A member that fails is no error.
 ///
 /// # Cost
@@ -220,9 +220,7 @@ fn report_on(
     header: &PartHeader,
     built: PathBuf,
 ) -> Result<BuildReport, ArchiveError> {
-    if result.plan != Some(header.plan) || result.number != header.number {
-        return Err(ArchiveError::OtherPlan { path: built });
-    }
+    result.require(header.plan, header.number, &built)?;
     Ok(BuildReport {
         built,
         members: result.members,

@@ -32,6 +32,26 @@ pub(crate) struct BuildResult {
 
 const RESULT: &str = "result";
 
+impl BuildResult {
+    /// Refuses a result of another plan, or of another part of this one.
+    pub(crate) fn require(
+        &self,
+        plan: PlanId,
+        number: u32,
+        built: &Path,
+    ) -> Result<(), ArchiveError> {
+        let path = || built.to_owned();
+        if self.plan != Some(plan) {
+            return Err(ArchiveError::OtherPlan { path: path() });
+        }
+        if self.number != number {
+            let (path, part) = (path(), self.number);
+            return Err(ArchiveError::OtherPart { path, part });
+        }
+        Ok(())
+    }
+}
+
 /// Writes what became of a part, durably.
 pub(crate) fn write_result(folder: &Path, result: &BuildResult) -> Result<(), ArchiveError> {
     let path = folder.join(RESULT);

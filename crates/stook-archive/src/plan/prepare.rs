@@ -202,11 +202,7 @@ impl Preparation<'_> {
             }
             other => other?,
         };
-        if result.plan != Some(self.plan.id()) || result.number != taken.part {
-            return Err(ArchiveError::OtherPlan {
-                path: taken.origin.clone(),
-            });
-        }
+        result.require(self.plan.id(), taken.part, &taken.origin)?;
         let path = self.directory.part(taken.part);
         let mut comparison = Comparison::new(&path, &result.overflowed, owners, rest)?;
         if let Some(volume) = &result.volume {
