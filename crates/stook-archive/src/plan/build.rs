@@ -9,8 +9,8 @@ use std::time::Duration;
 use stook_index::VolumeId;
 use stook_pool::Jobs;
 use stook_sys::{
-    Context, Directory, Links, Owners, create_directory, exists, open_file, rename_to_new,
-    sync_directory, utc_now,
+    Context, Directory, Links, Owners, create_directory, exchange, exists, open_file,
+    rename_to_new, sync_directory, utc_now,
 };
 use stook_timers::scope;
 
@@ -168,6 +168,7 @@ fn earlier(destination: &Path, header: &PartHeader) -> Result<Earlier, ArchiveEr
 }
 
 /// Gives the folder its name, unless what another process has built meanwhile, or what was there before, has more members.
+/// What it replaces has the name of `building` then, or is removed.
 fn install(
     building: &Path,
     destination: &Path,
@@ -184,10 +185,19 @@ fn install(
             return Ok(report);
         }
         Earlier::None => {}
-        Earlier::Incomplete(_) | Earlier::Damaged => match rename_to_new(&built, &before) {
-            // Another process is replacing it.
+        Earlier::Incomplete(_) | Earlier::Damaged => match exchange(building, &built) {
+            Ok(true) => {
+                sync_directory(destination)?;
+                return report_on(result, header, built);
+            }
+            // The file system cannot: for a moment there is none.
+            Ok(false) => match rename_to_new(&built, &before) {
+                Err(error) if error.is_not_found() => {}
+                other => other?,
+            },
+            // Another process is replacing it, or a commit has taken it.
             Err(error) if error.is_not_found() => {}
-            other => other?,
+            Err(error) => return Err(error.into()),
         },
     }
     match rename_to_new(building, &built) {

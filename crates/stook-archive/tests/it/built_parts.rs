@@ -115,6 +115,40 @@ fn a_part_with_failures_is_built_again_when_its_files_can_be_read() {
 }
 
 #[test]
+fn a_part_that_is_built_again_is_there_all_the_time() {
+    let scene = Scene::new(&three_files());
+    let planned = planned(&scene, &scene.archive(), &options());
+    let part = &planned.parts[0].path;
+    let built = build(&scene, part, &Recorder::new()).built;
+    let [one, other] = ["one", "other"].map(|name| scene.beside(name));
+    fs::create_dir(&one).unwrap();
+    fs::create_dir(&other).unwrap();
+    if !stook_sys::exchange(&one, &other).unwrap() {
+        stook_testkit::skip!("names cannot be exchanged here");
+        return;
+    }
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|threads| {
+        let watch = threads.spawn(|| {
+            while !is_done.load(Ordering::Relaxed) {
+                assert!(
+                    fs::symlink_metadata(&built).is_ok(),
+                    "for a moment it was not there"
+                );
+            }
+        });
+        for _ in 0..40 {
+            without(&scene, "b", || {
+                fs::remove_file(built.join("result")).unwrap();
+                build(&scene, part, &Recorder::new())
+            });
+        }
+        is_done.store(true, Ordering::Relaxed);
+        watch.join().unwrap();
+    });
+}
+
+#[test]
 fn a_part_that_is_complete_is_not_built_again() {
     let scene = Scene::new(&three_files());
     let planned = planned(&scene, &scene.archive(), &options());
