@@ -53,6 +53,14 @@ pub enum PlanFileError {
         /// What is wrong.
         what: &'static str,
     },
+    /// It is of other deletions than those that were planned.
+    #[error("it has {found} names, {planned} were planned")]
+    OtherNames {
+        /// Names that it has.
+        found: u64,
+        /// Names that are gone from the source.
+        planned: u64,
+    },
 }
 
 impl PlanFileError {

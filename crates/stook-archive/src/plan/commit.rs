@@ -232,8 +232,7 @@ impl Committer<'_> {
     ) -> Result<(), ArchiveError> {
         if log.remaining.is_empty() {
             let run = RunId(self.plan.id().run);
-            let names = DeletedNames::open(&self.directory.deleted())?;
-            let names = names.into_iter().flatten();
+            let names = DeletedNames::of(self.directory, self.plan)?;
             let now = Mtime::from(utc_now());
             report.deleted = index.finish_run_with(run, now, report.failed, names)?;
             return self.directory.remove();

@@ -256,6 +256,7 @@ impl Planner<'_> {
             generation: 0,
             base: Base::of(index)?,
             parts: 0..u32::try_from(report.parts.len()).unwrap_or(u32::MAX),
+            deleted: report.deleted,
             failed: report.failed,
             members: report.members,
             bytes: report.bytes,

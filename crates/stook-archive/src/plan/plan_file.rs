@@ -28,6 +28,8 @@ pub(crate) struct PlanFile {
     pub(crate) base: Base,
     /// Those that are to be built.
     pub(crate) parts: Range<u32>,
+    /// Names in the file `deleted`.
+    pub(crate) deleted: u64,
     /// Files that failed so far.
     pub(crate) failed: u64,
     /// Members of the parts.
@@ -47,6 +49,12 @@ pub(crate) struct Made {
     pub(crate) run: bool,
 }
 
+impl PlanFile {
+    pub(crate) fn id(&self) -> PlanId {
+        self.header.plan
+    }
+}
+
 impl Base {
     pub(crate) fn of(index: &Index) -> Result<Self, ArchiveError> {
         let volumes = index.volume_records()?;
@@ -56,9 +64,7 @@ impl Base {
             checksum: checksum(&volumes),
         })
     }
-}
 
-impl Base {
     /// Returns true if so many volumes and rows were added, and nothing else: the last of the volumes are those.
     pub(crate) fn is_followed_by(
         &self,
@@ -73,51 +79,7 @@ impl Base {
             && index.last_row()? == self.last_row.saturating_add(rows)
             && checksum(records.get(..before).unwrap_or_default()) == self.checksum)
     }
-}
 
-fn checksum(volumes: &[Volume]) -> u32 {
-    let mut text = Vec::new();
-    for volume in volumes {
-        text.number(volume.id.0);
-        text.number(volume.size);
-        text.bytes(volume.md5.as_ref().map_or(&[][..], |md5| md5));
-    }
-    crc32(&[&text])
-}
-pub(crate) fn encode_plan(plan: &PlanFile) -> Vec<u8> {
-    let mut block = Vec::new();
-    plan.header.encode(&mut block);
-    block.number(plan.generation);
-    plan.base.encode(&mut block);
-    encode_range(&plan.parts, &mut block);
-    for number in [plan.failed, plan.members, plan.bytes] {
-        block.number(number);
-    }
-    let Made { folder, index, run } = plan.made;
-    block.extend([folder, index, run].map(u8::from));
-    block
-}
-
-pub(crate) fn decode_plan(payload: &[u8]) -> Option<PlanFile> {
-    let mut fields = Fields(payload);
-    let plan = PlanFile {
-        header: PartHeader::decode(&mut fields)?,
-        generation: fields.number()?,
-        base: Base::decode(&mut fields)?,
-        parts: decode_range(&mut fields)?,
-        failed: fields.number()?,
-        members: fields.number()?,
-        bytes: fields.number()?,
-        made: Made {
-            folder: fields.flag()?,
-            index: fields.flag()?,
-            run: fields.flag()?,
-        },
-    };
-    fields.end().map(|()| plan)
-}
-
-impl Base {
     fn encode(&self, block: &mut Vec<u8>) {
         block.signed(self.last_row);
         block.number(self.volumes);
@@ -133,6 +95,52 @@ impl Base {
     }
 }
 
+fn checksum(volumes: &[Volume]) -> u32 {
+    let mut text = Vec::new();
+    for volume in volumes {
+        text.number(volume.id.0);
+        text.number(volume.size);
+        text.bytes(volume.md5.as_ref().map_or(&[][..], |md5| md5));
+    }
+    crc32(&[&text])
+}
+
+pub(crate) fn encode_plan(plan: &PlanFile) -> Vec<u8> {
+    let mut block = Vec::new();
+    plan.header.encode(&mut block);
+    block.number(plan.generation);
+    plan.base.encode(&mut block);
+    encode_range(&plan.parts, &mut block);
+    for number in [plan.deleted, plan.failed, plan.members, plan.bytes] {
+        block.number(number);
+    }
+    let Made { folder, index, run } = plan.made;
+    block.extend([folder, index, run].map(u8::from));
+    block
+}
+
+pub(crate) fn decode_plan(payload: &[u8]) -> Option<PlanFile> {
+    let mut fields = Fields(payload);
+    let plan = PlanFile {
+        header: PartHeader::decode(&mut fields)?,
+        generation: fields.number()?,
+        base: Base::decode(&mut fields)?,
+        parts: decode_range(&mut fields)?,
+        deleted: fields.number()?,
+        failed: fields.number()?,
+        members: fields.number()?,
+        bytes: fields.number()?,
+        made: Made {
+            folder: fields.flag()?,
+            index: fields.flag()?,
+            run: fields.flag()?,
+        },
+    };
+    // The next one has a number, too.
+    let is_last = plan.generation == u64::MAX;
+    fields.end().filter(|()| !is_last).map(|()| plan)
+}
+
 pub(crate) fn encode_range(range: &Range<u32>, block: &mut Vec<u8>) {
     block.number(range.start.into());
     block.number(range.end.into());
@@ -141,10 +149,4 @@ pub(crate) fn encode_range(range: &Range<u32>, block: &mut Vec<u8>) {
 pub(crate) fn decode_range(fields: &mut Fields<'_>) -> Option<Range<u32>> {
     let range = fields.number32()?..fields.number32()?;
     (range.start <= range.end).then_some(range)
-}
-
-impl PlanFile {
-    pub(crate) fn id(&self) -> PlanId {
-        self.header.plan
-    }
 }

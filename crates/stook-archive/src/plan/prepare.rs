@@ -13,6 +13,7 @@ use super::commit_log::{AssignedVolume, CommitLog, write_log};
 use super::commit_options::{BuiltVolumes, CommitOptions, FailedMembers};
 use super::comparison::{Comparison, Remainder};
 use super::damage::{BuiltDamage, DamagedPart, ONLY_VOLUME, volume_damage};
+use super::deleted_names::DeletedNames;
 use super::directory::{PlanDirectory, built_name};
 use super::part::is_retry;
 use super::parts_writer::{PartNumbers, PlannedPart};
@@ -47,6 +48,8 @@ impl Preparation<'_> {
     /// what is damaged.
     pub(crate) fn decide(&self, index: &Index) -> Result<CommitLog, ArchiveError> {
         let _scope = scope!("check parts");
+        // Read to its end before anything is decided: behind that a damaged one would stop every commit.
+        DeletedNames::of(self.directory, self.plan)?.try_for_each(|name| name.map(drop))?;
         let FoundParts { built, given_up } = self.find()?;
         let taken = TakenParts::take(self.directory, built)?;
         let numbers = PartNumbers::from(self.plan.parts.end);
