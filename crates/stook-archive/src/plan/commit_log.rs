@@ -34,6 +34,19 @@ pub(crate) struct AssignedVolume {
     pub(crate) bytes: u64,
 }
 
+impl CommitLog {
+    /// Returns false if its numbers are too large to be added.
+    fn can_be_summed(&self, plan: &PlanFile) -> bool {
+        let sum = |of: fn(&AssignedVolume) -> u64| {
+            let mut numbers = self.volumes.iter().map(of);
+            numbers.try_fold(0, u64::checked_add)
+        };
+        sum(|volume| volume.members).is_some()
+            && sum(|volume| volume.bytes).is_some()
+            && self.failed.checked_add(plan.failed).is_some()
+    }
+}
+
 pub(crate) fn write_log(directory: &PlanDirectory, log: &CommitLog) -> Result<(), ArchiveError> {
     directory.replace("commit", FileRole::Commit, |blocks| {
         let mut block = Vec::new();
@@ -74,6 +87,9 @@ pub(crate) fn read_log(
                 Some(volume) => log.volumes.push(volume),
                 None => return Err(blocks.malformed("it is no volume")),
             }
+        }
+        if !log.can_be_summed(plan) {
+            return Err(blocks.malformed("it counts more than an archive can hold"));
         }
         Ok(log)
     };
