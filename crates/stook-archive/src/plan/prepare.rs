@@ -1,6 +1,7 @@
 //! What a commit does before it changes the archive: it takes what was built, compares that with the parts, and decides
 //! which part becomes which volume.
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
@@ -279,10 +280,8 @@ impl Preparation<'_> {
             let _ = remove_file(&self.directory.part(number));
         }
         let damaged = match error {
-            ArchiveError::BadBuilt { parts } => {
-                parts.iter().map(|part| part.part.clone()).collect()
-            }
-            _ => Vec::new(),
+            ArchiveError::BadBuilt { parts } => parts.iter().map(|part| &*part.part).collect(),
+            _ => BTreeSet::new(),
         };
         taken.put_back(&damaged);
     }

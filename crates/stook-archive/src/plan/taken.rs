@@ -8,6 +8,7 @@
 //! A part may be built again at any time, in any process. Without a name of its own, what a commit has verified could be
 //! replaced before it is committed.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use stook_sys::rename_to_new;
@@ -38,11 +39,11 @@ impl<'a> TakenParts<'a> {
         for (part, found) in built {
             let path = directory.taken(part);
             let origin = if found == path {
-                // A commit was killed; where it was built is not known any more.
+                // A commit was killed, and where the part was built is lost.
                 directory.built(part)
             } else {
                 if let Err(error) = rename_to_new(&found, &path) {
-                    taken.put_back(&[]);
+                    taken.put_back(&BTreeSet::new());
                     return Err(error.into());
                 }
                 found
@@ -55,9 +56,9 @@ impl<'a> TakenParts<'a> {
     /// Lets go of the parts; those that are damaged get a name of their own, so that they are built again.
     ///
     /// Not an error if it fails: the next commit finds what is left.
-    pub(crate) fn put_back(&self, damaged: &[PathBuf]) {
+    pub(crate) fn put_back(&self, damaged: &BTreeSet<&Path>) {
         for taken in &self.parts {
-            if damaged.contains(&self.directory.part(taken.part)) {
+            if damaged.contains(&*self.directory.part(taken.part)) {
                 let _ = set_aside(&taken.path, &self.directory.damaged(taken.part));
             } else {
                 let _ = rename_to_new(&taken.path, &taken.origin);
