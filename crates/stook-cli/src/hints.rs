@@ -93,10 +93,17 @@ fn of_plan(error: &ArchiveError) -> Option<String> {
         ArchiveError::NoPlan { path } => {
             format!("`stook plan SOURCE {}` makes one", display_path(path))
         }
-        ArchiveError::PlanOutdated { path } => format!(
-            "`stook commit {} --abandon` gives the plan up; then plan again",
-            display_path(path)
-        ),
+        ArchiveError::PlanOutdated { path } => give_up(&display_path(path)),
+        ArchiveError::BadPlanFile { path, source } if !source.is_unread() => {
+            give_up(&archive_of(path))
+        }
+        ArchiveError::ForeignInPlan { .. } => {
+            "move that away, then try again; a plan needs the directory for itself".into()
+        }
+        ArchiveError::OtherPlan { .. } => "move it away, then build the part again".into(),
+        ArchiveError::OtherPart { part, .. } => {
+            format!("rename it to `built-{part:06}`, or move it away and build the part again")
+        }
         ArchiveError::NotBuilt {
             archive,
             parts,
@@ -114,6 +121,19 @@ fn of_plan(error: &ArchiveError) -> Option<String> {
         }
         _ => return None,
     })
+}
+
+fn give_up(archive: &str) -> String {
+    format!("`stook commit {archive} --abandon` gives the plan up; then plan again")
+}
+
+/// Returns the archive of a file in a plan directory; a part may have been copied to anywhere.
+fn archive_of(file: &Path) -> String {
+    let plan = file.parent().filter(|plan| plan.ends_with("stook.plan"));
+    match plan.and_then(Path::parent) {
+        Some(archive) => display_path(archive),
+        None => "ARCHIVE".to_owned(),
+    }
 }
 
 fn of_not_built(archive: &Path, parts: &[PathBuf], are_retries: bool) -> String {

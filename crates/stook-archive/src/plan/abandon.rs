@@ -21,6 +21,8 @@ pub struct AbandonReport {
     pub planned: Option<(u64, u64)>,
     /// True if the archive began with the plan, so that it is gone, too.
     pub is_archive_gone: bool,
+    /// Names in the plan directory that stook did not make, and that stay.
+    pub foreign: Vec<Vec<u8>>,
 }
 
 /// Gives up the plan of an archive: removes its parts and what was built in the plan directory, and the archive can be written
@@ -28,6 +30,7 @@ pub struct AbandonReport {
 ///
 /// If nothing of the plan was committed, its run is taken back, too; an index and a folder that were made for it go. If
 /// something was, that stays, and the run is like one that was interrupted: the next `create` or `update` goes on with it.
+/// Files that stook did not make stay where they are.
 ///
 /// # Errors
 /// `NoPlan`; `Locked` while a plan is made or committed; `Sys` if something cannot be removed. A builder that is still
@@ -36,10 +39,11 @@ pub fn abandon(archive: &Path) -> Result<AbandonReport, ArchiveError> {
     let folder = Folder::new(archive);
     folder.require_index()?;
     let directory = PlanDirectory::of(archive);
+    let no_plan = || ArchiveError::NoPlan {
+        path: archive.to_owned(),
+    };
     if exists(directory.path())?.is_none() {
-        return Err(ArchiveError::NoPlan {
-            path: archive.to_owned(),
-        });
+        return Err(no_plan());
     }
     let lock = folder.lock()?;
     let plan = match directory.read() {
@@ -48,12 +52,17 @@ pub fn abandon(archive: &Path) -> Result<AbandonReport, ArchiveError> {
         read => read?,
     };
     let (parts, built) = directory.counts()?;
-    directory.remove()?;
+    let had_own = directory.has_own()?;
+    let foreign = directory.remove()?;
+    if !had_own && !foreign.is_empty() {
+        return Err(no_plan());
+    }
     let mut report = AbandonReport {
         parts,
         built,
         planned: plan.as_ref().map(|plan| (plan.members, plan.bytes)),
         is_archive_gone: false,
+        foreign,
     };
     if let Some(plan) = plan {
         report.is_archive_gone = take_back(&folder, &plan)?;
@@ -68,7 +77,7 @@ pub fn abandon(archive: &Path) -> Result<AbandonReport, ArchiveError> {
 /// Takes back the run of a plan of which nothing was committed. Returns true if the archive began with it, and is gone.
 fn take_back(folder: &Folder, plan: &PlanFile) -> Result<bool, ArchiveError> {
     let Ok(index) = folder.open_index_to_write() else {
-        // The plan is given up all the same. Who writes next hears what is wrong.
+        // The plan is given up all the same, and the next writer reports what is wrong.
         return Ok(false);
     };
     let is_untouched = plan.generation == 0

@@ -27,8 +27,8 @@ pub enum PlanFileError {
     /// The system could not read or write it.
     #[error("{}", stook_sys::cause(.0))]
     Io(#[source] io::Error),
-    /// It is something else.
-    #[error("it is no such file")]
+    /// It is something else, or its beginning is damaged.
+    #[error("it does not begin like a file of a plan")]
     Foreign,
     /// Another version of stook made it.
     #[error("it is of version {version}, and this stook knows version {VERSION}")]
@@ -65,7 +65,7 @@ pub enum PlanFileError {
 
 impl PlanFileError {
     /// Returns true if the system could not read a file that is there: it may be sound.
-    pub(super) fn is_unread(&self) -> bool {
+    pub fn is_unread(&self) -> bool {
         matches!(self, Self::Io(error) if error.kind() != io::ErrorKind::NotFound)
     }
 }
@@ -94,9 +94,13 @@ impl FileRole {
     }
 }
 
-/// Returns true for the beginning of a file of a plan, of any version.
+/// Bytes of the magic that may be damaged: it is in no other file.
+const MOST_DAMAGED: usize = 3;
+
+/// Returns true for the beginning of a file of a plan, of any version, also if a few bytes of it are damaged.
 pub(crate) fn is_plan_file(beginning: &[u8]) -> bool {
-    beginning.starts_with(MAGIC)
+    let alike = beginning.iter().zip(MAGIC).filter(|(a, b)| a == b).count();
+    alike + MOST_DAMAGED >= MAGIC.len()
 }
 
 fn checksum(number: u64, kind: u8, payload: &[u8]) -> u32 {

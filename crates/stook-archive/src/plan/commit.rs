@@ -235,7 +235,8 @@ impl Committer<'_> {
             let names = DeletedNames::of(self.directory, self.plan)?;
             let now = Mtime::from(utc_now());
             report.deleted = index.finish_run_with(run, now, report.failed, names)?;
-            return self.directory.remove();
+            self.directory.remove()?;
+            return Ok(());
         }
         for part in log.remaining.clone() {
             report

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 
 use stook_index::Index;
 use stook_sys::{
-    Context, Directory, Links, NameBuffer, create_new_file, exists, remove_file, rename,
+    Context, Directory, FileKind, Links, NameBuffer, create_new_file, exists, remove_file, rename,
     sync_directory,
 };
 
@@ -33,6 +33,8 @@ use crate::ArchiveError;
 
 /// Its name in the archive's folder.
 pub(crate) const PLAN_DIRECTORY: &str = "stook.plan";
+
+const PLAN: &[u8] = b"plan";
 
 #[derive(Debug, Clone)]
 pub(crate) struct PlanDirectory {
@@ -85,8 +87,12 @@ impl PlanDirectory {
     /// Reads the plan; None if there is none.
     pub(crate) fn read(&self) -> Result<Option<PlanFile>, ArchiveError> {
         let path = self.file("plan");
-        if exists(&path)?.is_none() {
-            return Ok(None);
+        match exists(&path) {
+            Ok(Some(_)) => {}
+            Ok(None) => return Ok(None),
+            // A user's file has the name of the directory.
+            Err(error) if error.source.kind() == io::ErrorKind::NotADirectory => return Ok(None),
+            Err(error) => return Err(error.into()),
         }
         let read = || {
             let mut blocks = open_blocks(&path, FileRole::Plan)?;
@@ -101,9 +107,15 @@ impl PlanDirectory {
         };
         match read() {
             // A user's file of that name.
-            Err(PlanFileError::Foreign) => Ok(None),
+            Err(PlanFileError::Foreign) if !self.has_own()? => Ok(None),
             other => other.map(Some).map_err(bad_file(&path)),
         }
+    }
+
+    /// Returns true if a file of a plan is there, damaged or not.
+    pub(crate) fn has_own(&self) -> Result<bool, ArchiveError> {
+        let contents = self.contents()?;
+        Ok(contents.is_some_and(|(_, contents)| !contents.own.is_empty()))
     }
 
     /// Writes the plan, durably.
@@ -132,13 +144,17 @@ impl PlanDirectory {
         Ok(sync_directory(&self.path)?)
     }
 
-    /// Makes the directory, which must not be there.
-    pub(crate) fn make(&self) -> Result<(), ArchiveError> {
+    /// Makes the directory, which must not be there; `foreign` has been left in it.
+    pub(crate) fn make(&self, foreign: Vec<Vec<u8>>) -> Result<(), ArchiveError> {
         let (parent, name) = self.parent()?;
+        let path = || self.path.clone();
         match parent.create_directory(name, 0o777) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                Err(ArchiveError::NameTaken {
-                    path: self.path.clone(),
+                Err(if foreign.is_empty() {
+                    ArchiveError::NameTaken { path: path() }
+                } else {
+                    let (path, names) = (path(), foreign);
+                    ArchiveError::ForeignInPlan { path, names }
                 })
             }
             other => Ok(other.context("create", &self.path)?),
@@ -150,25 +166,25 @@ impl PlanDirectory {
         Ok((Directory::open(archive)?, PLAN_DIRECTORY.as_bytes()))
     }
 
-    /// Removes what is stook's own in it, and then itself if nothing else is left.
-    pub(crate) fn remove(&self) -> Result<(), ArchiveError> {
-        let Some(directory) = self.open()? else {
-            return Ok(());
+    /// Removes what is stook's own in it, the plan last, and then itself if nothing else is left. Returns the names of what
+    /// stays, sorted.
+    pub(crate) fn remove(&self) -> Result<Vec<Vec<u8>>, ArchiveError> {
+        let Some((directory, contents)) = self.contents()? else {
+            return Ok(Vec::new());
         };
-        for name in names(&directory).context("list", &self.path)? {
-            if is_own(&directory, &name) {
-                remove_own(&directory, &name)
-                    .context("remove", self.path.join(std::ffi::OsStr::from_bytes(&name)))?;
-            }
+        for name in contents.own {
+            remove_own(&directory, &name)
+                .context("remove", self.path.join(std::ffi::OsStr::from_bytes(&name)))?;
         }
         let (parent, name) = self.parent()?;
         match parent.remove_directory(name) {
-            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
-            other => Ok(other.context("remove", &self.path)?),
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {}
+            other => other.context("remove", &self.path)?,
         }
+        Ok(contents.foreign)
     }
 
-    /// Returns how many parts there are, and how many of them are built; for what is only told.
+    /// Returns how many parts there are, and how many of them are built; for reports only.
     pub(crate) fn counts(&self) -> Result<(u64, u64), ArchiveError> {
         let Some(directory) = self.open()? else {
             return Ok((0, 0));
@@ -178,13 +194,19 @@ impl PlanDirectory {
         Ok((count(b"part-") as u64, count(b"built-") as u64))
     }
 
-    /// Returns true if it is there, and nothing in it is of somebody else.
+    /// Returns true if it is there, and stook made all that is in it.
     pub(crate) fn is_own(&self) -> bool {
-        let Ok(Some(directory)) = self.open() else {
-            return false;
+        let contents = self.contents();
+        contents.is_ok_and(|found| found.is_some_and(|(_, contents)| contents.foreign.is_empty()))
+    }
+
+    /// Returns what is in it; None if there is no directory of this name.
+    fn contents(&self) -> Result<Option<(Directory, Contents)>, ArchiveError> {
+        let Some(directory) = self.open()? else {
+            return Ok(None);
         };
-        let found = names(&directory);
-        found.is_ok_and(|names| names.iter().all(|name| is_own(&directory, name)))
+        let contents = Contents::of(&directory).context("list", &self.path)?;
+        Ok(Some((directory, contents)))
     }
 
     /// None if there is no directory of this name.
@@ -198,6 +220,40 @@ impl PlanDirectory {
             Err(error) => Err(error).context("open", &self.path).map_err(Into::into),
         }
     }
+}
+
+/// What is in a plan directory.
+struct Contents {
+    /// Names of what is stook's own, in the order in which they are removed.
+    own: Vec<Vec<u8>>,
+    /// Names of all else, sorted.
+    foreign: Vec<Vec<u8>>,
+}
+
+impl Contents {
+    fn of(directory: &Directory) -> io::Result<Self> {
+        let mut found = names(directory)?;
+        found.sort();
+        let (mut own, mut foreign): (Vec<_>, Vec<_>) =
+            found.into_iter().partition(|name| is_own(directory, name));
+        if let Some(place) = own.iter().position(|name| name == PLAN) {
+            // As long as it is there, a removal that was killed can go on.
+            let plan = own.remove(place);
+            own.push(plan);
+        } else if !own.is_empty()
+            && is_file(directory, PLAN)
+            && let Some(place) = foreign.iter().position(|name| name == PLAN)
+        {
+            // Beside parts it is their plan, beyond recognition. Alone it would count as the user's.
+            own.insert(0, foreign.remove(place));
+        }
+        Ok(Self { own, foreign })
+    }
+}
+
+fn is_file(directory: &Directory, name: &[u8]) -> bool {
+    let metadata = directory.metadata(name, Links::Refuse);
+    metadata.is_ok_and(|metadata| metadata.kind == FileKind::File)
 }
 
 fn names(directory: &Directory) -> io::Result<Vec<Vec<u8>>> {
@@ -227,7 +283,7 @@ fn is_own(directory: &Directory, name: &[u8]) -> bool {
         };
         return inner.is_ok_and(|inner| names(&inner).is_ok_and(|names| names.iter().all(is_ours)));
     }
-    let known = [&b"plan"[..], b"deleted", b"commit"];
+    let known = [PLAN, b"deleted", b"commit"];
     let base = name.strip_suffix(b".partial").unwrap_or(name);
     let is_known =
         known.contains(&base) || name.starts_with(b"part-") || name.starts_with(b"sorted-");

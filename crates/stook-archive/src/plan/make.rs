@@ -120,8 +120,8 @@ fn plan_locked(
         None => None,
     };
     let directory = PlanDirectory::of(session.folder.path());
-    directory.remove()?;
-    directory.make()?;
+    let foreign = directory.remove()?;
+    directory.make(foreign)?;
     let planned = Planner {
         session,
         directory: &directory,

@@ -81,7 +81,7 @@ fn members_that_do_not_fit_into_memory() {
     let archive = place.join("arc");
     stook_sys::create_directory(&archive).unwrap();
     let plan = PlanDirectory::of(&archive);
-    plan.make().unwrap();
+    plan.make(Vec::new()).unwrap();
     let directories = wanted / (FILES_OF_A_DIRECTORY + 1);
     let mut random = Random::new(1);
     let mut numbers: Vec<u64> = (0..directories).collect();

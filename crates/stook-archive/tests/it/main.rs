@@ -31,6 +31,7 @@ mod listing;
 mod metadata_changes;
 mod other_programs;
 mod plan;
+mod plan_damage;
 mod planned;
 mod read_only_media;
 mod recorder;

@@ -415,7 +415,7 @@ fn a_directory_of_somebody_else_stays() {
         &Recorder::new(),
     );
     assert!(
-        matches!(result, Err(ArchiveError::NameTaken { .. })),
+        matches!(result, Err(ArchiveError::ForeignInPlan { .. })),
         "{result:?}"
     );
     let plan = fs::read(scene.archive().join("stook.plan/plan")).unwrap();

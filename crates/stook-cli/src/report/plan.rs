@@ -3,7 +3,10 @@
 use std::os::unix::ffi::OsStrExt;
 
 use serde::Serialize;
-use stook_archive::{AbandonReport, BuildReport, CommitReport, PlanReport, PlannedPart};
+use stook_archive::{
+    AbandonReport, BuildReport, CommitReport, PlanReport, PlanSummary, PlannedPart, WriteReport,
+};
+use stook_sys::display_bytes;
 
 use super::JsonPath;
 use super::counts::{also, failed};
@@ -159,6 +162,8 @@ pub(crate) struct Abandoned {
     members: Option<u64>,
     bytes: Option<u64>,
     archive_removed: bool,
+    /// What is left in the plan directory.
+    foreign: Vec<JsonPath>,
 }
 
 impl Abandoned {
@@ -169,6 +174,11 @@ impl Abandoned {
             members: report.planned.map(|(members, _)| members),
             bytes: report.planned.map(|(_, bytes)| bytes),
             archive_removed: report.is_archive_gone,
+            foreign: report
+                .foreign
+                .iter()
+                .map(|name| JsonPath::new(name))
+                .collect(),
         }
     }
 
@@ -181,6 +191,10 @@ impl Abandoned {
         text += &also(self.built, "built");
         if self.archive_removed {
             text += "; the archive held nothing else, and is removed";
+        }
+        for name in &self.foreign {
+            let name = display_bytes(name.path.as_bytes());
+            text += &format!("; `stook.plan/{name}` was not made by stook, and stays");
         }
         text
     }
