@@ -22,7 +22,7 @@ use super::commit_log::{AssignedVolume, CommitLog, read_log};
 use super::commit_options::CommitOptions;
 use super::damage::ONLY_VOLUME;
 use super::deleted_names::DeletedNames;
-use super::directory::{PlanDirectory, remove_built, reserving_plan};
+use super::directory::{PlanDirectory, PlanState, plan_state, remove_built};
 use super::parts_writer::PlannedPart;
 use super::plan_file::{Base, PlanFile};
 use super::prepare::Preparation;
@@ -48,17 +48,20 @@ pub struct CommitReport {
     /// Parts with what overflowed or failed. If there are none the run is finished; else the archive stays reserved, and these
     /// are to be built and committed.
     pub remaining: Vec<PlannedPart>,
+    /// True if an earlier call had committed everything, and was ended before it had removed the plan. This one has removed
+    /// it; what the earlier one had counted is not known any more, but for what failed.
+    pub was_committed: bool,
 }
 
 /// Commits the parts of a plan, which must all be built, and ends the run if nothing is left over.
 ///
 /// Volumes get the next numbers in the order of the parts, and their rows one transaction each. What was built is compared
 /// with its part first: rows, length and MD5 of the volume. With [`FailedMembers::Record`](crate::FailedMembers::Record), parts of members that failed
-/// before need not be built.
+/// before need not be built. A call that was ended after the run had ended goes on, too: it removes what is left of the plan.
 ///
 /// # Errors
 /// `NoPlan`; `NotBuilt` if parts are missing; `PlanOutdated` if another program has written to the archive since it was
-/// planned; `OtherPlan`, `BadPlanFile` if what was built is not what was planned; `BadBuilt` if it is damaged: the archive is
+/// planned; `OtherPlan`, `OtherPart`, `BadPlanFile` if what was built is not what was planned; `NoVolumeNumber`; `BadBuilt` if it is damaged: the archive is
 /// unchanged then, and [`build_part`](crate::build_part) builds these parts again. `Sys` if a destination is missing or not on the
 /// archive's file system. After any other error the same call goes on.
 ///
@@ -76,38 +79,59 @@ pub fn commit(
         path: archive.to_owned(),
     };
     // Looked at first: what is refused leaves no trace of the lock.
-    reserving_plan(archive, &folder.open_index()?)?.ok_or_else(no_plan)?;
+    plan_state(archive, &folder.open_index()?)?.ok_or_else(no_plan)?;
     let _lock = folder.lock()?;
     let mut index = folder.open_index_to_write()?;
-    let plan = reserving_plan(archive, &index)?.ok_or_else(no_plan)?;
-    let committer = Committer {
-        folder: &folder,
-        directory: &directory,
-        plan: &plan,
-        observer,
-    };
-    let log = match read_log(&directory, &plan)? {
-        Some(log) => log,
-        None => {
-            committer.require_base(&index, &[])?;
-            let preparation = Preparation {
-                folder: &folder,
-                directory: &directory,
-                options,
-                plan: &plan,
-                observer,
-            };
-            preparation.decide(&index)?
+    let report = match plan_state(archive, &index)?.ok_or_else(no_plan)? {
+        PlanState::Reserving(plan) => commit_plan(&folder, &mut index, &plan, options, observer)?,
+        PlanState::Committed { failed } => {
+            directory.remove()?;
+            CommitReport {
+                failed,
+                was_committed: true,
+                ..CommitReport::default()
+            }
         }
     };
-    committer.require_base(&index, &log.volumes)?;
-    let mut report = committer.commit_volumes(&mut index, &log)?;
-    committer.end(&mut index, &log, &mut report)?;
     if report.remaining.is_empty() {
         // The archive is whole by now, whatever the volumes of others are like.
         let observer = CountingObserver::new(observer);
         fill_new_volumes(&folder, &mut index, options.jobs, &observer)?;
     }
+    Ok(report)
+}
+
+fn commit_plan(
+    folder: &Folder,
+    index: &mut Index,
+    plan: &PlanFile,
+    options: &CommitOptions,
+    observer: &dyn Observer,
+) -> Result<CommitReport, ArchiveError> {
+    let directory = PlanDirectory::of(folder.path());
+    let committer = Committer {
+        folder,
+        directory: &directory,
+        plan,
+        observer,
+    };
+    let log = match read_log(&directory, plan)? {
+        Some(log) => log,
+        None => {
+            committer.require_base(index, &[])?;
+            let preparation = Preparation {
+                folder,
+                directory: &directory,
+                options,
+                plan,
+                observer,
+            };
+            preparation.decide(index)?
+        }
+    };
+    committer.require_base(index, &log.volumes)?;
+    let mut report = committer.commit_volumes(index, &log)?;
+    committer.end(index, &log, &mut report)?;
     Ok(report)
 }
 
@@ -119,7 +143,7 @@ struct Committer<'a> {
 }
 
 impl Committer<'_> {
-    /// Refuses to write behind what somebody else has written since.
+    /// Refuses to write behind what another program has written since.
     fn require_base(&self, index: &Index, volumes: &[AssignedVolume]) -> Result<(), ArchiveError> {
         let present: BTreeSet<VolumeId> = index.volumes()?.iter().map(|volume| volume.id).collect();
         let committed = volumes.iter().filter(|volume| present.contains(&volume.id));

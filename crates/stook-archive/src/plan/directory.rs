@@ -334,22 +334,31 @@ pub(crate) fn remove_built(path: &Path) -> Result<(), ArchiveError> {
     Ok(())
 }
 
-/// Returns the plan that reserves an archive: that of its unfinished run.
+/// What the plan of an archive is to it.
+pub(crate) enum PlanState {
+    /// Its run is unfinished.
+    Reserving(PlanFile),
+    /// All of it is committed, and its run has ended with so many failures: a commit was killed while it removed the plan.
+    Committed { failed: u64 },
+}
+
+/// Returns the state of an archive's plan; None if there is none, or what a kill left of one.
 ///
 /// # Cost
 /// One system call if there is no plan.
-pub(crate) fn reserving_plan(
-    archive: &Path,
-    index: &Index,
-) -> Result<Option<PlanFile>, ArchiveError> {
-    let directory = PlanDirectory::of(archive);
-    let Some(plan) = directory.read()? else {
+pub(crate) fn plan_state(archive: &Path, index: &Index) -> Result<Option<PlanState>, ArchiveError> {
+    let Some(plan) = PlanDirectory::of(archive).read()? else {
         return Ok(None);
     };
-    let unfinished = index.unfinished_run()?;
-    Ok(unfinished
-        .is_some_and(|run| run.id.0 == plan.id().run)
-        .then_some(plan))
+    let run = plan.id().run;
+    if index
+        .unfinished_run()?
+        .is_some_and(|found| found.id.0 == run)
+    {
+        return Ok(Some(PlanState::Reserving(plan)));
+    }
+    let ended = index.runs()?.into_iter().find(|found| found.id.0 == run);
+    Ok(ended.map(|run| PlanState::Committed { failed: run.failed }))
 }
 
 /// Refuses to write to an archive that is reserved for a plan.
@@ -357,10 +366,10 @@ pub(crate) fn reserving_plan(
 /// # Errors
 /// `Planned`; `BadPlanFile` if the plan cannot be read: only `abandon` knows that nobody needs it.
 pub(crate) fn refuse_planned(archive: &Path, index: &Index) -> Result<(), ArchiveError> {
-    match reserving_plan(archive, index)? {
-        None => Ok(()),
-        Some(_) => Err(ArchiveError::Planned {
+    match plan_state(archive, index)? {
+        Some(PlanState::Reserving(_)) => Err(ArchiveError::Planned {
             path: archive.to_owned(),
         }),
+        Some(PlanState::Committed { .. }) | None => Ok(()),
     }
 }

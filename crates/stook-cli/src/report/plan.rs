@@ -124,6 +124,7 @@ pub(crate) struct Committed {
     deleted: u64,
     parts: usize,
     failed: u64,
+    already_committed: bool,
 }
 
 impl Committed {
@@ -135,10 +136,15 @@ impl Committed {
             deleted: report.deleted,
             parts: report.remaining.len(),
             failed: report.failed,
+            already_committed: report.was_committed,
         }
     }
 
     pub(crate) fn text(&self) -> String {
+        if self.already_committed {
+            let failed = failed(self.failed);
+            return format!("everything was committed already; removed the plan{failed}");
+        }
         let mut text = format!(
             "committed {}, {}, in {}{}",
             count(self.members, "entry", "entries"),
