@@ -141,7 +141,7 @@ fn of_not_built(archive: &Path, parts: &[PathBuf], are_retries: bool) -> String 
     if are_retries {
         let archive = display_path(archive);
         return format!(
-            "`stook build {first} SOURCE` tries again what failed; `stook commit {archive} --record-failures` leaves it to the next update"
+            "`stook build {first} SOURCE` tries again what failed, in vain if it changed after it was planned; `stook commit {archive} --record-failures` leaves it to the next update, `--abandon` gives the plan up"
         );
     }
     format!(
@@ -152,7 +152,7 @@ fn of_not_built(archive: &Path, parts: &[PathBuf], are_retries: bool) -> String 
 /// Returns advice about a part of which members failed.
 pub(crate) fn of_built(report: &BuildReport) -> Option<&'static str> {
     (report.failed > 0).then_some(
-        "the same command builds the part again; `stook commit` puts what failed into another part, or leaves it to the next update with `--record-failures`",
+        "the same command builds the part again, in vain for files that changed after they were planned; `stook commit` puts what failed into another part, or leaves it to the next update with `--record-failures`; `--abandon` gives the plan up",
     )
 }
 
@@ -162,7 +162,7 @@ pub(crate) fn of_committed(report: &CommitReport) -> Option<&'static str> {
     match (report.remaining.is_empty(), has_retries) {
         (true, _) => None,
         (false, true) => Some(
-            "build what is left, then commit again; `--record-failures` leaves what failed to the next update",
+            "build what is left, then commit again; files that changed after they were planned fail again: `--record-failures` leaves what failed to the next update, `--abandon` gives the rest of the plan up",
         ),
         (false, false) => Some("build what is left, then commit again"),
     }

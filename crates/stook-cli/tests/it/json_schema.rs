@@ -235,7 +235,7 @@ fn build_and_commit() {
     "#);
     assert_snapshot!(golden(&place, &["commit", "arc"]), @r#"
     {"type":"header","schema":1,"stook":"0.1.0","command":"commit"}
-    {"type":"error","text":"cannot commit: a part is not built, the first is `arc/stook.plan/part-000001`","hint":"`stook build arc/stook.plan/part-000001 SOURCE` tries again what failed; `stook commit arc --record-failures` leaves it to the next update","status":1}
+    {"type":"error","text":"cannot commit: a part is not built, the first is `arc/stook.plan/part-000001`","hint":"`stook build arc/stook.plan/part-000001 SOURCE` tries again what failed, in vain if it changed after it was planned; `stook commit arc --record-failures` leaves it to the next update, `--abandon` gives the plan up","status":1}
     "#);
     assert_snapshot!(golden(&place, &["commit", "arc", "--record-failures"]), @r#"
     {"type":"header","schema":1,"stook":"0.1.0","command":"commit"}

@@ -187,15 +187,15 @@ fn every_step_says_what_it_did_and_what_comes_next() {
     assert_snapshot!(place.run(&["build", PART, "src"]).stderr, @"
     error: cannot open `a`: no such file or directory
     built 1 entry, 5 B; 1 failed
-    hint: the same command builds the part again; `stook commit` puts what failed into another part, or leaves it to the next update with `--record-failures`
+    hint: the same command builds the part again, in vain for files that changed after they were planned; `stook commit` puts what failed into another part, or leaves it to the next update with `--record-failures`; `--abandon` gives the plan up
     ");
     assert_snapshot!(place.run(&COMMIT).stderr, @"
     committed 1 entry, 5 B, in 1 volume; 1 part to build with what failed or did not fit
-    hint: build what is left, then commit again; `--record-failures` leaves what failed to the next update
+    hint: build what is left, then commit again; files that changed after they were planned fail again: `--record-failures` leaves what failed to the next update, `--abandon` gives the rest of the plan up
     ");
     assert_snapshot!(place.run(&COMMIT).stderr, @"
     error: cannot commit: a part is not built, the first is `arc/stook.plan/part-000001`
-    hint: `stook build arc/stook.plan/part-000001 SOURCE` tries again what failed; `stook commit arc --record-failures` leaves it to the next update
+    hint: `stook build arc/stook.plan/part-000001 SOURCE` tries again what failed, in vain if it changed after it was planned; `stook commit arc --record-failures` leaves it to the next update, `--abandon` gives the plan up
     ");
     assert_snapshot!(place.run(&["commit", "arc", "--record-failures"]).stderr, @"committed 0 entries, 0 B, in 0 volumes; 1 failed");
     std::fs::rename(place.path("away"), place.path("src/a")).unwrap();
