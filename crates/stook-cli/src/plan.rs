@@ -10,7 +10,7 @@ use crate::args::{BuildArgs, CommitArgs, Common, PlanArgs, WriteArgs};
 use crate::exit::{CliError, Ending, ending_with, some_failed};
 use crate::progress::observed;
 use crate::report::{Abandoned, Built, Committed, Line, Part, Planned, Summary};
-use crate::written::print_written;
+use crate::written::print_dry_run;
 use crate::{hints, options, patterns};
 
 pub(crate) fn plan(args: &PlanArgs, common: &Common) -> Result<Ending, CliError> {
@@ -30,7 +30,7 @@ pub(crate) fn plan(args: &PlanArgs, common: &Common) -> Result<Ending, CliError>
     Ok(ending)
 }
 
-/// The plan of a create or an update, as these print it.
+/// What a create or an update would write, volume by volume: each would be a part.
 fn dry_run(args: &WriteArgs, write: &WriteOptions, common: &Common) -> Result<Ending, CliError> {
     let is_there = stook_sys::exists(&args.archive.join("index.db"))?.is_some();
     let mut there = if is_there {
@@ -38,11 +38,14 @@ fn dry_run(args: &WriteArgs, write: &WriteOptions, common: &Common) -> Result<En
     } else {
         None
     };
-    let (written, reporter) = observed(common, |reporter| match &mut there {
+    let (written, _) = observed(common, |reporter| match &mut there {
         Some(archive) => stook_archive::update(&args.source, archive, write, reporter),
         None => stook_archive::create(&args.source, &args.archive, write, reporter),
     })?;
-    print_written(&written, common, &reporter)
+    let plan = written.plan.clone().unwrap_or_default();
+    let summary = Planned::dry_run(&written, &plan);
+    let (text, ending) = (summary.text(), some_failed(written.failed));
+    print_dry_run(&plan, Summary::Planned(summary), &text, ending, common)
 }
 
 pub(crate) fn build(args: &BuildArgs, common: &Common) -> Result<Ending, CliError> {

@@ -1,6 +1,6 @@
 //! What `create`, `update` and `commit` wrote, or would write.
 
-use stook_archive::WriteReport;
+use stook_archive::{PlanSummary, WriteReport};
 
 use crate::args::Common;
 use crate::exit::{CliError, Ending, ending_with, some_failed};
@@ -19,7 +19,17 @@ pub(crate) fn print_written(
         reporter.summary(Summary::Written(written), &text)?;
         return Ok(ending);
     };
-    // A plan is data.
+    print_dry_run(plan, Summary::Written(written), &text, ending, common)
+}
+
+/// Prints what would be written: of a dry run all of it is data.
+pub(crate) fn print_dry_run(
+    plan: &PlanSummary,
+    summary: Summary,
+    text: &str,
+    ending: Ending,
+    common: &Common,
+) -> Result<Ending, CliError> {
     ending_with(ending, |data| {
         for volume in plan.volumes.iter().map(NewVolume::new) {
             if common.json {
@@ -29,9 +39,9 @@ pub(crate) fn print_written(
             }
         }
         if common.json {
-            data.json(&Line::Summary(Summary::Written(written)))?;
+            data.json(&Line::Summary(summary))?;
         } else {
-            data.line(&text)?;
+            data.line(text)?;
         }
         Ok(())
     })

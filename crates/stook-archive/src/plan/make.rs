@@ -56,6 +56,8 @@ pub struct PlanReport {
     pub entries: u64,
     /// Those that the archive holds as they are.
     pub unchanged: u64,
+    /// Those of them whose mode or owner is another one, and which are not archived again.
+    pub metadata_changed: u64,
     /// Members to write.
     pub members: u64,
     /// Bytes of content in them.
@@ -177,6 +179,7 @@ impl Planner<'_> {
         let mut report = PlanReport {
             entries: found.entries,
             unchanged: found.unchanged,
+            metadata_changed: found.metadata_changed,
             ..PlanReport::default()
         };
         if let (Some(index), Some(name_table)) = (&index, &name_table) {

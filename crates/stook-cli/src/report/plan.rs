@@ -10,6 +10,7 @@ use stook_sys::display_bytes;
 
 use super::JsonPath;
 use super::counts::{also, failed};
+use super::summary::OTHER_METADATA;
 use crate::number::{count, size};
 
 /// A part that is to be built.
@@ -40,12 +41,14 @@ impl Part {
 pub(crate) struct Planned {
     entries: u64,
     unchanged: u64,
+    metadata: u64,
     members: u64,
     bytes: u64,
     parts: usize,
     deleted: u64,
     failed: u64,
     reserved: bool,
+    dry_run: bool,
 }
 
 impl Planned {
@@ -53,29 +56,48 @@ impl Planned {
         Self {
             entries: report.entries,
             unchanged: report.unchanged,
+            metadata: report.metadata_changed,
             members: report.members,
             bytes: report.bytes,
             parts: report.parts.len(),
             deleted: report.deleted,
             failed: report.failed,
             reserved: report.is_reserved,
+            dry_run: false,
+        }
+    }
+
+    /// The same of a dry run, with one part for each volume.
+    pub(crate) fn dry_run(report: &WriteReport, plan: &PlanSummary) -> Self {
+        Self {
+            entries: report.entries,
+            unchanged: report.unchanged,
+            metadata: report.metadata_changed,
+            members: plan.members,
+            bytes: plan.bytes,
+            parts: plan.volumes.len(),
+            deleted: plan.deleted,
+            failed: report.failed,
+            reserved: false,
+            dry_run: true,
         }
     }
 
     pub(crate) fn text(&self) -> String {
-        if !self.reserved {
-            return format!(
-                "nothing to archive, so the archive is not reserved{}",
-                failed(self.failed)
-            );
+        let ends = also(self.metadata, OTHER_METADATA) + &failed(self.failed);
+        if !self.reserved && !self.dry_run {
+            return format!("nothing to archive, so the archive is not reserved{ends}");
         }
+        let (did, reserved) = match self.dry_run {
+            true => ("would plan", ""),
+            false => ("planned", "; the archive is reserved until `stook commit`"),
+        };
         format!(
-            "planned {}, {}, in {}{}; the archive is reserved until `stook commit`{}",
+            "{did} {}, {}, in {}{}{reserved}{ends}",
             count(self.members, "entry", "entries"),
             size(self.bytes),
             count(self.parts as u64, "part", "parts"),
             also(self.deleted, "deleted"),
-            failed(self.failed)
         )
     }
 }

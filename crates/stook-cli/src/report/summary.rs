@@ -68,7 +68,7 @@ pub(crate) enum Summary {
 }
 
 /// Entries of which nothing else changed.
-const OTHER_METADATA: &str = "with another mode or owner";
+pub(super) const OTHER_METADATA: &str = "with another mode or owner";
 
 /// What `create` and `update` wrote, or would write.
 #[derive(Serialize)]

@@ -187,12 +187,12 @@ fn plan() {
     assert_snapshot!(golden(&place, &["plan", "src", "arc"]), @r#"
     {"type":"header","schema":1,"stook":"0.1.0","command":"plan"}
     {"type":"part","path":"arc/stook.plan/part-000000","members":3,"bytes":10,"volume_bytes":10240,"retry":false}
-    {"type":"summary","entries":3,"unchanged":0,"members":3,"bytes":10,"parts":1,"deleted":0,"failed":0,"reserved":true}
+    {"type":"summary","entries":3,"unchanged":0,"metadata":0,"members":3,"bytes":10,"parts":1,"deleted":0,"failed":0,"reserved":true,"dry_run":false}
     "#);
     std::fs::create_dir(place.path("none")).unwrap();
     assert_snapshot!(golden(&place, &["plan", "none", "other"]), @r#"
     {"type":"header","schema":1,"stook":"0.1.0","command":"plan"}
-    {"type":"summary","entries":0,"unchanged":0,"members":0,"bytes":0,"parts":0,"deleted":0,"failed":0,"reserved":false}
+    {"type":"summary","entries":0,"unchanged":0,"metadata":0,"members":0,"bytes":0,"parts":0,"deleted":0,"failed":0,"reserved":false,"dry_run":false}
     "#);
 }
 
@@ -231,7 +231,7 @@ fn build_and_commit() {
     assert_snapshot!(golden(&place, &["commit", "arc"]), @r#"
     {"type":"header","schema":1,"stook":"0.1.0","command":"commit"}
     {"type":"part","path":"arc/stook.plan/part-000001","members":1,"bytes":5,"volume_bytes":10240,"retry":true}
-    {"type":"summary","members":2,"bytes":5,"volumes":1,"deleted":0,"parts":1,"failed":0}
+    {"type":"summary","members":2,"bytes":5,"volumes":1,"deleted":0,"parts":1,"failed":0,"already_committed":false}
     "#);
     assert_snapshot!(golden(&place, &["commit", "arc"]), @r#"
     {"type":"header","schema":1,"stook":"0.1.0","command":"commit"}
@@ -239,7 +239,7 @@ fn build_and_commit() {
     "#);
     assert_snapshot!(golden(&place, &["commit", "arc", "--record-failures"]), @r#"
     {"type":"header","schema":1,"stook":"0.1.0","command":"commit"}
-    {"type":"summary","members":0,"bytes":0,"volumes":0,"deleted":0,"parts":0,"failed":1}
+    {"type":"summary","members":0,"bytes":0,"volumes":0,"deleted":0,"parts":0,"failed":1,"already_committed":false}
     "#);
 }
 
@@ -250,7 +250,7 @@ fn abandon() {
     place.stderr(&["build", "arc/stook.plan/part-000000", "src"]);
     assert_snapshot!(golden(&place, &["commit", "arc", "--abandon"]), @r#"
     {"type":"header","schema":1,"stook":"0.1.0","command":"commit"}
-    {"type":"summary","parts":1,"built":1,"members":3,"bytes":10,"archive_removed":true}
+    {"type":"summary","parts":1,"built":1,"members":3,"bytes":10,"archive_removed":true,"foreign":[]}
     "#);
 }
 

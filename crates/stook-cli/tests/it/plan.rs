@@ -153,6 +153,90 @@ fn json_names_the_parts() {
 }
 
 #[test]
+fn a_dry_run_says_what_a_plan_would_hold() {
+    let place = Place::with(&stook_testkit::tree! { "a" => file(b"hello"), "b" => file(b"bytes") });
+    assert_snapshot!(place.stdout(&["plan", "src", "arc", "--dry-run"]), @"
+    000000.tar             2 entries            10,240 bytes
+    would plan 2 entries, 10 B, in 1 part
+    ");
+    let lines = place.json(&["plan", "src", "arc", "--dry-run", "--json"]);
+    assert_eq!(lines[0]["type"], "volume");
+    let dry = &lines[1];
+    assert!(!place.path("arc").exists());
+    let planned = &place.json(&["plan", "src", "arc", "--json"])[1];
+    for fact in [
+        "entries",
+        "unchanged",
+        "metadata",
+        "members",
+        "bytes",
+        "parts",
+        "deleted",
+        "failed",
+    ] {
+        assert_eq!(dry[fact], planned[fact], "{fact}");
+    }
+    for (summary, reserved) in [(dry, false), (planned, true)] {
+        assert_eq!(
+            (&summary["reserved"], &summary["dry_run"]),
+            (&reserved.into(), &(!reserved).into())
+        );
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_plan_is_said_with_a_way_out() {
+    let place = Place::with(&stook_testkit::tree! { "a" => file(b"hello"), "b" => file(b"bytes") });
+    place.stderr(&["plan", "src", "arc", "--volume-size", "3KiB"]);
+    build_all(&place);
+    let refused = |arguments: &[&str]| {
+        let ran = place.run(arguments);
+        assert_eq!(ran.status, Some(1), "{arguments:?}");
+        ran.stderr
+    };
+    let rename = |from: &str, to: &str| {
+        let plan = place.path("arc/stook.plan");
+        std::fs::rename(plan.join(from), plan.join(to)).unwrap();
+    };
+    rename("built-000000", "away");
+    rename("built-000001", "built-000000");
+    assert_snapshot!(refused(&["build", PART, "src"]), @"
+    error: cannot use `arc/stook.plan/built-000000`: it was built of part 000001 of this plan
+    hint: rename it to `built-000001`, or move it away and build the part again
+    ");
+    rename("away", "built-000001");
+    assert_snapshot!(refused(&COMMIT), @"
+    error: cannot use `arc/stook.plan/built-000000`: it was built of part 000001 of this plan
+    hint: rename it to `built-000001`, or move it away and build the part again
+    ");
+    place.write("arc/stook.plan/notes", "mine");
+    place.write("arc/stook.plan/plan", "beyond recognition");
+    assert_snapshot!(refused(&["update", "src", "arc"]), @"
+    error: cannot use `arc/stook.plan/plan`: it does not begin like a file of a plan
+    hint: `stook commit arc --abandon` gives the plan up; then plan again
+    ");
+    assert_snapshot!(place.stderr(&["commit", "arc", "--abandon"]), @"abandoned 2 parts; 2 built; `stook.plan/notes` was not made by stook, and stays");
+    assert_snapshot!(refused(&["plan", "src", "arc"]), @"
+    error: cannot plan in `arc/stook.plan`: it holds `notes`, which stook did not make
+    hint: move that away, then try again; a plan needs the directory for itself
+    ");
+    assert_eq!(place.names("arc/stook.plan"), ["notes"]);
+}
+
+#[test]
+fn a_commit_that_was_killed_at_its_end_says_that_all_is_done() {
+    let place = Place::with(&Tree::basic());
+    place.stderr(&SMALL_PLAN);
+    build_all(&place);
+    let plan = std::fs::read(place.path("arc/stook.plan/plan")).unwrap();
+    place.stderr(&COMMIT);
+    std::fs::create_dir(place.path("arc/stook.plan")).unwrap();
+    std::fs::write(place.path("arc/stook.plan/plan"), plan).unwrap();
+    assert_snapshot!(place.stderr(&COMMIT), @"everything was committed already; removed the plan");
+    assert_eq!(place.names("arc"), ["000000.tar", "index.db"]);
+}
+
+#[test]
 fn what_failed_is_printed_as_another_part() {
     let place = Place::with(&Tree::basic());
     place.write("src/late", "late");
