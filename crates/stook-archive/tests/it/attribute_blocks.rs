@@ -6,7 +6,8 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use stook_archive::{
-    ArchiveError, AsOf, AttributesReport, Jobs, Silent, WriteOptions, create, reindex,
+    ArchiveError, AsOf, AttributesReport, FailedMembers, Jobs, Silent, WriteOptions, create,
+    reindex,
 };
 use stook_index::{Attributes, AttributesBlock, Index, MemberKind, VolumeId};
 use stook_testkit::{TempDir, Tree, file, tree};
@@ -14,6 +15,7 @@ use stook_volume::{Kind, Member};
 
 use crate::by_path::fill_attributes;
 use crate::folder::{all_rows, as_zstash, assert_clean, bytes_in, volumes_in};
+use crate::planned::{build_all, committed, planned};
 use crate::recorder::Recorder;
 use crate::resuming::Stopper;
 use crate::scene::{Scene, names, options, python};
@@ -212,6 +214,23 @@ fn rows_that_zstash_added_are_filled_in_by_the_next_update() {
     scene.lay(&tree! {"theirs/a" => file(b"of zstash"), "theirs/link" => symlink("a")});
     scene.lay(&tree! {"b" => file(b"b")});
     assert!(scene.update().members > 0);
+    assert_eq!(unknown(&archive), [""; 0]);
+    assert_clean(&archive);
+}
+
+#[test]
+fn rows_that_zstash_added_are_filled_in_by_a_commit() {
+    let scene = Scene::archived(&tree! {"a" => file(b"a")});
+    let archive = scene.archive();
+    if !add_as_zstash(&scene, 1) {
+        return;
+    }
+    scene.lay(&tree! {"theirs/a" => file(b"of zstash"), "theirs/link" => symlink("a")});
+    scene.lay(&tree! {"b" => file(b"b")});
+    let planned = planned(&scene, &archive, &options());
+    build_all(&scene, &planned);
+    assert_eq!(unknown(&archive), ["theirs/a", "theirs/link"]);
+    committed(&archive, FailedMembers::Retry);
     assert_eq!(unknown(&archive), [""; 0]);
     assert_clean(&archive);
 }
