@@ -14,7 +14,9 @@ use stook_volume::Dialect;
 use crate::ArchiveError;
 use crate::folder::Folder;
 use crate::plan::{Begun, Plan, VolumeRange, VolumeSplitter, in_sequence, split_into_volumes};
-use crate::recovery::{Blank, PartialVolume, foreign_numbers, is_of_dialect, next_volume};
+use crate::recovery::{
+    Blank, PartialVolume, foreign_numbers, is_of_dialect, next_volume, volume_behind,
+};
 
 pub(crate) struct Layout {
     pub(crate) ranges: Vec<VolumeRange>,
@@ -71,7 +73,10 @@ impl Layout {
         let complete = complete.copied().collect();
         let volumes: BTreeMap<VolumeId, u64> = left.into_iter().chain(planned).collect();
         let last = volumes.last_key_value();
-        let behind = last.map_or(next, |(last, _)| VolumeId(last.0 + 1));
+        let behind = match last {
+            None => next,
+            Some((&last, _)) => volume_behind(folder, last)?,
+        };
         Ok(Self {
             ranges,
             volumes,

@@ -24,7 +24,7 @@ use crate::open_volume::{OpenVolume, PendingRow};
 use crate::pack::{Packed, Piece};
 use crate::pending_bytes::PendingBytes;
 use crate::plan::{OutputStream, VolumeSplitter};
-use crate::recovery::{PartialVolume, is_of_dialect};
+use crate::recovery::{PartialVolume, is_of_dialect, volume_behind};
 
 /// How volumes are written.
 #[derive(Debug, Clone, Copy)]
@@ -237,7 +237,7 @@ impl<'a> VolumeWriter<'a> {
         }
         self.flush(pending)?;
         let id = self.next;
-        self.next = VolumeId(id.0 + 1);
+        self.next = volume_behind(self.folder, id)?;
         self.queue.expect([id]);
         self.in_sequence = Some(id);
         self.begin(id).map(Some)

@@ -324,6 +324,21 @@ fn volumes_have_no_number_behind_the_last_one() {
     }
     committed(&archive, FailedMembers::Retry);
     assert_same_archive(&expected(&scene, &write), &archive);
+    for number in 0..60 {
+        fs::write(scene.path(&format!("many/1/new{number}")), [b'n'; 3000]).unwrap();
+    }
+    for write in [options(), write] {
+        fs::write(archive.join("7ffffffffffffffe.tar"), "").unwrap();
+        let refused = update(scene.source(), &archive, &write, &Recorder::new());
+        assert!(
+            matches!(refused, Err(ArchiveError::NoVolumeNumber { .. })),
+            "{refused:?}"
+        );
+        fs::remove_file(archive.join("7ffffffffffffffe.tar")).unwrap();
+    }
+    scene.update();
+    scene.assert_clean();
+    scene.assert_extracts_to_source();
 }
 
 #[test]
