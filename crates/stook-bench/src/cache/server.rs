@@ -9,6 +9,7 @@ use stook_sys::{Directory, NameBuffer, ProcessClock, display_path};
 
 use super::traced::unescaped;
 use crate::error::BenchError;
+use crate::remedy::Remedy;
 
 /// Whose CPU time counts besides that of the command.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,12 +66,8 @@ impl Watched {
             Watch::Process(process) => process.to_string(),
             Watch::Mount(path) => display_path(path),
         };
-        BenchError::Refused {
-            what: format!("no process is found that serves `{name}`"),
-            hint: Some(
-                "--watch takes the root of a FUSE mount, or the number of a process".to_owned(),
-            ),
-        }
+        let what = format!("no process is found that serves `{name}`");
+        BenchError::refused_with(Remedy::WatchMountOrProcess, what)
     }
 }
 
@@ -109,15 +106,10 @@ fn server_of(mount: &Path) -> Result<Option<u32>, BenchError> {
         [server] => Ok(Some(server.process)),
         several => {
             let numbers = several.iter().map(|server| server.process.to_string());
-            let numbers = numbers.collect::<Vec<String>>();
-            Err(BenchError::Refused {
-                what: format!(
-                    "`{}` may be served by each of the processes {}",
-                    display_path(mount),
-                    numbers.join(", ")
-                ),
-                hint: Some("give --watch the number of one of them".to_owned()),
-            })
+            let numbers = numbers.collect::<Vec<String>>().join(", ");
+            let mount = display_path(mount);
+            let what = format!("`{mount}` may be served by each of the processes {numbers}");
+            Err(BenchError::refused_with(Remedy::WatchProcess, what))
         }
     }
 }
@@ -230,7 +222,6 @@ mod tests {
     fn what_is_no_fuse_mount_has_no_server() {
         let error = Watched::new(&Watch::Mount("/".into())).unwrap_err();
         assert_eq!(error.to_string(), "no process is found that serves `/`");
-        assert!(error.hint().is_some());
     }
 
     #[test]

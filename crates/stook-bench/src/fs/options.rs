@@ -47,7 +47,7 @@ impl FsOptions {
         let wrong = if self.targets.is_empty() {
             "no target was given"
         } else if self.rounds == 0 {
-            "zero rounds measure nothing; give --rounds 1 or more"
+            "zero rounds measure nothing"
         } else if self.phases.is_empty() || self.tools.is_empty() {
             "no phase or no tool was chosen"
         } else {

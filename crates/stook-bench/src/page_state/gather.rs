@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use stook_sys::{Context, Directory, FileKind, Links, NameBuffer};
 
 use crate::error::BenchError;
+use crate::remedy::Remedy;
 
 /// So many paths are kept in memory, some 100 MB; nobody needs more for a proof.
 const MOST_PATHS: usize = 1_000_000;
@@ -40,10 +41,8 @@ pub(crate) fn named_paths(named: &[PathBuf]) -> Result<Vec<PathBuf>, BenchError>
         add_names(&path, &mut buffer, &mut paths, &mut directories)?;
         paths.push(path);
         if paths.len() + directories.len() > MOST_PATHS {
-            return Err(BenchError::Refused {
-                what: format!("the trees of the command hold more than {MOST_PATHS} files"),
-                hint: Some("name some of them with --files".to_owned()),
-            });
+            let what = format!("the trees of the command hold more than {MOST_PATHS} files");
+            return Err(BenchError::refused_with(Remedy::NameInputs, what));
         }
     }
     paths.sort();

@@ -257,18 +257,18 @@ fn warnings(figures: &Figures<'_>, target: &str, say: &mut dyn FnMut(String)) {
     let reads = figures.group(target, Phase::Read.name(), Tool::Stook.name());
     if keep_tarred(figures, target).is_some() && !reads.is_some_and(|reads| is_cold(&reads)) {
         say(format!(
-            "on `{target}`, the archive was read after it was copied there, so perhaps from memory; --cold drops the caches"
+            "on `{target}`, the archive was read after it was copied there, so perhaps from memory; with dropped caches it is not"
         ));
     }
     if let Some(which) = which(figures, target, &short) {
         let limit = TOO_SHORT_SECONDS * 1000.0;
         say(format!(
-            "on `{target}`, less than {limit:.0} ms is too short to be judged; give more --files: {which}"
+            "on `{target}`, less than {limit:.0} ms is too short to be judged; more files take longer: {which}"
         ));
     }
     if let Some(which) = which(figures, target, &wide) {
         say(format!(
-            "on `{target}`, rounds differ by more than a fifth; give more --rounds, on a quiet machine: {which}"
+            "on `{target}`, rounds differ by more than a fifth; more of them on a quiet machine tell more: {which}"
         ));
     }
 }
