@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 use stook_sys::{Context, Directory};
 
 use crate::error::BenchError;
@@ -117,21 +117,6 @@ pub struct PairOutcome {
     pub facts: Value,
     /// What makes the figures doubtful, by side; an empty name stands for all.
     pub warnings: Vec<(String, Warning)>,
-}
-
-impl PairOutcome {
-    /// Returns what is known of the pair as a whole, as one line of JSON without its end.
-    pub fn line(&self) -> String {
-        let warnings = self
-            .warnings
-            .iter()
-            .map(|(side, warning)| match side.as_str() {
-                "" => warning.to_string(),
-                side => format!("{side}: {warning}"),
-            });
-        let warnings: Vec<String> = warnings.collect();
-        json!({"type": "summary", "facts": self.facts, "warnings": warnings}).to_string()
-    }
 }
 
 /// Measures a pair.

@@ -342,6 +342,12 @@ fn printed() -> Vec<Value> {
         "update files set mtime = 'x' where name = 'a'",
     );
     print("check arc");
+    let side = |name: &str| serde_json::json!({"name": name, "command": ["true"], "evidence": ["echo", "1"]});
+    let spec =
+        serde_json::json!({"sides": [side("a"), side("b")], "rounds": 1, "state": "as-left"});
+    place.write("spec.json", spec.to_string());
+    print("bench pair spec.json");
+    print("bench pair none.json");
     for arguments in [
         &["--json", "--out", "out", "--", "true"][..],
         &[
