@@ -9,12 +9,12 @@
 )]
 
 mod cache;
+mod cases;
 mod error;
 pub mod figure;
 pub mod fileset;
 mod flame;
 pub mod fs;
-mod groups;
 mod job;
 mod latency;
 mod machine;

@@ -1,6 +1,6 @@
 //! The samples of each state, and whether the state was proved.
 
-use crate::groups::Group;
+use crate::cases::Case;
 use crate::record::Sample;
 use crate::warnings::Warning;
 
@@ -17,7 +17,7 @@ pub(super) const STATES: [&str; 6] = [
 /// The samples of one state.
 pub(super) struct OfState<'a> {
     pub(super) state: &'static str,
-    pub(super) group: Group<'a>,
+    pub(super) case: Case<'a>,
     /// Why it is not proved that memory was without what the state is to be without.
     pub(super) unproved: Option<Warning>,
 }
@@ -25,11 +25,11 @@ pub(super) struct OfState<'a> {
 /// Returns the states of which there are samples.
 pub(super) fn states(samples: &[Sample]) -> Vec<OfState<'_>> {
     let of_state = |state: &'static str| {
-        let group = Group::of(samples, &[("state", state)])?;
-        let unproved = unproved(state, &group);
+        let case = Case::with(samples, &[("state", state)])?;
+        let unproved = unproved(state, &case);
         Some(OfState {
             state,
-            group,
+            case,
             unproved,
         })
     };
@@ -50,7 +50,7 @@ impl OfState<'_> {
 
 /// Whether memory was without names and data, as far as samples say; those that say nothing of it are taken for what they
 /// are called.
-fn unproved(state: &str, group: &Group<'_>) -> Option<Warning> {
+fn unproved(state: &str, case: &Case<'_>) -> Option<Warning> {
     if state.ends_with("hot") {
         return None;
     }
@@ -65,5 +65,5 @@ fn unproved(state: &str, group: &Group<'_>) -> Option<Warning> {
         "fadvise" => Some(Warning::DataOnly),
         _ => (!is_asked(sample)).then_some(Warning::NothingAsked),
     };
-    group.samples.iter().find_map(of_sample)
+    case.samples.iter().find_map(of_sample)
 }

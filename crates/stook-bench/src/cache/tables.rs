@@ -5,7 +5,7 @@
 use super::states::{OfState, states};
 use super::warnings::warnings;
 use crate::record::Sample;
-use crate::statistics::{Spread, median, ratio_of_medians, through_origin};
+use crate::statistics::{Spread, median, through_origin};
 use crate::table::Table;
 use crate::warnings::proved;
 
@@ -61,21 +61,21 @@ impl CacheTables {
 }
 
 fn times(states: &[OfState<'_>]) -> Table {
-    let mut samples = states.iter().flat_map(|state| &state.group.samples);
+    let mut samples = states.iter().flat_map(|state| &state.case.samples);
     let has_served = samples.any(|sample| sample.served_seconds.is_some());
     let mut titles = vec!["state", "runs", "real s", "user s", "sys s"];
     titles.extend(has_served.then_some("served s"));
     titles.extend(["median s", "quartiles s", "min..max s"]);
     let mut table = Table::new(titles);
     for state in states {
-        let group = &state.group;
-        let mean = |figure: fn(&Sample) -> f64| seconds(group.spread(figure).mean);
-        let real = group.spread(|sample| sample.real_seconds);
+        let case = &state.case;
+        let mean = |figure: fn(&Sample) -> f64| seconds(case.spread(figure).mean);
+        let real = case.spread(|sample| sample.real_seconds);
         let mut row = vec![state.name(), real.count.to_string(), seconds(real.mean)];
         row.push(mean(|sample| sample.user_seconds));
         row.push(mean(|sample| sample.system_seconds));
         if has_served {
-            let is_known = group
+            let is_known = case
                 .samples
                 .iter()
                 .all(|sample| sample.served_seconds.is_some());
@@ -93,7 +93,7 @@ fn times(states: &[OfState<'_>]) -> Table {
 fn shares(states: &[OfState<'_>]) -> Table {
     let mut table = Table::new(["state", "CPU", "WAITED FOR CPU", "BLOCKED"]);
     for state in states {
-        if let Some(shares) = state.group.shares() {
+        if let Some(shares) = state.case.shares() {
             let [waited, blocked] = [shares.waited_text(percent), shares.blocked_text(percent)];
             table.row([state.name(), percent(shares.cpu), waited, blocked]);
         }
@@ -109,14 +109,14 @@ fn ratios(states: &[OfState<'_>]) -> Table {
             continue;
         };
         let slope = |figure: fn(&Sample) -> f64| {
-            let slope = through_origin(&a.group.each(figure), &b.group.each(figure));
+            let slope = through_origin(&a.case.each(figure), &b.case.each(figure));
             slope.map_or("-".to_owned(), ratio)
         };
         let mut row = vec![format!("{} / {}", a.name(), b.name())];
         row.push(slope(|sample| sample.real_seconds));
         row.push(slope(|sample| sample.user_seconds));
         row.push(slope(|sample| sample.system_seconds));
-        if let Some(found) = ratio_of_medians(&a.group.seconds(), &b.group.seconds()) {
+        if let Some(found) = a.case.ratio_to(&b.case) {
             let interval = format!("{}..{}", ratio(found.low), ratio(found.high));
             row.extend([ratio(found.value), interval]);
         }
@@ -134,7 +134,7 @@ fn proofs(states: &[OfState<'_>]) -> Table {
         "read from devices",
     ]);
     for state in states {
-        let samples = &state.group.samples;
+        let samples = &state.case.samples;
         let method = samples[0]
             .proof
             .get("method")

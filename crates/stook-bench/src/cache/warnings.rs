@@ -7,7 +7,7 @@ use crate::warnings::{Warning, of_hot_reads, of_other_programs, of_rounds, of_ti
 
 /// Returns a sentence for each warning about all states: of what goes for each alike, there is one.
 pub(super) fn warnings(states: &[OfState<'_>]) -> Vec<String> {
-    let rounds = states.iter().map(|state| state.group.samples.len()).min();
+    let rounds = states.iter().map(|state| state.case.samples.len()).min();
     let few = of_rounds(rounds).map(|few| few.to_string());
     let of_states = states.iter().flat_map(|state| {
         let warnings = of_state(state).into_iter();
@@ -20,8 +20,8 @@ pub(super) fn warnings(states: &[OfState<'_>]) -> Vec<String> {
 }
 
 fn of_state(state: &OfState<'_>) -> Vec<Warning> {
-    let samples = &state.group.samples;
-    let mut warnings = of_times(&state.group.seconds());
+    let samples = &state.case.samples;
+    let mut warnings = of_times(&state.case.seconds());
     warnings.extend(state.unproved);
     warnings.extend(of_other_programs(samples));
     if state.is_hot() {

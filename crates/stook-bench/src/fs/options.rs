@@ -60,7 +60,7 @@ impl FsOptions {
     pub(super) fn choose_once(&mut self) {
         self.phases.sort_unstable();
         self.phases.dedup();
-        self.tools = crate::groups::unique(self.tools.drain(..));
+        self.tools = crate::cases::unique(self.tools.drain(..));
     }
 
     /// Returns the phases to go through with a tool, in their order: those chosen and those that they need.

@@ -1,9 +1,9 @@
 //! The section about a command run with cold, warm and hot caches.
 
-use super::cases::{Case, Cases};
 use super::section::Section;
 use super::tables::{measures, proofs, ratio_columns};
 use super::words::{count, listed, plain, shortened};
+use crate::cases::{Case, Cases};
 use crate::figure::{Bars, Chart, Group, Row, Unit, three_digits};
 use crate::record::{Results, Sample};
 use crate::shares::Waited;
@@ -97,15 +97,15 @@ fn findings(cases: &Cases<'_>) -> Vec<String> {
             a.labels[0],
             Unit::Ratio.show(ratio.value),
             b.labels[0],
-            Unit::Seconds.show(a.group.median()),
-            Unit::Seconds.show(b.group.median()),
+            Unit::Seconds.show(a.median()),
+            Unit::Seconds.show(b.median()),
             three_digits(ratio.low),
             three_digits(ratio.high),
         ))
     };
     let mut found: Vec<String> = pairs(cases).into_iter().filter_map(apart).collect();
     let blocked = cases.all.iter().filter_map(|case| {
-        let shares = case.group.shares()?;
+        let shares = case.shares()?;
         let least = match shares.waited? {
             Waited::Exactly(_) => "",
             Waited::AtMost(_) => "at least ",
@@ -125,7 +125,7 @@ fn findings(cases: &Cases<'_>) -> Vec<String> {
 
 /// The parts are the shares as the tables have them, of the median real time.
 fn bars(cases: &Cases<'_>) -> Chart {
-    let mut samples = cases.all.iter().flat_map(|case| &case.group.samples);
+    let mut samples = cases.all.iter().flat_map(|case| &case.samples);
     let is_served = samples.any(|sample| sample.served_seconds.is_some());
     let parts = PARTS
         .iter()
@@ -134,9 +134,9 @@ fn bars(cases: &Cases<'_>) -> Chart {
         .map(|(name, class)| ((*name).to_owned(), *class))
         .collect();
     let group = |case: &Case<'_>| {
-        let real = case.group.seconds();
+        let real = case.seconds();
         let share = |value: fn(&Sample) -> f64| {
-            let seconds = case.of(|sample| Some(value(sample)));
+            let seconds = case.known(|sample| Some(value(sample)));
             cpu_share(&seconds, &real).unwrap_or(0.0)
         };
         let share_of = |class: &str| match class {
@@ -147,7 +147,7 @@ fn bars(cases: &Cases<'_>) -> Chart {
         };
         let parts = parts
             .iter()
-            .map(|(_, class)| share_of(class) * case.group.median());
+            .map(|(_, class)| share_of(class) * case.median());
         let row = Row {
             name: case.labels[0].clone(),
             parts: parts.collect(),
@@ -178,9 +178,9 @@ fn ratios(cases: &Cases<'_>) -> Table {
     ratio_columns(&mut table, &medians);
     let slopes = pairs
         .iter()
-        .map(|(a, b)| through_origin(&a.group.seconds(), &b.group.seconds()));
+        .map(|(a, b)| through_origin(&a.seconds(), &b.seconds()));
     table.figures("slope", slopes);
-    let cpu = |case: &Case<'_>| case.of(|sample| Some(sample.cpu_seconds()));
+    let cpu = |case: &Case<'_>| case.known(|sample| Some(sample.cpu_seconds()));
     let ratios = pairs
         .iter()
         .map(|(a, b)| ratio_of_medians(&cpu(a), &cpu(b)));

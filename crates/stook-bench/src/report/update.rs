@@ -1,10 +1,10 @@
 //! The section about programs that archive and update a tree: the before/after study of an archiver.
 
-use super::cases::{Against, Case, Cases, scatter};
-use super::section::Section;
+use super::section::{Against, Section, scatter};
 use super::tables::{measures, proofs, ratio_columns};
 use super::words::{count, file_names, geometric, listed};
-use crate::figure::{Bars, Chart, Group, Heat, Row, Unit};
+use crate::cases::{Case, Cases, unique};
+use crate::figure::{Bars, Chart, Group, Row, Unit};
 use crate::record::Results;
 use crate::statistics::{Ratio, median};
 use crate::table::Table;
@@ -40,7 +40,7 @@ pub(super) fn section(results: &Results) -> Section {
         ..Section::default()
     };
     let caption = "Medians over all pairs of directories; every dot is a run, so the spread is mostly that of the directories. Shorter is better.";
-    let times = view.bars("Seconds", Unit::Seconds, |case| case.group.seconds());
+    let times = view.bars("Seconds", Unit::Seconds, |case| case.seconds());
     section.figure("time", "Time by phase", caption, times);
     view.against_each_other(&mut section);
     if view.cases.all.iter().any(|case| !case.peaks().is_empty()) {
@@ -62,13 +62,8 @@ pub(super) fn section(results: &Results) -> Section {
 impl<'a> View<'a> {
     fn of(results: &'a Results) -> Self {
         let cases = Cases::of(results);
-        let mut pairs = Vec::new();
-        for case in &cases.all {
-            let pair = (case.labels[1].clone(), case.labels[2].clone());
-            if !pairs.contains(&pair) {
-                pairs.push(pair);
-            }
-        }
+        let pair = |case: &Case<'_>| (case.labels[1].clone(), case.labels[2].clone());
+        let pairs = unique(cases.all.iter().map(pair));
         Self {
             tools: cases.values(TOOL),
             operations: cases.values(OPERATION),
@@ -85,9 +80,7 @@ impl<'a> View<'a> {
 
     /// The ratio of another tool's median time to the first one's.
     fn ratio(&self, other: &str, pair: &Pair, operation: &str) -> Option<f64> {
-        let [own, first] = self
-            .both(other, pair, operation)?
-            .map(|case| case.group.median());
+        let [own, first] = self.both(other, pair, operation)?.map(|case| case.median());
         (first > 0.0).then(|| own / first)
     }
 
@@ -163,57 +156,24 @@ impl<'a> View<'a> {
         let names = file_names(&self.tools);
         for (other, name) in self.tools.iter().zip(names).skip(1) {
             let first = &self.tools[0];
-            let is_shared = |operation: &&String| {
-                let mut pairs = self.pairs.iter();
-                pairs.any(|pair| self.ratio(other, pair, operation).is_some())
-            };
-            let shared: Vec<&String> = self.operations.iter().filter(is_shared).collect();
-            if shared.is_empty() {
-                continue;
-            }
+            let points = self.operations.iter().flat_map(|operation| {
+                let of_pair = move |pair: &Pair| -> Option<Against<'_>> {
+                    let [own, first] = self.both(other, pair, operation)?;
+                    Some((operation.clone(), arrow(pair), first, own))
+                };
+                self.pairs.iter().filter_map(of_pair)
+            });
             let caption = format!(
                 "A point for each operation on each pair of directories, medians. Below the dashed line {other} is faster."
             );
-            let (name_of, title) = (
-                format!("scatter-{name}"),
-                format!("{other} against {first}"),
-            );
-            section.figure(&name_of, &title, &caption, self.scatter(other, &shared));
-            let caption = format!(
-                "The time of {other} as a multiple of that of {first}, medians. Blue, less than 1: {other} is faster."
-            );
-            let (name_of, title) = (
-                format!("ratios-{name}"),
-                format!("Time of {other} / time of {first}"),
-            );
-            section.figure(&name_of, &title, &caption, self.heat(other, &shared));
+            if let Some(chart) = scatter(first, other, points) {
+                let (name, title) = (
+                    format!("scatter-{name}"),
+                    format!("{other} against {first}"),
+                );
+                section.figure(&name, &title, &caption, chart);
+            }
         }
-    }
-
-    fn scatter(&self, other: &str, operations: &[&String]) -> Chart {
-        let points = operations.iter().flat_map(|operation| {
-            let of_pair = move |pair: &Pair| -> Option<Against<'_>> {
-                let [own, first] = self.both(other, pair, operation)?;
-                Some(((*operation).clone(), arrow(pair), first, own))
-            };
-            self.pairs.iter().filter_map(of_pair)
-        });
-        scatter(&self.tools[0], other, points)
-    }
-
-    fn heat(&self, other: &str, operations: &[&String]) -> Chart {
-        let row = |pair: &Pair| {
-            let operations = operations.iter();
-            operations
-                .map(|operation| self.ratio(other, pair, operation))
-                .collect()
-        };
-        Chart::Heat(Heat {
-            rows: self.pairs.iter().map(arrow).collect(),
-            cells: self.pairs.iter().map(row).collect(),
-            columns: operations.iter().copied().cloned().collect(),
-            means: [other, &self.tools[0]].map(|tool| format!("{tool} is faster")),
-        })
     }
 
     fn ratios(&self) -> Table {

@@ -3,7 +3,7 @@
 //! Pairs differ in size, so times of several pairs are never compared as a whole: a ratio is that of two runs of the same
 //! pair and round, and what is shown of several is their median.
 
-use crate::groups::{Group, unique, values};
+use crate::cases::{Case, unique};
 use crate::record::{Results, Sample};
 use crate::statistics::Spread;
 
@@ -46,11 +46,12 @@ impl<'a> Numbers<'a> {
     /// Sorts out the samples of `stook bench update`.
     pub(super) fn of(results: &'a Results) -> Self {
         let samples = &results.samples;
-        let mut operations = values(samples, "operation");
+        let values = |label| unique(samples.iter().map(|sample| sample.label(label)));
+        let mut operations = values("operation");
         let place = |operation: &&str| OPERATIONS.iter().position(|known| known == operation);
         operations.sort_by_key(|operation| place(operation).unwrap_or(OPERATIONS.len()));
         Self {
-            tools: values(samples, "tool"),
+            tools: values("tool"),
             pairs: unique(samples.iter().map(pair)),
             operations,
             samples,
@@ -58,18 +59,18 @@ impl<'a> Numbers<'a> {
     }
 
     /// Returns the samples of an operation of a tool on one pair, or on all; None if it does not have the operation.
-    pub(super) fn group(
+    pub(super) fn case(
         &self,
         tool: &str,
         operation: &str,
         of: Option<Pair<'_>>,
-    ) -> Option<Group<'a>> {
+    ) -> Option<Case<'a>> {
         let labels = [("tool", tool), ("operation", operation)];
         match of {
-            None => Group::of(self.samples, &labels),
+            None => Case::with(self.samples, &labels),
             Some((create, update)) => {
                 let of_pair = [("create", create), ("update", update)];
-                Group::of(self.samples, &[labels, of_pair].concat())
+                Case::with(self.samples, &[labels, of_pair].concat())
             }
         }
     }
@@ -81,8 +82,8 @@ impl<'a> Numbers<'a> {
         operation: &str,
         of: Option<Pair<'_>>,
     ) -> Option<Spread> {
-        let first = self.group(self.tools.first()?, operation, of)?;
-        let own = self.group(tool, operation, of)?;
+        let first = self.case(self.tools.first()?, operation, of)?;
+        let own = self.case(tool, operation, of)?;
         let ratios = own.samples.iter().filter_map(|sample| {
             let first = first
                 .samples
@@ -200,10 +201,10 @@ pub(super) mod tests {
         let ratios = numbers.ratios("b", "create", None).unwrap();
         assert_eq!((ratios.count, ratios.min, ratios.max), (6, 2.0, 4.0));
         assert!((ratios.median - 3.0).abs() < 1e-9);
-        let slow = numbers.group("b", "create", Some(("x", "z"))).unwrap();
+        let slow = numbers.case("b", "create", Some(("x", "z"))).unwrap();
         assert_eq!(slow.median(), 30.0);
         assert_eq!(slow.spread(Sample::cpu_seconds).max, 10.0);
-        assert_eq!(slow.peak_bytes(), Some(3_000_000));
+        assert_eq!(slow.peaks(), [1e6, 2e6, 3e6]);
         assert_eq!(numbers.ratios("b", "check", None), None);
     }
 

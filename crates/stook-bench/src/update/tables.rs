@@ -1,7 +1,6 @@
 //! The tables of a study as text.
 
 use super::numbers::{Numbers, Pair};
-use crate::numbers::megabytes;
 use crate::record::{Results, Sample};
 use crate::table::Table;
 
@@ -56,10 +55,11 @@ fn operations(numbers: &Numbers<'_>) -> String {
     let mut table = Table::new(titles.into_iter().chain(["CPU s", "peak MB"]));
     for operation in &numbers.operations {
         for tool in &numbers.tools {
-            let group = numbers.group(tool, operation, None);
-            let group = group.as_ref();
-            let seconds = group.map(|group| group.spread(|sample| sample.real_seconds));
-            let cpu = group.map(|group| group.spread(Sample::cpu_seconds));
+            let case = numbers.case(tool, operation, None);
+            let case = case.as_ref();
+            let seconds = case.map(|case| case.spread(|sample| sample.real_seconds));
+            let cpu = case.map(|case| case.spread(Sample::cpu_seconds));
+            let peak = case.and_then(|case| case.peaks().into_iter().reduce(f64::max));
             let quartiles = seconds.map(|seconds| (seconds.lower_quartile, seconds.upper_quartile));
             table.row([
                 name(operation, tool),
@@ -67,7 +67,7 @@ fn operations(numbers: &Numbers<'_>) -> String {
                 shown(quartiles.map(|(lower, upper)| format!("{lower:.3}-{upper:.3}"))),
                 ratio(numbers, tool, operation, None),
                 shown(cpu.map(|cpu| format!("{:.3}", cpu.median))),
-                shown(group.and_then(|group| group.peak_bytes().map(megabytes))),
+                shown(peak.map(|peak| format!("{:.1}", peak / 1e6))),
             ]);
         }
     }
@@ -116,8 +116,8 @@ fn pairs(numbers: &Numbers<'_>) -> String {
             let of = Some((create, update));
             let mut row = vec![format!("  {operation}")];
             row.extend(numbers.tools.iter().map(|tool| {
-                let group = numbers.group(tool, operation, of);
-                shown(group.map(|group| format!("{:.3}", group.median())))
+                let case = numbers.case(tool, operation, of);
+                shown(case.map(|case| format!("{:.3}", case.median())))
             }));
             row.extend(
                 others

@@ -56,7 +56,6 @@ fn results_become_a_page_and_figures() {
         "2-states.svg",
         "3-time.svg",
         "3-scatter-tar.svg",
-        "3-ratios-tar.svg",
         "3-memory.svg",
     ] {
         assert!(
