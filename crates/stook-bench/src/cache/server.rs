@@ -1,15 +1,15 @@
 //! The CPU time of a process that works for the command without being its child, such as the server of a mount.
 
-use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use stook_sys::{Directory, NameBuffer, ProcessClock, display_path};
+use stook_sys::{Directory, ProcessClock, display_path};
 
 use super::traced::unescaped;
 use crate::error::BenchError;
 use crate::remedy::Remedy;
+use crate::trees::{names_in, numbers_in};
 
 /// Whose CPU time counts besides that of the command.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -140,12 +140,8 @@ struct Server {
 
 /// Processes that hold the device of FUSE; those of other users cannot be looked into.
 fn servers() -> Result<Vec<Server>, BenchError> {
-    let numbers = names_in(Path::new("/proc"))?;
-    let processes = numbers
-        .iter()
-        .filter_map(|name| name.to_str()?.parse().ok());
     let mut servers = Vec::new();
-    for process in processes {
+    for process in numbers_in(Path::new("/proc"))? {
         let connections = connections_of(process);
         servers.extend(connections.into_iter().map(|connection| Server {
             process,
@@ -181,17 +177,6 @@ fn connection_in(fdinfo: &Path) -> Option<u32> {
         .lines()
         .find_map(|line| line.strip_prefix("fuse_connection:"))?;
     number.trim().parse().ok()
-}
-
-fn names_in(path: &Path) -> Result<Vec<std::ffi::OsString>, BenchError> {
-    use stook_sys::Context;
-    let mut names = Vec::new();
-    let directory = Directory::open(path)?;
-    let visited = directory.names(&mut NameBuffer::default(), |found| {
-        names.push(OsStr::from_bytes(found.name).to_owned());
-    });
-    visited.context("read", path)?;
-    Ok(names)
 }
 
 /// Whether the command line of a process names a mount.

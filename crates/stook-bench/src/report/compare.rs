@@ -111,7 +111,7 @@ impl<'a> Runs<'a> {
             let cases = self.rows.iter().map(|row| cases.find(row));
             table.figures(
                 &format!("{name}, s"),
-                cases.map(|case| case.map(|case| case.median())),
+                cases.map(|case| case.map(Case::median)),
             );
         }
         for (run, name) in self.names.iter().enumerate().skip(1) {

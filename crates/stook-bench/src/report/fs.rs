@@ -146,7 +146,7 @@ impl Figures<'_> {
 
     /// One figure for each tool, all with the same axis.
     fn times(&self) -> Vec<Figure> {
-        let seconds = self.cases.all.iter().flat_map(|case| case.seconds());
+        let seconds = self.cases.all.iter().flat_map(Case::seconds);
         let ends = seconds.filter(|value| *value > 0.0);
         let ends = ends.fold((f64::INFINITY, 0.0), |(least, most): (f64, f64), value| {
             (least.min(value), most.max(value))
@@ -166,7 +166,7 @@ impl Figures<'_> {
             name: target.clone(),
             samples: self
                 .case(target, phase, tool)
-                .map(|case| case.seconds())
+                .map(Case::seconds)
                 .unwrap_or_default(),
             parts: Vec::new(),
         };

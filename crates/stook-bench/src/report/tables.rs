@@ -10,7 +10,7 @@ use crate::figure::{Unit, three_digits};
 use crate::latency::Latencies;
 use crate::record::Sample;
 use crate::shares::{Shares, Waited};
-use crate::statistics::{Ratio, Spread, median};
+use crate::statistics::{Spread, median};
 use crate::table::Table;
 
 /// Returns a table that begins with the labels of some cases.
@@ -53,7 +53,7 @@ pub(super) fn measures(cases: &Cases<'_>) -> Table {
         of_samples(|sample| Some(sample.system_seconds)),
     );
     table.figures("served, s", of_samples(|sample| sample.served_seconds));
-    let shares: Vec<Option<Shares>> = rows().map(|case| case.shares()).collect();
+    let shares: Vec<Option<Shares>> = rows().map(Case::shares).collect();
     let shares = || shares.iter().copied();
     let cpu = shares().map(|shares| shares.map(|shares| shares.cpu));
     table.shown("CPU", cpu.map(|share| (share, percent)));
@@ -88,19 +88,6 @@ fn blocked(shares: Option<Shares>) -> (String, Option<f64>) {
     let text = |shares: Shares| shares.blocked_text(percent);
     let share = shares.and_then(|shares| shares.blocked());
     (shares.map_or_else(|| "-".to_owned(), text), share)
-}
-
-/// Adds ratios with their intervals.
-pub(super) fn ratio_columns(table: &mut Table, ratios: &[Option<Ratio>]) {
-    let of = |value: fn(&Ratio) -> f64| {
-        let values = ratios.iter().map(|ratio| ratio.as_ref().map(value));
-        values.collect()
-    };
-    table.figures_alike(vec![
-        ("ratio", of(|ratio| ratio.value)),
-        ("from", of(|ratio| ratio.low)),
-        ("to", of(|ratio| ratio.high)),
-    ]);
 }
 
 /// Returns a row for each kind of operation of each case.

@@ -1,32 +1,21 @@
 //! The section about programs that archive and update a tree: the before/after study of an archiver.
 
 use super::section::{Against, Section, scatter};
-use super::tables::{measures, proofs, ratio_columns};
+use super::tables::{measures, proofs};
 use super::words::{count, file_names, geometric, listed};
-use crate::cases::{Case, Cases, unique};
+use crate::cases::Case;
 use crate::figure::{Bars, Chart, Group, Row, Unit};
 use crate::record::Results;
 use crate::statistics::{Ratio, median};
 use crate::table::Table;
+use crate::update::{Numbers, Pair};
 
 const TOOL: usize = 0;
 const OPERATION: usize = 3;
 
-/// What was archived first, and what it was updated to.
-type Pair = (String, String);
-
-/// The cases of a run, and the different values of their labels.
-struct View<'a> {
-    cases: Cases<'a>,
-    /// As they were named, as in the tables of the bench: ratios are of another one to the first.
-    tools: Vec<String>,
-    operations: Vec<String>,
-    pairs: Vec<Pair>,
-}
-
 /// Returns what is to be said about a run of `stook bench update`.
 pub(super) fn section(results: &Results) -> Section {
-    let view = View::of(results);
+    let view = Numbers::of(results);
     let mut section = Section {
         title: format!("Archivers: {}", listed(&view.tools)),
         measured: format!(
@@ -40,7 +29,7 @@ pub(super) fn section(results: &Results) -> Section {
         ..Section::default()
     };
     let caption = "Medians over all pairs of directories; every dot is a run, so the spread is mostly that of the directories. Shorter is better.";
-    let times = view.bars("Seconds", Unit::Seconds, |case| case.seconds());
+    let times = view.bars("Seconds", Unit::Seconds, Case::seconds);
     section.figure("time", "Time by phase", caption, times);
     view.against_each_other(&mut section);
     if view.cases.all.iter().any(|case| !case.peaks().is_empty()) {
@@ -51,7 +40,7 @@ pub(super) fn section(results: &Results) -> Section {
     if let Some(first) = view.tools.first() {
         let title = format!("Time of the other tools / time of {first}");
         let note = "Ratios of medians with their 95 % interval by resampling.";
-        section.table(&title, note, view.ratios());
+        section.table(&title, note, view.ratio_table());
     }
     section.table("Every operation", "", measures(&view.cases));
     let note = "Over all rounds: numbers from the least to the greatest.";
@@ -59,28 +48,16 @@ pub(super) fn section(results: &Results) -> Section {
     section
 }
 
-impl<'a> View<'a> {
-    fn of(results: &'a Results) -> Self {
-        let cases = Cases::of(results);
-        let pair = |case: &Case<'_>| (case.labels[1].clone(), case.labels[2].clone());
-        let pairs = unique(cases.all.iter().map(pair));
-        Self {
-            tools: cases.values(TOOL),
-            operations: cases.values(OPERATION),
-            pairs,
-            cases,
-        }
-    }
-
+impl<'a> Numbers<'a> {
     /// Returns what another tool and the first one took for an operation on a pair.
     fn both(&self, other: &str, pair: &Pair, operation: &str) -> Option<[&Case<'a>; 2]> {
-        let case = |tool| self.cases.find(&[tool, &*pair.0, &*pair.1, operation]);
+        let case = |tool| self.case(tool, pair, operation);
         Some([case(other)?, case(&self.tools[0])?])
     }
 
     /// The ratio of another tool's median time to the first one's.
     fn ratio(&self, other: &str, pair: &Pair, operation: &str) -> Option<f64> {
-        let [own, first] = self.both(other, pair, operation)?.map(|case| case.median());
+        let [own, first] = self.both(other, pair, operation)?.map(Case::median);
         (first > 0.0).then(|| own / first)
     }
 
@@ -176,7 +153,7 @@ impl<'a> View<'a> {
         }
     }
 
-    fn ratios(&self) -> Table {
+    fn ratio_table(&self) -> Table {
         let mut rows: Vec<([String; 3], Option<Ratio>)> = Vec::new();
         for other in self.tools.iter().skip(1) {
             for operation in &self.operations {
@@ -197,7 +174,7 @@ impl<'a> View<'a> {
             table.texts(title, rows.iter().map(|(names, _)| names[place].clone()));
         }
         let ratios: Vec<Option<Ratio>> = rows.into_iter().map(|(_, ratio)| ratio).collect();
-        ratio_columns(&mut table, &ratios);
+        table.ratios(&ratios);
         table
     }
 }

@@ -26,6 +26,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 pub use csv::{csv_header, csv_row};
+pub(crate) use numbers::{Numbers, Pair};
 pub use tables::tables;
 pub use tool::{Operation, Tool};
 

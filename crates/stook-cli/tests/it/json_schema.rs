@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use insta::assert_snapshot;
-use serde_json::Value;
+use serde_json::{Value, json};
 use stook_testkit::{Tree, tree};
 
 use crate::bench_report::DAY;
@@ -281,6 +281,12 @@ fn documented() -> BTreeMap<String, BTreeSet<String>> {
     types
 }
 
+/// Two sides that do nothing.
+fn pair_spec() -> String {
+    let side = |name| json!({"name": name, "command": ["true"], "evidence": ["echo", "1"]});
+    json!({"sides": [side("a"), side("b")], "rounds": 1, "state": "as-left"}).to_string()
+}
+
 /// Many kinds of lines, from every command.
 fn printed() -> Vec<Value> {
     let place = Place::with(&small());
@@ -342,12 +348,10 @@ fn printed() -> Vec<Value> {
         "update files set mtime = 'x' where name = 'a'",
     );
     print("check arc");
-    let side = |name: &str| serde_json::json!({"name": name, "command": ["true"], "evidence": ["echo", "1"]});
-    let spec =
-        serde_json::json!({"sides": [side("a"), side("b")], "rounds": 1, "state": "as-left"});
-    place.write("spec.json", spec.to_string());
-    print("bench pair spec.json");
-    print("bench pair none.json");
+    place.write("spec.json", pair_spec());
+    ["bench pair spec.json", "bench pair none.json"]
+        .into_iter()
+        .for_each(&mut print);
     for arguments in [
         &["--json", "--out", "out", "--", "true"][..],
         &[
