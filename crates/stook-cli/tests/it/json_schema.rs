@@ -291,6 +291,7 @@ fn pair_spec() -> String {
 fn printed() -> Vec<Value> {
     let place = Place::with(&small());
     place.write("src/bad", "flipped");
+    place.write("spec.json", pair_spec());
     let mut lines = Vec::new();
     let mut print = |line: &str| {
         let arguments: Vec<&str> = line.split(' ').collect();
@@ -327,6 +328,8 @@ fn printed() -> Vec<Value> {
         "walk src --summary -v",
         "bench fileset set --files 3 --dry-run",
         "bench fs a-target --work . --files 5 --rounds 1 --phases stat --tools single",
+        "bench pair spec.json",
+        "bench pair none.json",
         "list none",
     ];
     before.into_iter().for_each(&mut print);
@@ -348,10 +351,6 @@ fn printed() -> Vec<Value> {
         "update files set mtime = 'x' where name = 'a'",
     );
     print("check arc");
-    place.write("spec.json", pair_spec());
-    ["bench pair spec.json", "bench pair none.json"]
-        .into_iter()
-        .for_each(&mut print);
     for arguments in [
         &["--json", "--out", "out", "--", "true"][..],
         &[
