@@ -136,11 +136,11 @@ class Bench:
         spec = self.place.path("spec.json")
         spec.write_text(json.dumps(self.spec(pair), default=str))
         try:
-            lines = self.stook("bench", "pair", str(spec)).splitlines()
+            lines = self.stook("bench", "pair", "--json", str(spec)).splitlines()
         finally:
             self.detach()
             self.place.remove(self.place.path("out"))
-        *samples, summary = map(json.loads, lines)
+        _header, *samples, summary = map(json.loads, lines)
         commands = {side.name: side.command for side in pair.sides}
         for sample in samples:
             side, proof = sample["labels"]["side"], sample["proof"]

@@ -98,8 +98,9 @@ class Measuring(Scene):
             {**SAMPLE, "round": 1, "labels": {"side": side}, "files": 2, "bytes": 10, "proof": {"order": 1, "read_bytes": 0}}
             for side in ("tar", "stook")
         ]
+        header = {"type": "header", "command": "bench pair"}
         summary = {"type": "summary", "facts": {"members": 2}, "warnings": ["tar: it is too short"]}
-        (self.root / "lines").write_text("\n".join(map(json.dumps, [*lines, summary])))
+        (self.root / "lines").write_text("\n".join(map(json.dumps, [header, *lines, summary])))
         self.stook(f"echo 'round 1' >&2; cat {self.root}/lines")
         self.assertEqual(self.bench.measure(pair), "measured")
         records = results.read(self.bench.results.path)

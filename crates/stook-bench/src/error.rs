@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use stook_sys::SysError;
 
+use crate::remedy::Remedy;
+
 /// Why a bench ended early.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -44,19 +46,27 @@ pub enum BenchError {
     Missing {
         /// What is missing, and for what.
         what: String,
-        /// What to install or to set, in one line.
-        hint: String,
+        /// What to install or to set.
+        remedy: Remedy,
     },
     /// What was asked for makes no sense.
     #[error("{0}")]
     Usage(String),
+    /// A tool has no command for what every tool must do.
+    #[error("the tool `{tool}` has no command for {operation}")]
+    NoToolCommand {
+        /// The tool.
+        tool: String,
+        /// The operation, as the user would type it.
+        operation: &'static str,
+    },
     /// The measurement cannot be made as it was asked for.
     #[error("{what}")]
     Refused {
         /// Why not.
         what: String,
-        /// What would help, if anything does.
-        hint: Option<String>,
+        /// What would help, if anything is known to.
+        remedy: Option<Remedy>,
     },
     /// A file of results cannot be read.
     #[error("cannot read `{}`, line {line}: {why}", stook_sys::display_path(.path))]
@@ -84,21 +94,19 @@ pub enum BenchError {
 }
 
 impl BenchError {
-    /// Returns that the measurement cannot be made, without advice.
+    /// Returns that the measurement cannot be made, where nothing is known to help.
     pub(crate) fn refused(what: impl Into<String>) -> Self {
         Self::Refused {
             what: what.into(),
-            hint: None,
+            remedy: None,
         }
     }
 
-    /// Returns advice, if there is any.
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::During { source, .. } => source.hint(),
-            Self::Missing { hint, .. } => Some(hint.clone()),
-            Self::Refused { hint, .. } => hint.clone(),
-            _ => None,
+    /// Returns that the measurement cannot be made as it was asked for.
+    pub(crate) fn refused_with(remedy: Remedy, what: impl Into<String>) -> Self {
+        Self::Refused {
+            what: what.into(),
+            remedy: Some(remedy),
         }
     }
 }

@@ -45,9 +45,8 @@ pub fn flame_graph(
     let lines = folded.lines().filter(|line| has_count(line));
     let mut drawing = Vec::new();
     let drawn = from_lines(&mut options, lines, &mut drawing);
-    drawn.map_err(|error| BenchError::Refused {
-        what: format!("cannot draw the flame graph `{title}`: {error}"),
-        hint: None,
+    drawn.map_err(|error| {
+        BenchError::refused(format!("cannot draw the flame graph `{title}`: {error}"))
     })?;
     Ok(drawing)
 }

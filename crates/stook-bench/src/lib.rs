@@ -9,12 +9,12 @@
 )]
 
 mod cache;
+mod cases;
 mod error;
 pub mod figure;
 pub mod fileset;
 mod flame;
 pub mod fs;
-mod groups;
 mod job;
 mod latency;
 mod machine;
@@ -25,6 +25,7 @@ pub mod profile;
 mod proof;
 mod random;
 mod record;
+mod remedy;
 pub mod report;
 mod scratch;
 mod shares;
@@ -46,6 +47,7 @@ pub use latency::Latencies;
 pub use machine::Machine;
 pub use pair::{PairOutcome, PairSide, PairSpec, PairState, pair};
 pub use record::{Header, Kind, Results, Sample, read_results};
+pub use remedy::{ProfileRemedy, Remedy};
 pub use shares::{Shares, Waited};
 pub use statistics::{
     Ratio, Spread, cpu_share, median, median_interval, ratio_of_medians, through_origin,
@@ -66,6 +68,11 @@ pub trait Observer: Sync {
 
     /// Says something that the user should know, such as what could not be cleaned up.
     fn warning(&self, _text: &str) {}
+
+    /// Says the same where it is known what would help.
+    fn warning_with(&self, text: &str, _remedy: &Remedy) {
+        self.warning(text);
+    }
 
     /// Gets each sample as soon as it is there, so that a long run that is broken off has given something.
     fn sampled(&self, _sample: &Sample) {}

@@ -30,12 +30,6 @@ pub(crate) fn grouped(number: f64) -> String {
     grouped_whole(number.round() as u64)
 }
 
-/// Returns bytes as a number of MB with one digit behind the point.
-#[expect(clippy::cast_precision_loss, reason = "four digits are shown")]
-pub(crate) fn megabytes(bytes: u64) -> String {
-    format!("{:.1}", bytes as f64 / 1e6)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -45,6 +45,20 @@ impl Random {
     pub(crate) fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
     }
+
+    /// Returns so many of the items at most, each equally likely, in their order.
+    ///
+    /// # Source
+    /// Knuth, The Art of Computer Programming, volume 2, algorithm S.
+    pub(crate) fn sample<'a, T>(&mut self, items: &'a [T], most: usize) -> Vec<&'a T> {
+        let mut sample = Vec::new();
+        for (at, item) in items.iter().enumerate() {
+            if self.index(items.len() - at) < most.saturating_sub(sample.len()) {
+                sample.push(item);
+            }
+        }
+        sample
+    }
 }
 
 #[cfg(test)]
@@ -65,5 +79,15 @@ mod tests {
         );
         assert_eq!(random.below(0), 0);
         assert!((0..1000).all(|_| random.below(99) < 99 && random.unit() < 1.0));
+    }
+
+    #[test]
+    fn a_sample_is_bounded_and_spread_over_all() {
+        let items: Vec<u32> = (0..5000).collect();
+        let chosen = Random::new(1).sample(&items, 500);
+        assert!(chosen.len() == 500 && chosen.is_sorted());
+        let in_first_half = chosen.iter().filter(|item| ***item < 2500).count();
+        assert!((200..300).contains(&in_first_half), "{in_first_half}");
+        assert_eq!(Random::new(1).sample(&items[..7], 500).len(), 7);
     }
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use stook_sys::{display_path, free_space};
 
 use crate::error::BenchError;
+use crate::remedy::Remedy;
 
 const MEGABYTE: u64 = 1_000_000;
 
@@ -33,8 +34,8 @@ impl Need {
     /// Refuses what the file system at `place` has no free space for.
     ///
     /// # Errors
-    /// [`BenchError::Refused`] with figures and `hint`; [`BenchError::Sys`] if the file system does not tell.
-    pub(crate) fn require(self, place: &Path, hint: &str) -> Result<(), BenchError> {
+    /// [`BenchError::Refused`] with figures; [`BenchError::Sys`] if the file system does not tell.
+    pub(crate) fn require(self, place: &Path, remedy: Remedy) -> Result<(), BenchError> {
         let free = free_space(place)?;
         let lacking = match free.inodes {
             _ if free.bytes < self.bytes => {
@@ -51,11 +52,8 @@ impl Need {
             _ => return Ok(()),
         };
         let (place, (needed, left)) = (display_path(place), lacking);
-        Err(BenchError::Refused {
-            what: format!(
-                "`{place}` has too little free space: {needed} are needed, {left} are free"
-            ),
-            hint: Some(hint.to_owned()),
-        })
+        let what =
+            format!("`{place}` has too little free space: {needed} are needed, {left} are free");
+        Err(BenchError::refused_with(remedy, what))
     }
 }

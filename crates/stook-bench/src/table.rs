@@ -3,6 +3,7 @@
 //! Columns hold texts or figures. Figures stand to the right, and a page sorts them by their values.
 
 use crate::figure::{clean, with_groups};
+use crate::statistics::Ratio;
 
 /// A table that is printed when it is full.
 #[derive(Debug, Clone, Default)]
@@ -101,6 +102,19 @@ impl Table {
                 self.shown(title, cells.into_iter().map(|value| (value, show)));
             }
         }
+    }
+
+    /// Adds ratios with their intervals.
+    pub(crate) fn ratios(&mut self, ratios: &[Option<Ratio>]) {
+        let of = |value: fn(&Ratio) -> f64| {
+            let values = ratios.iter().map(|ratio| ratio.as_ref().map(value));
+            values.collect()
+        };
+        self.figures_alike(vec![
+            ("ratio", of(|ratio| ratio.value)),
+            ("from", of(|ratio| ratio.low)),
+            ("to", of(|ratio| ratio.high)),
+        ]);
     }
 
     /// Adds a column of figures, each with how it is shown.

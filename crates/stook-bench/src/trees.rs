@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::{ffi::OsString, path::PathBuf};
 
-use stook_sys::{Directory, FileKind, SysError, into_inner, lock};
+use stook_sys::{Context, Directory, FileKind, NameBuffer, SysError, into_inner, lock};
 use stook_tree::{
     CopyObserver, Detail, Entry, Listing, RemoveObserver, TreeError, Visitor, WalkOptions, walk,
 };
@@ -114,6 +114,30 @@ impl<F: Fn(&Listing) + Sync> Visitor for Each<F> {
     fn directory(&self, listing: Listing) {
         (self.take)(&listing);
     }
+}
+
+/// Returns the names in one directory, in no order.
+///
+/// # Errors
+/// [`BenchError::Sys`] if it cannot be read.
+pub(crate) fn names_in(directory: &Path) -> Result<Vec<OsString>, BenchError> {
+    let mut names = Vec::new();
+    let visited = Directory::open(directory)?.names(&mut NameBuffer::default(), |found| {
+        names.push(OsString::from_vec(found.name.to_vec()));
+    });
+    visited.context("read", directory)?;
+    Ok(names)
+}
+
+/// Returns the names in one directory that are numbers, such as those of processes in `/proc`.
+///
+/// # Errors
+/// As [`names_in`].
+pub(crate) fn numbers_in(directory: &Path) -> Result<Vec<u32>, BenchError> {
+    let names = names_in(directory)?.into_iter();
+    Ok(names
+        .filter_map(|name| name.to_str()?.parse().ok())
+        .collect())
 }
 
 /// Files and bytes.

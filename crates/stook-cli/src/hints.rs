@@ -9,7 +9,7 @@ use stook_archive::{
     ArchiveError, AsOf, BuildReport, Cause, CommitReport, IndexError, MissingName, Note,
     StopReason, UnlikelyDeletions,
 };
-use stook_bench::BenchError;
+use stook_bench::{BenchError, ProfileRemedy, Remedy};
 use stook_sys::{display_bytes, display_path, is_not_permitted};
 use stook_tree::Reason;
 
@@ -263,13 +263,93 @@ pub(crate) fn of_note(note: &Note) -> Option<&'static str> {
 
 /// Returns advice about an error that ended a bench or a profile.
 pub(crate) fn of_bench(error: &BenchError) -> Option<String> {
-    match error {
-        BenchError::During { source, .. } => of_bench(source),
-        BenchError::Newer { .. } => {
-            Some("use the version of stook that wrote it, or a newer one".to_owned())
+    Some(match error {
+        BenchError::During { source, .. } => return of_bench(source),
+        BenchError::Newer { .. } => "use the version of stook that wrote it, or a newer one".into(),
+        BenchError::NoToolCommand { tool, operation } => {
+            format!("`--tool '{tool}:{operation}=COMMAND'` gives it one")
         }
-        other => other.hint(),
-    }
+        BenchError::Missing { remedy, .. } => of_remedy(remedy),
+        BenchError::Refused { remedy, .. } => of_remedy(remedy.as_ref()?),
+        _ => return None,
+    })
+}
+
+/// Returns how the user gets what would help a bench.
+pub(crate) fn of_remedy(remedy: &Remedy) -> String {
+    let text = match remedy {
+        Remedy::InstallOrLeaveOut(name) => {
+            return format!("install `{name}`, or choose other tools with --tools");
+        }
+        Remedy::InstallOrGiveCommand(name) => {
+            return format!("install it, or say how to call it: `--tool {name}=COMMAND`");
+        }
+        Remedy::Profile(remedy) => return of_profile(remedy),
+        Remedy::WatchMountOrProcess => {
+            "--watch takes the root of a FUSE mount, or the number of a process"
+        }
+        Remedy::WatchProcess => "give --watch the number of one of them",
+        Remedy::NameOtherInputs => "name other files with --files, or run as root",
+        Remedy::NameInputs => "name files with --files",
+        Remedy::KeepInputsIdle => {
+            "no other program may use these files or drop caches meanwhile; --files can name others"
+        }
+        Remedy::KeepInputsAsTheyAre => {
+            "each run must find the same: a command that writes what it reads cannot be measured so"
+        }
+        Remedy::DropOutput => "if it does, send its output to /dev/null",
+        Remedy::DropCachesAsRoot => "only root may drop them, and not in every container",
+        Remedy::NameEmptyDirectory => "a file set needs a new or empty directory",
+        Remedy::NameOtherWorkDirectory => "`--work DIR` names another place",
+        Remedy::NameOtherFile => "name another file, or remove it first",
+        Remedy::MeasureLess => {
+            "fewer files (--files), fewer tools (--tools), or fewer phases (--phases) need less"
+        }
+        Remedy::MakeFewerFiles => "ask for fewer files, or free some space",
+        Remedy::CopyFirst => "a copy that nobody else writes to can be measured",
+        Remedy::KeepSource => "what is archived must stay as it is",
+    };
+    text.to_owned()
+}
+
+fn of_profile(remedy: &ProfileRemedy) -> String {
+    let text = match remedy {
+        ProfileRemedy::TimeOneOf(names) => return format!("it has {}", listed(names)),
+        ProfileRemedy::InstallPerf => {
+            "install `linux-perf` (Debian), `linux-tools-generic` (Ubuntu) or `perf` (Fedora, RHEL, SUSE)"
+        }
+        ProfileRemedy::AllowPerf => "`sysctl kernel.perf_event_paranoid=1`, or run it as root",
+        ProfileRemedy::BuildKernelWithPerf => "it takes a kernel with CONFIG_PERF_EVENTS",
+        ProfileRemedy::InstallStrace => "install `strace`",
+        ProfileRemedy::InstallLineProfiler => "`pip install line_profiler`, for the same Python",
+        ProfileRemedy::RecordLonger => {
+            "give it more time with `--for`, and sample it with `--on-cpu`"
+        }
+        ProfileRemedy::BeSuperuser => "processes of other users take the rights of the superuser",
+        ProfileRemedy::NameNewFolder => "`--out` names a new folder",
+        ProfileRemedy::EndWithCleanup => "a program that ends with `os._exit` cannot be timed",
+        ProfileRemedy::SampleCompiled => "`--on-cpu` shows what compiled functions do",
+        ProfileRemedy::UseMainModule => "functions of the program itself are in `__main__`",
+        ProfileRemedy::CallInSameProcess => "calls in other processes are not seen",
+        ProfileRemedy::CleanBeforeRuns => "`--before` clears away what that has left",
+        ProfileRemedy::UnwindWithDwarf => "`--dwarf` shows them whole",
+        ProfileRemedy::UnwindByFramePointers => "without `--dwarf` it loses fewer",
+        ProfileRemedy::NameCompiledCode => {
+            "its compiler can write them to `/tmp/perf-PID.map`, such as `node --perf-basic-prof`, `java -XX:+DumpPerfMapAtExit`, `DOTNET_PerfMapEnabled=1`"
+        }
+        ProfileRemedy::ShowPythonFrames => {
+            "`python3 -X perf` (3.12 or later) shows them, and `--lines` the lines of one"
+        }
+    };
+    text.to_owned()
+}
+
+/// The first of some names.
+fn listed(names: &[String]) -> String {
+    const MOST: usize = 12;
+    let quoted = names.iter().take(MOST).map(|name| format!("`{name}`"));
+    let more = if names.len() > MOST { ", and more" } else { "" };
+    quoted.collect::<Vec<String>>().join(", ") + more
 }
 
 /// Returns advice about why an operation failed on something in a tree, or on a tree.

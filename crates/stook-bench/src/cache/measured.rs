@@ -15,6 +15,7 @@ use crate::error::BenchError;
 use crate::job::{Job, Output};
 use crate::page_state::{Inputs, Method, Shares, drop_all, drop_pages_of, named_paths};
 use crate::proof::{self, Wanted};
+use crate::remedy::Remedy;
 
 /// How often a state is made before it counts as one that does not hold: other programs drop caches and read files, too.
 const ATTEMPTS: usize = 5;
@@ -129,10 +130,7 @@ impl<'a> MeasuredCommand<'a> {
             self.inputs.left_out()
         );
         if self.is_named() || !self.inputs.can_drop(self.method) {
-            return Err(BenchError::Refused {
-                what,
-                hint: Some("name other files with --files, or run as root".to_owned()),
-            });
+            return Err(BenchError::refused_with(Remedy::NameOtherInputs, what));
         }
         observer.warning(&format!("{what}: the states are not proved"));
         Ok(())
@@ -264,14 +262,10 @@ impl<'a> MeasuredCommand<'a> {
 
     fn does_not_hold(&self, when: &str, wrong: &str) -> BenchError {
         let (files, text) = (self.inputs.count(), self.job.text());
-        BenchError::Refused {
-            what: format!(
-                "{when}: the state does not hold: of what `{text}` reads (files looked at: {files}), {wrong}"
-            ),
-            hint: Some(
-                "no other program may use these files or drop caches meanwhile; --files can name others".to_owned(),
-            ),
-        }
+        let what = format!(
+            "{when}: the state does not hold: of what `{text}` reads (files looked at: {files}), {wrong}"
+        );
+        BenchError::refused_with(Remedy::KeepInputsIdle, what)
     }
 
     /// Makes sure that the command found what it found in its first run.
@@ -285,14 +279,12 @@ impl<'a> MeasuredCommand<'a> {
         let Some(path) = self.inputs.changed() else {
             return Ok(());
         };
-        Err(BenchError::Refused {
-            what: format!(
-                "{when}: `{}`, which `{}` reads, has changed since its first run",
-                stook_sys::display_path(path),
-                self.job.text()
-            ),
-            hint: Some("each run must find the same: a command that writes what it reads cannot be measured so".to_owned()),
-        })
+        let what = format!(
+            "{when}: `{}`, which `{}` reads, has changed since its first run",
+            stook_sys::display_path(path),
+            self.job.text()
+        );
+        Err(BenchError::refused_with(Remedy::KeepInputsAsTheyAre, what))
     }
 
     /// Makes sure that the command still prints as much as before the first round.
@@ -304,14 +296,12 @@ impl<'a> MeasuredCommand<'a> {
         if lines_now == self.lines {
             return Ok(());
         }
-        Err(BenchError::Refused {
-            what: format!(
-                "`{}` printed {} lines before round 1, and {lines_now} after it: it does not do the same each time",
-                self.job.text(),
-                self.lines
-            ),
-            hint: Some("if it does, send its output to /dev/null".to_owned()),
-        })
+        let what = format!(
+            "`{}` printed {} lines before round 1, and {lines_now} after it: it does not do the same each time",
+            self.job.text(),
+            self.lines
+        );
+        Err(BenchError::refused_with(Remedy::DropOutput, what))
     }
 }
 

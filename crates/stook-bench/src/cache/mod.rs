@@ -27,6 +27,7 @@ use crate::{Observer, cache::measured::MeasuredCommand};
 
 pub use outcome::CacheOutcome;
 pub use server::Watch;
+pub(crate) use states::{pairs, place, ratios};
 pub use tables::CacheTables;
 
 /// What is in memory when a command starts.

@@ -1,14 +1,15 @@
 //! The CPU time of a process that works for the command without being its child, such as the server of a mount.
 
-use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use stook_sys::{Directory, NameBuffer, ProcessClock, display_path};
+use stook_sys::{Directory, ProcessClock, display_path};
 
 use super::traced::unescaped;
 use crate::error::BenchError;
+use crate::remedy::Remedy;
+use crate::trees::{names_in, numbers_in};
 
 /// Whose CPU time counts besides that of the command.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,12 +66,8 @@ impl Watched {
             Watch::Process(process) => process.to_string(),
             Watch::Mount(path) => display_path(path),
         };
-        BenchError::Refused {
-            what: format!("no process is found that serves `{name}`"),
-            hint: Some(
-                "--watch takes the root of a FUSE mount, or the number of a process".to_owned(),
-            ),
-        }
+        let what = format!("no process is found that serves `{name}`");
+        BenchError::refused_with(Remedy::WatchMountOrProcess, what)
     }
 }
 
@@ -109,15 +106,10 @@ fn server_of(mount: &Path) -> Result<Option<u32>, BenchError> {
         [server] => Ok(Some(server.process)),
         several => {
             let numbers = several.iter().map(|server| server.process.to_string());
-            let numbers = numbers.collect::<Vec<String>>();
-            Err(BenchError::Refused {
-                what: format!(
-                    "`{}` may be served by each of the processes {}",
-                    display_path(mount),
-                    numbers.join(", ")
-                ),
-                hint: Some("give --watch the number of one of them".to_owned()),
-            })
+            let numbers = numbers.collect::<Vec<String>>().join(", ");
+            let mount = display_path(mount);
+            let what = format!("`{mount}` may be served by each of the processes {numbers}");
+            Err(BenchError::refused_with(Remedy::WatchProcess, what))
         }
     }
 }
@@ -148,12 +140,8 @@ struct Server {
 
 /// Processes that hold the device of FUSE; those of other users cannot be looked into.
 fn servers() -> Result<Vec<Server>, BenchError> {
-    let numbers = names_in(Path::new("/proc"))?;
-    let processes = numbers
-        .iter()
-        .filter_map(|name| name.to_str()?.parse().ok());
     let mut servers = Vec::new();
-    for process in processes {
+    for process in numbers_in(Path::new("/proc"))? {
         let connections = connections_of(process);
         servers.extend(connections.into_iter().map(|connection| Server {
             process,
@@ -191,17 +179,6 @@ fn connection_in(fdinfo: &Path) -> Option<u32> {
     number.trim().parse().ok()
 }
 
-fn names_in(path: &Path) -> Result<Vec<std::ffi::OsString>, BenchError> {
-    use stook_sys::Context;
-    let mut names = Vec::new();
-    let directory = Directory::open(path)?;
-    let visited = directory.names(&mut NameBuffer::default(), |found| {
-        names.push(OsStr::from_bytes(found.name).to_owned());
-    });
-    visited.context("read", path)?;
-    Ok(names)
-}
-
 /// Whether the command line of a process names a mount.
 fn names_mount(process: u32, mount: &Path) -> bool {
     let path = PathBuf::from(format!("/proc/{process}/cmdline"));
@@ -230,7 +207,6 @@ mod tests {
     fn what_is_no_fuse_mount_has_no_server() {
         let error = Watched::new(&Watch::Mount("/".into())).unwrap_err();
         assert_eq!(error.to_string(), "no process is found that serves `/`");
-        assert!(error.hint().is_some());
     }
 
     #[test]

@@ -13,6 +13,7 @@ use crate::Observer;
 use crate::error::BenchError;
 use crate::job::{Job, kept_text};
 use crate::page_state::{named_paths, words_that_are_paths};
+use crate::remedy::Remedy;
 use crate::template::Places;
 
 /// Runs the command, which must succeed, and returns which files it read.
@@ -36,10 +37,11 @@ pub(super) fn run_traced(
     }
     job.succeed(when, observer)?;
     let words = words_that_are_paths(&job.command, job.directory.as_deref());
-    observer.warning(&format!(
-        "what `{}` reads is not known without strace, but for the words that are paths; --files can name more",
+    let what = format!(
+        "what `{}` reads is not known without strace, but for the words that are paths",
         job.text()
-    ));
+    );
+    observer.warning_with(&what, &Remedy::NameInputs);
     named_paths(&words)
 }
 

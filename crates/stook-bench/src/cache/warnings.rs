@@ -1,30 +1,31 @@
 //! What makes the samples of a state doubtful: what goes for all samples, and states that may be other ones.
 
-use super::states::OfState;
+use super::states::{self, is_hot, unproved};
+use crate::cases::Case;
 use crate::page_state::COLD_AT_MOST;
 use crate::statistics::median;
 use crate::warnings::{Warning, of_hot_reads, of_other_programs, of_rounds, of_times, proved};
 
 /// Returns a sentence for each warning about all states: of what goes for each alike, there is one.
-pub(super) fn warnings(states: &[OfState<'_>]) -> Vec<String> {
-    let rounds = states.iter().map(|state| state.group.samples.len()).min();
+pub(super) fn warnings(states: &[Case<'_>]) -> Vec<String> {
+    let rounds = states.iter().map(|state| state.samples.len()).min();
     let few = of_rounds(rounds).map(|few| few.to_string());
     let of_states = states.iter().flat_map(|state| {
         let warnings = of_state(state).into_iter();
         warnings.map(|warning| match warning {
-            Warning::DataOnly | Warning::NothingAsked => format!("{}?: {warning}", state.state),
-            warning => format!("{}: {warning}", state.state),
+            Warning::DataOnly | Warning::NothingAsked => format!("{}?: {warning}", state.labels[0]),
+            warning => format!("{}: {warning}", state.labels[0]),
         })
     });
     few.into_iter().chain(of_states).collect()
 }
 
-fn of_state(state: &OfState<'_>) -> Vec<Warning> {
-    let samples = &state.group.samples;
-    let mut warnings = of_times(&state.group.seconds());
-    warnings.extend(state.unproved);
+fn of_state(state: &Case<'_>) -> Vec<Warning> {
+    let samples = &state.samples;
+    let mut warnings = of_times(&state.seconds());
+    warnings.extend(unproved(state));
     warnings.extend(of_other_programs(samples));
-    if state.is_hot() {
+    if is_hot(state) {
         warnings.extend(of_hot_reads(samples, 0.0));
         return warnings;
     }
@@ -33,7 +34,7 @@ fn of_state(state: &OfState<'_>) -> Vec<Warning> {
     warnings.extend((more > 0).then_some(Warning::CameBack(more, shares.len())));
     let has_pages = median(&proved(samples, "pages")).is_some_and(|pages| pages > 0.0);
     let reads_nothing = median(&proved(samples, "read_bytes")) == Some(0.0);
-    if state.state.ends_with("cold") && has_pages && reads_nothing {
+    if states::state(state).0 == "cold" && has_pages && reads_nothing {
         warnings.push(Warning::ReadNothing);
     }
     warnings

@@ -7,7 +7,6 @@
 mod bars;
 mod curves;
 mod drawing;
-mod heat;
 mod plane;
 mod scale;
 mod scatter;
@@ -21,7 +20,6 @@ use maud::{Markup, PreEscaped, html};
 pub(crate) use bars::{Bars, Group, Row};
 pub(crate) use curves::{Curve, Curves};
 pub(crate) use drawing::clean;
-pub(crate) use heat::Heat;
 pub(crate) use scatter::{Cloud, Point, Scatter};
 pub(crate) use style::page_style;
 pub(crate) use unit::{Unit, grouped, three_digits, with_groups};
@@ -46,8 +44,6 @@ pub(crate) enum Chart {
     Scatter(Scatter),
     /// Shares of operations that took at most so long.
     Curves(Curves),
-    /// Ratios in a grid.
-    Heat(Heat),
 }
 
 impl Chart {
@@ -56,7 +52,6 @@ impl Chart {
             Self::Bars(chart) => chart.draw(width),
             Self::Scatter(chart) => chart.draw(width),
             Self::Curves(chart) => chart.draw(width),
-            Self::Heat(chart) => chart.draw(width),
         }
     }
 
@@ -66,7 +61,6 @@ impl Chart {
             Self::Bars(chart) => chart.description(),
             Self::Scatter(chart) => chart.description(),
             Self::Curves(chart) => chart.description(),
-            Self::Heat(chart) => chart.description(),
         }
     }
 }

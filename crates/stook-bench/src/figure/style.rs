@@ -10,7 +10,7 @@ use std::fmt::Write;
 /// Series have so many colours, shapes and dashes before they come again.
 pub(super) const SERIES: usize = 6;
 
-/// Name, light, dark. `s` are series, `h` steps from far below 1 to far above, `t` the text on them.
+/// Name, light, dark. `s` are series.
 const COLOURS: &[(&str, &str, &str)] = &[
     ("paper", "#ffffff", "#15181c"),
     ("ink", "#1c2126", "#e4e7ea"),
@@ -26,20 +26,6 @@ const COLOURS: &[(&str, &str, &str)] = &[
     ("system", "#7fb3dc", "#2f6596"),
     ("served", "#16826a", "#3aa588"),
     ("blocked", "#e7c9b9", "#5c3d2e"),
-    ("h0", "#0f4f85", "#8cc6fb"),
-    ("h1", "#3274ab", "#5b9dd8"),
-    ("h2", "#b7d5ec", "#24496b"),
-    ("h3", "#eef0f2", "#2a2f35"),
-    ("h4", "#f5d3c0", "#62402c"),
-    ("h5", "#dd8457", "#c97848"),
-    ("h6", "#a63d0d", "#f7a476"),
-    ("t0", "#ffffff", "#10151a"),
-    ("t1", "#ffffff", "#10151a"),
-    ("t2", "#1c2126", "#e4e7ea"),
-    ("t3", "#1c2126", "#e4e7ea"),
-    ("t4", "#1c2126", "#e4e7ea"),
-    ("t5", "#1c2126", "#10151a"),
-    ("t6", "#ffffff", "#10151a"),
 ];
 
 /// What the parts of a figure look like, in terms of the colours.
@@ -106,12 +92,6 @@ fn rules() -> String {
     for part in ["user", "system", "served", "blocked"] {
         let _ = writeln!(text, ".figure .{part}{{fill:var(--{part})}}");
     }
-    for step in 0..=6 {
-        let _ = writeln!(
-            text,
-            ".figure .h{step}{{fill:var(--h{step})}}\n.figure text.t{step}{{fill:var(--t{step})}}"
-        );
-    }
     text
 }
 
@@ -175,11 +155,6 @@ mod tests {
             for series in 0..SERIES {
                 let found = contrast(named(&format!("s{series}"), theme), paper);
                 assert!(found > 3.5, "s{series}: {found}");
-            }
-            for step in 0..=6 {
-                let (fill, text) = (format!("h{step}"), format!("t{step}"));
-                let found = contrast(named(&fill, theme), named(&text, theme));
-                assert!(found > 4.5, "h{step}: {found}");
             }
         }
     }

@@ -97,14 +97,8 @@ fn charts() -> Vec<Chart> {
         unit: Unit::Seconds,
         curves: curves.collect(),
     });
-    let heat = Chart::Heat(Heat {
-        columns: vec!["create".to_owned(), name(3)],
-        rows: vec![name(0), name(1)],
-        cells: vec![vec![Some(0.1), None], vec![Some(1.0), Some(40.0)]],
-        means: ["stook is faster", "tar is faster"].map(ToOwned::to_owned),
-    });
     let bars = all_bars().into_iter().map(Chart::Bars);
-    bars.chain([scatter(8), scatter(0), curves, heat]).collect()
+    bars.chain([scatter(8), scatter(0), curves]).collect()
 }
 
 #[test]

@@ -24,6 +24,7 @@ use stook_timers::scope;
 
 use crate::Observer;
 use crate::error::BenchError;
+use crate::remedy::Remedy;
 use place::Claimed;
 use plan::Plan;
 
@@ -65,7 +66,7 @@ pub fn make(
     let claimed = Claimed::new(dir)?;
     observer.phase("make", Some(properties.files), Some(properties.bytes));
     let made = need
-        .require(dir, "ask for fewer files, or free some space")
+        .require(dir, Remedy::MakeFewerFiles)
         .and_then(|()| fill::fill(&plan, claimed.directory(), dir, options.jobs, observer));
     match made {
         Ok(()) => Ok(properties),

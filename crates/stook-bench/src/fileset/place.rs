@@ -10,6 +10,7 @@ use stook_sys::{Context, Directory, NameBuffer, display_path};
 use crate::Observer;
 use crate::error::BenchError;
 use crate::fileset::fill::DIRECTORY_MODE;
+use crate::remedy::Remedy;
 use crate::scratch::remove_tree;
 
 /// A directory for a file set.
@@ -38,10 +39,8 @@ impl Claimed {
         if claimed.is_empty()? {
             return Ok(claimed);
         }
-        Err(BenchError::Refused {
-            what: format!("`{}` is not empty", display_path(path)),
-            hint: Some("a file set needs a new or empty directory".to_owned()),
-        })
+        let what = format!("`{}` is not empty", display_path(path));
+        Err(BenchError::refused_with(Remedy::NameEmptyDirectory, what))
     }
 
     fn is_empty(&self) -> Result<bool, BenchError> {

@@ -208,7 +208,7 @@ impl<'a> Plan<'a> {
         let mut random = self.random(Use::Files, number);
         File {
             size: self.size(number),
-            is_text: random.unit() < self.spec.text,
+            is_text: random.unit() < self.spec.content.text,
             mtime: time(&mut random, self.spec.times),
             key: self.random(Use::Content, number).bits(),
         }

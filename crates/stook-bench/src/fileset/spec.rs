@@ -17,18 +17,29 @@ const MOST_BYTES: u64 = 1 << 40;
 const SECONDS_OF_A_DAY: i64 = 86_400;
 
 /// What a file set is like.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Spec {
     /// The name under which its figures are shown.
+    #[serde(skip)]
     pub name: String,
     /// How long files are.
     pub sizes: Sizes,
-    /// The share of files that are text, from 0 to 1; the others cannot be compressed.
-    pub text: f64,
+    /// What is in them.
+    pub content: Content,
     /// How files lie in directories.
     pub tree: Shape,
     /// Seconds since 1970 between which files and directories were last modified.
     pub times: Times,
+}
+
+/// What is in files.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Content {
+    /// The share of files that are text, from 0 to 1; the others cannot be compressed.
+    #[serde(deserialize_with = "real::<_, 0, 1>")]
+    pub text: f64,
 }
 
 /// The shape of a tree.
@@ -104,6 +115,19 @@ const ARC_TIMES: Times = Times {
     to: 1_735_689_600,
 };
 
+/// As in `arc`.
+impl Default for Spec {
+    fn default() -> Self {
+        Self {
+            name: "arc".to_owned(),
+            sizes: ARC_SIZES,
+            content: Content { text: 0.5 },
+            tree: ARC_TREE,
+            times: ARC_TIMES,
+        }
+    }
+}
+
 impl Spec {
     /// The names that [`Spec::named`] knows.
     pub const NAMES: [&str; 3] = ["arc", "flat", "deep"];
@@ -128,8 +152,9 @@ impl Spec {
             _ => return None,
         };
         Some(Self {
+            name: name.to_owned(),
             tree,
-            ..SpecFile::default().named(name)
+            ..Self::default()
         })
     }
 
@@ -159,7 +184,7 @@ impl Spec {
     /// # Errors
     /// [`BenchError::Usage`] with the line, if the text makes no sense.
     pub fn parse(text: &str, path: &Path) -> Result<Self, BenchError> {
-        let file: SpecFile = toml::from_str(text).map_err(|error| {
+        let spec: Self = toml::from_str(text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start);
             let before = text.get(..at).unwrap_or(text).matches('\n').count();
             let line = text.lines().nth(before).unwrap_or_default().trim();
@@ -168,47 +193,8 @@ impl Spec {
                 "cannot use `{path}`, line {number}, `{line}`: {why}"
             ))
         })?;
-        let name = path.file_stem().unwrap_or(path.as_os_str());
-        Ok(file.named(&display_path(name)))
-    }
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct SpecFile {
-    sizes: Sizes,
-    content: Content,
-    tree: Shape,
-    times: Times,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Content {
-    #[serde(deserialize_with = "real::<_, 0, 1>")]
-    text: f64,
-}
-
-impl Default for SpecFile {
-    fn default() -> Self {
-        Self {
-            sizes: ARC_SIZES,
-            content: Content { text: 0.5 },
-            tree: ARC_TREE,
-            times: ARC_TIMES,
-        }
-    }
-}
-
-impl SpecFile {
-    fn named(self, name: &str) -> Spec {
-        Spec {
-            name: name.to_owned(),
-            sizes: self.sizes,
-            text: self.content.text,
-            tree: self.tree,
-            times: self.times,
-        }
+        let name = display_path(path.file_stem().unwrap_or(path.as_os_str()));
+        Ok(Self { name, ..spec })
     }
 }
 
@@ -370,7 +356,10 @@ mod tests {
     }
 
     fn arc(name: &str) -> Spec {
-        SpecFile::default().named(name)
+        Spec {
+            name: name.to_owned(),
+            ..Spec::default()
+        }
     }
 
     #[test]
@@ -425,69 +414,39 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_reported_with_its_line() {
-        let day = "it must be a day from 1970-01-01 to 2037-12-31, without a time";
-        for (text, line, why) in [
-            (
-                "[sizes.fixed]\nbytes = -1",
-                2,
-                "invalid value: integer `-1`, expected u64",
-            ),
-            (
-                "\n[tree]\ndepht = 2",
-                3,
-                "unknown field `depht`, expected one of ",
-            ),
-            ("text = 0.5", 1, "unknown field `text`, expected one of "),
-            ("[content]\ntext = 1.5", 2, "it must be from 0 to 1"),
-            ("[content]\ntext = nan", 2, "it must be from 0 to 1"),
-            (
-                "[content]\ntext = \"much\"",
-                2,
-                "invalid type: string \"much\"",
-            ),
-            ("[sizes.lognormal]\nmedian = 5", 1, "missing field `sigma`"),
-            (
-                "[sizes.lognormal]\nsigma = 1",
-                1,
-                "either `median` or `mean` must be there",
-            ),
-            (
-                "[sizes.uniform]\nmin = 7\nmax = 5",
-                1,
-                "sizes must be from 0 to 1099511627776",
-            ),
-            (
-                "[sizes.normal]\nmean = 7",
-                1,
-                "unknown variant `normal`, expected",
-            ),
-            (
-                "[tree]\nfiles_per_directory = [9, 3]",
-                2,
-                "it must be the least and the most files",
-            ),
-            ("[tree]\nfan_out = 0", 2, "it must be from 1 to 1000000000"),
-            (
-                "[times]\nfrom = 2023-01-01\nto = 2023-01-01",
-                1,
-                "`to` must be later than `from`",
-            ),
-            ("[times]\nfrom = 1969-12-31\nto = 2023-01-01", 2, day),
-            (
-                "[times]\nfrom = 2023-01-01T00:00:00Z\nto = 2024-01-01",
-                2,
-                day,
-            ),
-            ("[tree\n", 1, "unclosed table"),
-        ] {
+        let refused = |text: &str, line: usize, why: &str| {
             let error = Spec::parse(text, Path::new("some.toml")).unwrap_err();
             let quoted = text.lines().nth(line - 1).unwrap();
             let expected = format!("cannot use `some.toml`, line {line}, `{quoted}`: {why}");
-            assert!(
-                error.to_string().starts_with(&expected),
-                "{text:?}: {error}"
-            );
-        }
+            let found = error.to_string();
+            assert!(found.starts_with(&expected), "{text:?}: {found}");
+        };
+        let negative = "invalid value: integer `-1`, expected u64";
+        refused("[sizes.fixed]\nbytes = -1", 2, negative);
+        let field = "unknown field `depht`, expected one of ";
+        refused("\n[tree]\ndepht = 2", 3, field);
+        refused("text = 0.5", 1, "unknown field `text`, expected one of ");
+        refused("[content]\ntext = 1.5", 2, "it must be from 0 to 1");
+        refused("[content]\ntext = nan", 2, "it must be from 0 to 1");
+        let much = "invalid type: string \"much\"";
+        refused("[content]\ntext = \"much\"", 2, much);
+        refused("[sizes.lognormal]\nmedian = 5", 1, "missing field `sigma`");
+        let neither = "either `median` or `mean` must be there";
+        refused("[sizes.lognormal]\nsigma = 1", 1, neither);
+        let sizes = "sizes must be from 0 to 1099511627776";
+        refused("[sizes.uniform]\nmin = 7\nmax = 5", 1, sizes);
+        let variant = "unknown variant `normal`, expected";
+        refused("[sizes.normal]\nmean = 7", 1, variant);
+        let order = "it must be the least and the most files";
+        refused("[tree]\nfiles_per_directory = [9, 3]", 2, order);
+        refused("[tree]\nfan_out = 0", 2, "it must be from 1 to 1000000000");
+        let times = |from: &str, to: &str| format!("[times]\nfrom = {from}\nto = {to}");
+        let later = "`to` must be later than `from`";
+        refused(&times("2023-01-01", "2023-01-01"), 1, later);
+        let day = "it must be a day from 1970-01-01 to 2037-12-31, without a time";
+        refused(&times("1969-12-31", "2023-01-01"), 2, day);
+        refused(&times("2023-01-01T00:00:00Z", "2024-01-01"), 2, day);
+        refused("[tree\n", 1, "unclosed table");
     }
 
     #[test]

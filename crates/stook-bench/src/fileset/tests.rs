@@ -207,7 +207,7 @@ fn nothing_is_made_of_no_files_or_in_a_directory_that_is_not_empty() {
     assert!(!folder.join("new").exists());
     std::fs::write(folder.join("mine"), "mine").unwrap();
     let error = make(folder.path(), &options("arc", 9), &Quiet::default()).unwrap_err();
-    assert!(error.to_string().ends_with("` is not empty") && error.hint().is_some());
+    assert!(error.to_string().ends_with("` is not empty"));
     assert_eq!(std::fs::read(folder.join("mine")).unwrap(), b"mine");
     let error = make(&folder.join("mine"), &options("arc", 9), &Quiet::default()).unwrap_err();
     assert!(

@@ -30,6 +30,7 @@ use crate::record::{Header, Kind, Sample};
 use crate::scratch::ScratchDirectory;
 
 pub use advice::{Advice, Concern, advise};
+pub(crate) use figures::Figures;
 pub use options::{FsCaches, FsOptions};
 pub use phase::{Phase, Tool};
 pub use tables::text;

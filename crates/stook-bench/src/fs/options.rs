@@ -47,7 +47,7 @@ impl FsOptions {
         let wrong = if self.targets.is_empty() {
             "no target was given"
         } else if self.rounds == 0 {
-            "zero rounds measure nothing; give --rounds 1 or more"
+            "zero rounds measure nothing"
         } else if self.phases.is_empty() || self.tools.is_empty() {
             "no phase or no tool was chosen"
         } else {
@@ -60,7 +60,7 @@ impl FsOptions {
     pub(super) fn choose_once(&mut self) {
         self.phases.sort_unstable();
         self.phases.dedup();
-        self.tools = crate::groups::unique(self.tools.drain(..));
+        self.tools = crate::cases::unique(self.tools.drain(..));
     }
 
     /// Returns the phases to go through with a tool, in their order: those chosen and those that they need.

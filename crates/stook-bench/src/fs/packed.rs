@@ -1,9 +1,8 @@
 //! The file set, made once and packed for each kind of tool: as a plain tar and as an archive of stook.
 
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use stook_sys::{Context, Directory, NameBuffer, look_at, open_file, read_up_to_at};
+use stook_sys::{Context, look_at, open_file, read_up_to_at};
 
 use super::options::FsOptions;
 use super::phase::{Commands, Tool};
@@ -11,7 +10,7 @@ use crate::Observer;
 use crate::error::BenchError;
 use crate::fileset;
 use crate::scratch::ScratchDirectory;
-use crate::trees::Count;
+use crate::trees::{Count, names_in};
 
 /// The packed file set.
 #[derive(Debug)]
@@ -98,10 +97,6 @@ pub(super) fn size_of(files: &[PathBuf]) -> Result<u64, BenchError> {
 /// # Errors
 /// If it cannot be read.
 pub(super) fn files_in(folder: &Path) -> Result<Vec<PathBuf>, BenchError> {
-    let mut files = Vec::new();
-    let names = Directory::open(folder)?.names(&mut NameBuffer::default(), |found| {
-        files.push(folder.join(std::ffi::OsStr::from_bytes(found.name)));
-    });
-    names.context("list", folder)?;
-    Ok(files)
+    let names = names_in(folder)?.into_iter();
+    Ok(names.map(|name| folder.join(name)).collect())
 }

@@ -3,9 +3,10 @@
 use super::advice::{Concern, advise};
 use super::figures::Figures;
 use super::phase::Tool;
-use crate::groups::Group;
+use crate::cases::{Case, as_float, per_second};
 use crate::numbers::{duration, grouped, seconds};
 use crate::record::{Header, Sample};
+use crate::statistics::median;
 use crate::table::Table;
 
 /// What the words in the tables mean.
@@ -18,13 +19,13 @@ processor, WAITED that of waiting for one, and in BLOCKED neither was the case.
 
 /// Returns the tables and the advice.
 pub fn text(header: &Header, samples: &[Sample]) -> String {
-    let figures = Figures::new(samples);
-    let (title, all) = (title(header, &figures), overview(&figures).text());
+    let figures = Figures::of(samples);
+    let (title, all) = (title(header, &figures), figures.overview().text());
     let mut text = format!("{title}\n\n{all}\n{LEGEND}");
     for target in &figures.targets {
         let (about, details) = (about(header, target), details(&figures, target).text());
         text.push_str(&format!("\n{about}\n\n{details}"));
-        if figures.tools.contains(&Tool::Single.name()) {
+        if figures.tools.iter().any(|tool| tool == Tool::Single.name()) {
             let operations = operations(&figures, target).text();
             let title = format!("Single operations on {target}, one after the other");
             text.push_str(&format!("\n{title}\n\n{operations}"));
@@ -44,7 +45,7 @@ fn title(header: &Header, figures: &Figures<'_>) -> String {
         Some(true) => "caches dropped before each",
         _ => "caches as the phase before left them",
     };
-    let rounds = figures.rounds();
+    let rounds = figures.cases.rounds;
     format!(
         "Seconds, the median of {rounds} round{}: {} files, {} MB ({}), {caches}",
         if rounds == 1 { "" } else { "s" },
@@ -56,22 +57,6 @@ fn title(header: &Header, figures: &Figures<'_>) -> String {
             .and_then(|spec| spec.as_str())
             .unwrap_or_default(),
     )
-}
-
-/// Rows are targets and tools, columns phases.
-fn overview(figures: &Figures<'_>) -> Table {
-    let mut table = Table::new(["target", "tool"].iter().chain(&figures.phases).copied());
-    for target in &figures.targets {
-        for tool in &figures.tools {
-            let cells = figures.phases.iter().map(|phase| {
-                let group = figures.group(target, phase, tool);
-                group.map_or_else(String::new, |group| seconds(group.median()))
-            });
-            let names = [*target, *tool].map(ToOwned::to_owned);
-            table.row(names.into_iter().chain(cells));
-        }
-    }
-    table
 }
 
 fn about(header: &Header, target: &str) -> String {
@@ -95,21 +80,23 @@ fn details(figures: &Figures<'_>, target: &str) -> Table {
     ]);
     for phase in &figures.phases {
         for tool in &figures.tools {
-            if let Some(group) = figures.group(target, phase, tool) {
-                let names = [*phase, *tool].map(ToOwned::to_owned);
-                table.row(names.into_iter().chain(row(&group)));
+            if let Some(case) = figures.case(target, phase, tool) {
+                let names = [phase, tool].map(Clone::clone);
+                table.row(names.into_iter().chain(row(case)));
             }
         }
     }
     table
 }
 
-fn row(group: &Group<'_>) -> [String; 8] {
-    let spread = group.spread(|sample| sample.real_seconds);
-    let rate = |rate: Option<f64>| rate.map_or_else(String::new, grouped);
-    let bytes = group.per_second(|sample| sample.bytes);
+fn row(case: &Case<'_>) -> [String; 8] {
+    let spread = case.spread(|sample| sample.real_seconds);
+    let rate = |handled: fn(&Sample) -> Option<u64>, unit: f64| {
+        let rates = case.known(|sample| per_second(handled(sample), sample));
+        median(&rates).map_or_else(String::new, |rate| grouped(rate / unit))
+    };
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
-    let [cpu, waited, blocked] = group.shares().map_or_else(Default::default, |shares| {
+    let [cpu, waited, blocked] = case.shares().map_or_else(Default::default, |shares| {
         [
             percent(shares.cpu),
             shares.waited_text(percent),
@@ -120,8 +107,8 @@ fn row(group: &Group<'_>) -> [String; 8] {
         seconds(spread.median),
         seconds(spread.min),
         seconds(spread.max),
-        rate(group.per_second(|sample| sample.files)),
-        rate(bytes.map(|bytes| bytes / 1e6)),
+        rate(|sample| sample.files, 1.0),
+        rate(|sample| sample.bytes, 1e6),
         cpu,
         waited,
         blocked,
@@ -129,18 +116,14 @@ fn row(group: &Group<'_>) -> [String; 8] {
 }
 
 /// Rows are phases and operations; the times of all rounds together.
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "numbers of operations are exact far enough"
-)]
 fn operations(figures: &Figures<'_>, target: &str) -> Table {
     let mut table = Table::new(["phase", "operation", "number", "timed", "p50", "p99", "max"]);
     for phase in &figures.phases {
-        let group = figures.group(target, phase, Tool::Single.name());
-        for (name, number, times) in group.iter().flat_map(Group::operations) {
-            let counts = [number, times.count()].map(|count| grouped(count as f64));
+        let case = figures.case(target, phase, Tool::Single.name());
+        for (name, number, times) in case.into_iter().flat_map(Case::operations) {
+            let counts = [number, times.count()].map(|count| grouped(as_float(count)));
             let times = [times.quantile(0.5), times.quantile(0.99), times.max()].map(duration);
-            let names = [*phase, name].map(ToOwned::to_owned);
+            let names = [phase, name].map(ToOwned::to_owned);
             table.row(names.into_iter().chain(counts).chain(times));
         }
     }

@@ -10,6 +10,7 @@ use super::options::FsOptions;
 use super::phase::Phase;
 use crate::error::BenchError;
 use crate::fileset::Properties;
+use crate::remedy::Remedy;
 use crate::space::Need;
 
 /// A file takes at least this much of a disk, and so does a directory.
@@ -18,9 +19,6 @@ const LEAST_ON_DISK: u64 = 4096;
 const PACKED_EXTRA: u64 = 2048;
 /// Files that a tool makes besides those of the trees.
 const FEW_FILES: u64 = 16;
-
-const FEWER: &str =
-    "fewer files (--files), fewer tools (--tools), or fewer phases (--phases) need less";
 
 /// A directory on a file system that is measured.
 #[derive(Debug)]
@@ -156,7 +154,7 @@ fn check_space<'p>(places: impl Iterator<Item = (&'p Path, Need)>) -> Result<(),
     for (path, need) in places {
         let sum = systems.entry(look_at(path)?.filesystem).or_default();
         *sum = sum.and(need);
-        sum.require(path, FEWER)?;
+        sum.require(path, Remedy::MeasureLess)?;
     }
     Ok(())
 }

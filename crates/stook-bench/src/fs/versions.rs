@@ -8,6 +8,7 @@ use super::phase::Tool;
 use crate::Observer;
 use crate::error::BenchError;
 use crate::job::{Job, Output};
+use crate::remedy::Remedy;
 
 /// The programs of the system. Of the tool `single` the tar is made with `tar`.
 const SYSTEM: [&str; 7] = ["tar", "cat", "cp", "find", "rm", "sh", "xargs"];
@@ -37,7 +38,11 @@ pub(super) fn programs(
 }
 
 /// Programs that do not know the option say nothing of use, and are there all the same.
-fn version(name: &str, program: &OsStr, observer: &dyn Observer) -> Result<String, BenchError> {
+fn version(
+    name: &'static str,
+    program: &OsStr,
+    observer: &dyn Observer,
+) -> Result<String, BenchError> {
     let job = Job {
         output: Output::Kept,
         ..Job::new([program, OsStr::new("--version")])
@@ -47,7 +52,7 @@ fn version(name: &str, program: &OsStr, observer: &dyn Observer) -> Result<Strin
         Ok(_) => Ok("unknown".to_owned()),
         Err(BenchError::Start { source, .. }) => Err(BenchError::Missing {
             what: format!("cannot run `{name}`: {}", stook_sys::cause(&source)),
-            hint: format!("install `{name}`, or choose other tools with --tools"),
+            remedy: Remedy::InstallOrLeaveOut(name),
         }),
         Err(error) => Err(error),
     }

@@ -124,7 +124,7 @@ impl Job {
                 return running.finish(Ended { run_delay, ..ended });
             }
             if observer.is_stopped() {
-                end(&running.child)?;
+                end(&running.child, Signal::TERM, GRACE)?;
                 return Err(BenchError::Interrupted);
             }
         }
@@ -279,7 +279,7 @@ impl Running {
 
     /// Interrupts the command's group, which lets a recorder write what it has.
     pub(crate) fn interrupt(self) -> Result<Ran, BenchError> {
-        let ended = interrupt(&self.child)?;
+        let ended = end(&self.child, Signal::INT, WRITING)?;
         self.finish(ended)
     }
 
@@ -341,22 +341,10 @@ impl Ran {
     }
 }
 
-/// Asks the group to end, and ends it if it does not.
-fn end(child: &Child) -> Result<(), BenchError> {
-    child.signal_group(Signal::TERM);
-    if child.wait(GRACE)?.is_none() {
-        child.signal_group(Signal::KILL);
-        while child.wait(GRACE)?.is_none() {}
-    }
-    // What the command left behind of its group.
-    child.signal_group(Signal::KILL);
-    Ok(())
-}
-
-/// Interrupts the group as Ctrl-C does, and ends it if it does not end soon.
-fn interrupt(child: &Child) -> Result<Ended, BenchError> {
-    child.signal_group(Signal::INT);
-    let mut ended = child.wait(WRITING)?;
+/// Signals the group, and kills it if it has not ended after so long; what the command left behind of it goes, too.
+fn end(child: &Child, signal: Signal, patience: Duration) -> Result<Ended, BenchError> {
+    child.signal_group(signal);
+    let mut ended = child.wait(patience)?;
     while ended.is_none() {
         child.signal_group(Signal::KILL);
         ended = child.wait(GRACE)?;

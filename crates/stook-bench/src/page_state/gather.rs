@@ -4,10 +4,14 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
-use stook_sys::{Context, Directory, FileKind, Links, NameBuffer};
+use stook_sys::{FileKind, into_inner, lock};
+use stook_tree::Detail;
 
 use crate::error::BenchError;
+use crate::remedy::Remedy;
+use crate::trees::each_directory;
 
 /// So many paths are kept in memory, some 100 MB; nobody needs more for a proof.
 const MOST_PATHS: usize = 1_000_000;
@@ -26,49 +30,39 @@ pub(crate) fn words_that_are_paths(command: &[OsString], directory: Option<&Path
 /// # Errors
 /// [`BenchError::Sys`] if one that was named cannot be resolved or read, [`BenchError::Refused`] if there are too many.
 pub(crate) fn named_paths(named: &[PathBuf]) -> Result<Vec<PathBuf>, BenchError> {
-    let mut paths = Vec::new();
-    let mut directories = Vec::new();
+    let paths = Mutex::new(Vec::new());
     for path in named {
         let path = stook_sys::absolute(path)?;
         match stook_sys::look_at(&path)?.kind {
-            FileKind::Directory => directories.push(path),
-            _ => paths.push(path),
+            FileKind::Directory => add_tree(&path, &paths)?,
+            _ => lock(&paths).push(path),
         }
     }
-    let mut buffer = NameBuffer::default();
-    while let Some(path) = directories.pop() {
-        add_names(&path, &mut buffer, &mut paths, &mut directories)?;
-        paths.push(path);
-        if paths.len() + directories.len() > MOST_PATHS {
-            return Err(BenchError::Refused {
-                what: format!("the trees of the command hold more than {MOST_PATHS} files"),
-                hint: Some("name some of them with --files".to_owned()),
-            });
-        }
+    let mut paths = into_inner(paths);
+    if paths.len() > MOST_PATHS {
+        let what = format!("the trees of the command hold more than {MOST_PATHS} files");
+        return Err(BenchError::refused_with(Remedy::NameInputs, what));
     }
     paths.sort();
     paths.dedup();
     Ok(paths)
 }
 
-fn add_names(
-    path: &Path,
-    buffer: &mut NameBuffer,
-    paths: &mut Vec<PathBuf>,
-    directories: &mut Vec<PathBuf>,
-) -> Result<(), BenchError> {
-    let directory = Directory::open(path)?;
-    let visited = directory.names(buffer, |found| {
-        let path = path.join(OsStr::from_bytes(found.name));
-        let kind = found.kind.or_else(|| {
-            let metadata = directory.metadata(found.name, Links::Refuse);
-            metadata.ok().map(|metadata| metadata.kind)
-        });
-        match kind {
-            Some(FileKind::File) => paths.push(path),
-            Some(FileKind::Directory) => directories.push(path),
-            _ => {}
+fn add_tree(tree: &Path, paths: &Mutex<Vec<PathBuf>>) -> Result<(), BenchError> {
+    each_directory(tree, Detail::Kinds, |listing| {
+        let directory = match listing.path.as_slice() {
+            b"" => tree.to_owned(),
+            path => tree.join(OsStr::from_bytes(path)),
+        };
+        let mut paths = lock(paths);
+        // Beyond that all are refused anyway.
+        if paths.len() > MOST_PATHS {
+            return;
         }
-    });
-    Ok(visited.context("read", path)?)
+        let files = listing.entries.iter();
+        let files = files.filter(|entry| entry.kind() == FileKind::File);
+        let files = files.map(|file| directory.join(OsStr::from_bytes(listing.name(file))));
+        paths.extend(files);
+        paths.push(directory);
+    })
 }

@@ -40,6 +40,8 @@ pub(crate) struct Inputs {
 #[derive(Debug)]
 struct Input {
     path: PathBuf,
+    /// Bytes; 0 of a directory.
+    size: u64,
     asking: ResidencyQuery,
     /// Pages that a run left in memory; 0 of a directory, and of what is not read.
     pages: u64,
@@ -147,12 +149,10 @@ impl Inputs {
         let mut inputs = Self::seen(paths, asking)?;
         for input in &mut inputs.files {
             input.has_name = true;
-            input.pages = 0;
-            if let Some((_, file)) = inputs.known.iter().find(|(path, _)| *path == input.path)
-                && reads == Reads::Data
-            {
-                input.pages = file.size.div_ceil(stook_sys::page_bytes());
-            }
+            input.pages = match reads {
+                Reads::Data => input.size.div_ceil(stook_sys::page_bytes()),
+                Reads::Names => 0,
+            };
         }
         Ok(inputs)
     }
@@ -165,7 +165,7 @@ impl Inputs {
             asking,
             left_out: LeftOut::default(),
         };
-        for path in sample(paths) {
+        for path in Random::new(SEED).sample(paths, SAMPLE) {
             inputs.add(path)?;
         }
         Ok(inputs)
@@ -185,6 +185,7 @@ impl Inputs {
         };
         let mut input = Input {
             path: path.to_owned(),
+            size: if is_file { metadata.size } else { 0 },
             asking,
             pages: 0,
             has_name,
@@ -290,6 +291,7 @@ impl Inputs {
         Ok(self.shares(&pages, &names, &HashSet::new()))
     }
 
+    /// Opens the files that have pages to be asked for.
     fn open(&self) -> Vec<Option<File>> {
         let open = |input: &Input| match input.pages {
             0 => None,
@@ -316,22 +318,21 @@ impl Inputs {
     }
 
     fn shares(&self, pages: &[u64], names: &[bool], mapped: &HashSet<PathBuf>) -> Shares {
-        let mut shares = Shares::default();
-        let (mut left, mut of_pages, mut cached, mut of_names) = (0, 0, 0, 0);
+        let mut found = Shares::default();
+        let (mut of_pages, mut of_names) = (0, 0);
         for ((input, &pages), &is_cached) in self.files.iter().zip(pages).zip(names) {
             if mapped.contains(&input.path) {
-                shares.mapped += 1;
+                found.mapped += 1;
                 continue;
             }
-            left += pages;
+            found.counts.0 += pages;
             of_pages += input.pages;
-            cached += u64::from(input.has_name && is_cached);
+            found.counts.1 += u64::from(input.has_name && is_cached);
             of_names += u64::from(input.has_name);
         }
-        shares.counts = (left, cached);
-        shares.pages = share(left, of_pages);
-        shares.names = share(cached, of_names);
-        shares
+        found.pages = share(found.counts.0, of_pages);
+        found.names = share(found.counts.1, of_names);
+        found
     }
 
     /// Returns a file that is not what it was when it was looked at first.
@@ -373,22 +374,6 @@ impl Inputs {
     }
 }
 
-/// Some of the paths, each equally likely, in their order.
-///
-/// # Source
-/// Knuth, The Art of Computer Programming, volume 2, algorithm S.
-fn sample(paths: &[PathBuf]) -> Vec<&Path> {
-    let mut random = Random::new(SEED);
-    let mut sample = Vec::new();
-    for (at, path) in paths.iter().enumerate() {
-        let (left, wanted) = (paths.len() - at, SAMPLE.saturating_sub(sample.len()));
-        if random.index(left) < wanted {
-            sample.push(path.as_path());
-        }
-    }
-    sample
-}
-
 #[expect(clippy::cast_precision_loss, reason = "nobody has 2^52 pages")]
 fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
@@ -397,19 +382,6 @@ fn share(part: u64, whole: u64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_sample_is_bounded_and_spread_over_all() {
-        let paths = (0..5000).map(|number| format!("{number:04}").into());
-        let paths: Vec<PathBuf> = paths.collect();
-        let chosen = sample(&paths);
-        assert_eq!(chosen.len(), SAMPLE);
-        assert!(chosen.is_sorted());
-        let is_in_first_half = |path: &&&Path| **path < Path::new("2500");
-        let in_first_half = chosen.iter().filter(is_in_first_half).count();
-        assert!((200..300).contains(&in_first_half), "{in_first_half}");
-        assert_eq!(sample(&paths[..7]).len(), 7);
-    }
 
     #[test]
     fn what_is_left_out_is_named() {

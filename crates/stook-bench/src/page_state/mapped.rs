@@ -1,31 +1,20 @@
 //! Files that running programs have mapped: their pages cannot be dropped.
 
 use std::collections::HashSet;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use stook_sys::{Context, Directory, NameBuffer};
-
 use crate::error::BenchError;
+use crate::trees::numbers_in;
 
 /// Returns the files that processes have mapped; of other users' processes only root may know.
 ///
 /// # Errors
 /// [`BenchError::Sys`] if `/proc` cannot be read.
 pub(super) fn mapped_files() -> Result<HashSet<PathBuf>, BenchError> {
-    let proc = Path::new("/proc");
-    let mut maps = Vec::new();
-    let visited = Directory::open(proc)?.names(&mut NameBuffer::default(), |found| {
-        if found.name.iter().all(u8::is_ascii_digit) {
-            maps.push(proc.join(OsStr::from_bytes(found.name)).join("maps"));
-        }
-    });
-    visited.context("read", proc)?;
+    let processes = numbers_in(Path::new("/proc"))?.into_iter();
+    let maps = processes.map(|process| PathBuf::from(format!("/proc/{process}/maps")));
     // A process that has ended meanwhile has mapped nothing.
-    let texts = maps
-        .iter()
-        .filter_map(|path| stook_sys::read_text(path).ok());
+    let texts = maps.filter_map(|path| stook_sys::read_text(&path).ok());
     Ok(texts.flat_map(|text| paths_in(&text)).collect())
 }
 

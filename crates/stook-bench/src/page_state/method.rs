@@ -5,6 +5,7 @@ use std::path::Path;
 use stook_sys::{Context, FileKind, Forget, Storage};
 
 use crate::error::BenchError;
+use crate::remedy::Remedy;
 
 /// How the kernel is made to forget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,9 +44,9 @@ pub fn drop_all() -> Result<(), BenchError> {
 }
 
 pub(super) fn drop_caches(what: Forget) -> Result<(), BenchError> {
-    stook_sys::drop_caches(what).map_err(|error| BenchError::Refused {
-        what: format!("the caches cannot be dropped: {error}"),
-        hint: Some("only root may drop them, and not in every container".to_owned()),
+    stook_sys::drop_caches(what).map_err(|error| {
+        let what = format!("the caches cannot be dropped: {error}");
+        BenchError::refused_with(Remedy::DropCachesAsRoot, what)
     })
 }
 

@@ -17,11 +17,11 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 use stook_sys::{Context, Directory};
 
+use crate::cases::Case;
 use crate::error::BenchError;
-use crate::groups::Group;
 use crate::job::{Job, Output};
 use crate::random::Random;
 use crate::record::Sample;
@@ -117,21 +117,6 @@ pub struct PairOutcome {
     pub facts: Value,
     /// What makes the figures doubtful, by side; an empty name stands for all.
     pub warnings: Vec<(String, Warning)>,
-}
-
-impl PairOutcome {
-    /// Returns what is known of the pair as a whole, as one line of JSON without its end.
-    pub fn line(&self) -> String {
-        let warnings = self
-            .warnings
-            .iter()
-            .map(|(side, warning)| match side.as_str() {
-                "" => warning.to_string(),
-                side => format!("{side}: {warning}"),
-            });
-        let warnings: Vec<String> = warnings.collect();
-        json!({"type": "summary", "facts": self.facts, "warnings": warnings}).to_string()
-    }
 }
 
 /// Measures a pair.
@@ -308,24 +293,24 @@ impl<'a> Trial<'a> {
 }
 
 fn warnings(spec: &PairSpec, samples: &[Sample]) -> Vec<(String, Warning)> {
-    let of_side = |side: &PairSide| Group::of(samples, &[("side", side.name.as_str())]);
-    let groups = spec
+    let of_side = |side: &PairSide| Case::with(samples, &[("side", side.name.as_str())]);
+    let cases = spec
         .sides
         .iter()
         .filter_map(|side| Some((side, of_side(side)?)));
-    let groups: Vec<(&PairSide, Group<'_>)> = groups.collect();
+    let cases: Vec<(&PairSide, Case<'_>)> = cases.collect();
     // As many rounds as were asked for are enough.
-    let least = groups.iter().map(|(_, group)| group.samples.len()).min();
+    let least = cases.iter().map(|(_, case)| case.samples.len()).min();
     let few = of_rounds(least.filter(|least| *least < spec.rounds as usize));
     let mut found: Vec<(String, Warning)> =
         few.into_iter().map(|few| (String::new(), few)).collect();
     #[expect(clippy::cast_precision_loss, reason = "a hundredth of it, roughly")]
     let handled = spec.bytes.unwrap_or(0) as f64;
-    for (side, group) in groups {
-        let mut of_side = of_times(&group.seconds());
-        of_side.extend(of_other_programs(&group.samples));
+    for (side, case) in cases {
+        let mut of_side = of_times(&case.seconds());
+        of_side.extend(of_other_programs(&case.samples));
         if spec.state == PairState::Hot {
-            of_side.extend(of_hot_reads(&group.samples, handled));
+            of_side.extend(of_hot_reads(&case.samples, handled));
         }
         found.extend(
             of_side

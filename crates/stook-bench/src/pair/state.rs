@@ -11,6 +11,7 @@ use crate::error::BenchError;
 use crate::job::Job;
 use crate::page_state::{Inputs, Method, Reads, Shares};
 use crate::proof::{self, Wanted};
+use crate::remedy::Remedy;
 
 /// How often the state is made before it counts as one that does not hold.
 const ATTEMPTS: usize = 3;
@@ -84,10 +85,8 @@ impl<'a> Prover<'a> {
             return inputs.ask();
         }
         if self.method == Method::Fadvise {
-            return Err(BenchError::Refused {
-                what: format!("{when}: the caches cannot be dropped"),
-                hint: Some("only root may drop them, and not in every container".to_owned()),
-            });
+            let what = format!("{when}: the caches cannot be dropped");
+            return Err(BenchError::refused_with(Remedy::DropCachesAsRoot, what));
         }
         inputs.forget(self.method, Forget::Everything)
     }

@@ -10,7 +10,7 @@
 use std::ffi::OsString;
 use std::io::{PipeReader, PipeWriter, Read as _, Write as _};
 use std::os::fd::{AsRawFd, RawFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use stook_sys::{Context, Ended};
@@ -20,6 +20,7 @@ use super::threads::{Initial, Threads};
 use crate::Observer;
 use crate::error::BenchError;
 use crate::job::Running;
+use crate::trees::numbers_in;
 
 /// How often perf is asked whether it has ended instead of answering.
 const POLL_EVERY: Duration = Duration::from_millis(20);
@@ -94,7 +95,9 @@ pub(super) fn find_threads(pid: u32, threads: &mut Threads) -> Sleepers {
         pid,
         switches: Some(Vec::new()),
     };
-    for thread in numbers(pid) {
+    let tasks = PathBuf::from(format!("/proc/{pid}/task"));
+    // A process that has ended has none.
+    for thread in numbers_in(&tasks).unwrap_or_default() {
         let Some(state) = state(&fact(pid, thread, "stat")) else {
             continue;
         };
@@ -131,20 +134,6 @@ impl Sleepers {
         let all = self.switches.as_ref().filter(|all| !all.is_empty());
         all.is_some_and(|all| all.iter().all(has_slept))
     }
-}
-
-fn numbers(pid: u32) -> Vec<u32> {
-    let Ok(directory) = stook_sys::Directory::open(Path::new(&format!("/proc/{pid}/task"))) else {
-        return Vec::new();
-    };
-    let mut numbers = Vec::new();
-    let mut keep = |found: stook_sys::FoundName<'_>| {
-        let name = std::str::from_utf8(found.name).unwrap_or_default();
-        numbers.extend(name.parse::<u32>());
-    };
-    // What was read until a failure is there.
-    let _ = directory.names(&mut stook_sys::NameBuffer::default(), &mut keep);
-    numbers
 }
 
 fn fact(pid: u32, thread: u32, name: &str) -> String {

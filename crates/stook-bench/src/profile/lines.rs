@@ -13,6 +13,7 @@ use super::programs::{find_program, require_program};
 use crate::Observer;
 use crate::error::BenchError;
 use crate::job::Job;
+use crate::remedy::{ProfileRemedy, Remedy};
 
 const DRIVER: &str = include_str!("lines.py");
 /// Options of Python that take the next word.
@@ -102,10 +103,13 @@ pub fn profile_lines(
         (Ok(Outcome::Wrong(Wrong::Import | Wrong::Call)), Some(failure)) => Err(failure),
         (Ok(Outcome::Wrong(wrong)), _) => Err(wrong.error(module, name, &options.command)),
         (Err(_), Some(failure)) => Err(failure),
-        (Err(_), None) => Err(BenchError::Refused {
-            what: format!("`{}` ended without telling what it timed", program.text()),
-            hint: Some("a program that ends with `os._exit` cannot be timed".to_owned()),
-        }),
+        (Err(_), None) => {
+            let what = format!("`{}` ended without telling what it timed", program.text());
+            Err(BenchError::refused_with(
+                Remedy::Profile(ProfileRemedy::EndWithCleanup),
+                what,
+            ))
+        }
     }
 }
 
@@ -140,7 +144,7 @@ impl Python {
             require_program(first, search_path)?;
             return Self::split(command).ok_or_else(|| {
                 let missing = "a script, `-m MODULE` or `-c CODE` is missing";
-                BenchError::Usage(format!("`--lines` takes a Python program: {missing}"))
+                BenchError::Usage(format!("this is no Python program: {missing}"))
             });
         }
         // A program whose first line names Python.
@@ -148,9 +152,8 @@ impl Python {
         let interpreter = script.as_deref().and_then(interpreter_of);
         let (Some(script), Some(interpreter)) = (script, interpreter) else {
             let text = Job::new(command.iter().cloned()).text();
-            return Err(BenchError::Usage(format!(
-                "`{text}` is not a Python program: `--lines` takes `python3 SCRIPT` or such"
-            )));
+            let what = format!("`{text}` is not a Python program, such as `python3 SCRIPT`");
+            return Err(BenchError::Usage(what));
         };
         let mut program = command.to_vec();
         program[0] = script.into();
@@ -205,40 +208,32 @@ fn interpreter_of(script: &Path) -> Option<Vec<OsString>> {
 impl Wrong {
     fn error(self, module: &str, name: &str, command: &[OsString]) -> BenchError {
         let python = command.first().map(stook_sys::display_path);
-        let (what, hint) = match self {
+        let (what, remedy) = match self {
             Self::LineProfiler { why } => {
                 return BenchError::Missing {
                     what: format!("`{}` cannot time lines: {why}", python.unwrap_or_default()),
-                    hint: "`pip install line_profiler`, for the same Python".to_owned(),
+                    remedy: Remedy::Profile(ProfileRemedy::InstallLineProfiler),
                 };
             }
             Self::Function { names } => (
                 format!("`{module}` has no function `{name}`"),
-                (!names.is_empty()).then(|| format!("it has {}", listed(&names))),
+                (!names.is_empty()).then_some(Remedy::Profile(ProfileRemedy::TimeOneOf(names))),
             ),
             Self::Source => (
                 format!("`{module}:{name}` is not written in Python"),
-                Some("`--on-cpu` shows what compiled functions do".to_owned()),
+                Some(Remedy::Profile(ProfileRemedy::SampleCompiled)),
             ),
             Self::Import => (
                 format!("the program did not import `{module}`"),
-                Some("functions of the program itself are in `__main__`".to_owned()),
+                Some(Remedy::Profile(ProfileRemedy::UseMainModule)),
             ),
             Self::Call => (
                 format!("the program did not call `{module}:{name}`"),
-                Some("calls in other processes are not seen".to_owned()),
+                Some(Remedy::Profile(ProfileRemedy::CallInSameProcess)),
             ),
         };
-        BenchError::Refused { what, hint }
+        BenchError::Refused { what, remedy }
     }
-}
-
-/// The first of some names.
-fn listed(names: &[String]) -> String {
-    const MOST: usize = 12;
-    let quoted = names.iter().take(MOST).map(|name| format!("`{name}`"));
-    let more = if names.len() > MOST { ", and more" } else { "" };
-    quoted.collect::<Vec<String>>().join(", ") + more
 }
 
 #[cfg(test)]

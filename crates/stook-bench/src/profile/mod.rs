@@ -37,6 +37,7 @@ use crate::Observer;
 use crate::error::BenchError;
 use crate::flame::{Palette, flame_graph};
 use crate::job::{Job, Ran};
+use crate::remedy::{ProfileRemedy, Remedy};
 use recording::{Pace, Recording};
 use rights::Rights;
 use threads::Recorded;
@@ -103,10 +104,11 @@ pub fn profile(options: &ProfileOptions, observer: &dyn Observer) -> Result<Prof
 
 fn make_folder(folder: &Path) -> Result<(), BenchError> {
     if stook_sys::exists(folder)?.is_some() {
-        return Err(BenchError::Refused {
-            what: format!("`{}` is there already", stook_sys::display_path(folder)),
-            hint: Some("`--out` names a new folder".to_owned()),
-        });
+        let what = format!("`{}` is there already", stook_sys::display_path(folder));
+        return Err(BenchError::refused_with(
+            Remedy::Profile(ProfileRemedy::NameNewFolder),
+            what,
+        ));
     }
     Ok(stook_sys::create_directory(folder)?)
 }
@@ -247,9 +249,9 @@ impl Profiler<'_> {
         ran.stderr = lines.collect::<Vec<&str>>().join("\n");
         let did_not_fail_before = profile.times.is_some() && profile.failure.is_none();
         if did_not_fail_before && self.options.before.is_none() {
-            self.observer.warning(
-                "it did not fail in the run before; `--before` clears away what that has left",
-            );
+            let what = "it did not fail in the run before, which may have left something behind";
+            self.observer
+                .warning_with(what, &Remedy::Profile(ProfileRemedy::CleanBeforeRuns));
         }
         let failed = Job::new(command.iter().cloned()).failed(when, &ran);
         profile.failure.get_or_insert(failed);
@@ -263,7 +265,10 @@ impl Profiler<'_> {
             unwind: self.options.unwind,
         };
         for warning in asked.of(&recorded) {
-            self.observer.warning(&warning);
+            match &warning.remedy {
+                Some(remedy) => self.observer.warning_with(&warning.text, remedy),
+                None => self.observer.warning(&warning.text),
+            }
         }
         self.profile.lost += recorded.lost;
         self.profile.times = Some(recorded.times);

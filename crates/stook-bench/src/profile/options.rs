@@ -8,6 +8,7 @@ use super::programs::require_program;
 use crate::Observer;
 use crate::error::BenchError;
 use crate::job::Job;
+use crate::remedy::{ProfileRemedy, Remedy};
 
 /// What is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,10 +121,11 @@ impl Subject {
         let mut lines = stderr.lines().map(str::trim);
         let line = lines.find(|line| !line.is_empty() && *line != "Error:");
         let why = line.map_or(String::new(), |line| format!(": {line}"));
-        Some(BenchError::Refused {
-            what: format!("{program} cannot watch process {pid}{why}"),
-            hint: Some("processes of other users take the rights of the superuser".to_owned()),
-        })
+        let what = format!("{program} cannot watch process {pid}{why}");
+        Some(BenchError::refused_with(
+            Remedy::Profile(ProfileRemedy::BeSuperuser),
+            what,
+        ))
     }
 
     /// Makes sure that there is such a command or process.
@@ -133,10 +135,7 @@ impl Subject {
                 let threads = format!("/proc/{pid}/task");
                 match stook_sys::exists(Path::new(&threads))? {
                     Some(_) if *pid > 0 => Ok(()),
-                    _ => Err(BenchError::Refused {
-                        what: format!("there is no process {pid}"),
-                        hint: None,
-                    }),
+                    _ => Err(BenchError::refused(format!("there is no process {pid}"))),
                 }
             }
             Self::Command(command) => {

@@ -19,6 +19,7 @@ use super::threads::{Recorded, Threads};
 use crate::Observer;
 use crate::error::BenchError;
 use crate::job::{Job, Ran, ending, last_lines};
+use crate::remedy::{ProfileRemedy, Remedy};
 
 /// Bytes of each stack that are kept for unwinding: of a sample of the clock, and of a switch, of which there may be far more.
 const STACK_BYTES: u32 = 32_768;
@@ -129,12 +130,9 @@ impl Recording<'_> {
                     false => Err(nothing_recorded(*pid)),
                 }
             }
-            (Subject::Process { pid, .. }, None) if ran.status.success() => {
-                Err(BenchError::Refused {
-                    what: format!("process {pid} ended before perf recorded it"),
-                    hint: None,
-                })
-            }
+            (Subject::Process { pid, .. }, None) if ran.status.success() => Err(
+                BenchError::refused(format!("process {pid} ended before perf recorded it")),
+            ),
             (subject, _) => Err(subject
                 .not_watched("perf", &ran.stderr)
                 .unwrap_or_else(|| job.failed("before it recorded anything", ran))),
@@ -189,10 +187,8 @@ struct End {
 }
 
 fn nothing_recorded(pid: u32) -> BenchError {
-    BenchError::Refused {
-        what: format!("perf recorded nothing of process {pid}, which ran meanwhile"),
-        hint: Some("give it more time with `--for`, and sample it with `--on-cpu`".to_owned()),
-    }
+    let what = format!("perf recorded nothing of process {pid}, which ran meanwhile");
+    BenchError::refused_with(Remedy::Profile(ProfileRemedy::RecordLonger), what)
 }
 
 /// Reads a recording.

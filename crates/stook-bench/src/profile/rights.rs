@@ -1,4 +1,4 @@
-//! What this user may record, and what to install or to set for the rest.
+//! What this user may record, and what the rest takes.
 //!
 //! | | kernel.perf_event_paranoid | and |
 //! |---|---|---|
@@ -14,6 +14,7 @@ use std::path::Path;
 
 use super::programs::find_program;
 use crate::error::BenchError;
+use crate::remedy::{ProfileRemedy, Remedy};
 
 const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
 /// What `perf` must read to record an event of the scheduler.
@@ -31,10 +32,6 @@ const MAY_HURRY: u64 = 1 << 23 | 1 << 14;
 /// the switches as well.
 const CLOCK: &str = "cpu-clock/freq=997/";
 const CLOCK_IN_PROGRAMS: &str = "cpu-clock/freq=997/u";
-
-const INSTALL_PERF: &str =
-    "install `linux-perf` (Debian), `linux-tools-generic` (Ubuntu) or `perf` (Fedora, RHEL, SUSE)";
-const ALLOW: &str = "`sysctl kernel.perf_event_paranoid=1`, or run it as root";
 
 /// What there is, and what is allowed.
 #[derive(Debug, Clone)]
@@ -98,35 +95,43 @@ impl Rights {
 
     fn require_perf(&self, purpose: &str) -> Result<(), BenchError> {
         let what = format!("`perf` is not installed, {purpose}");
-        require(self.has_perf, what, INSTALL_PERF)
+        require(
+            self.has_perf,
+            what,
+            Remedy::Profile(ProfileRemedy::InstallPerf),
+        )
     }
 
     /// Makes sure that system calls can be counted.
     pub(super) fn require_strace(&self) -> Result<(), BenchError> {
         let what = "`strace` is not installed, which counts system calls".to_owned();
-        require(self.has_strace, what, "install `strace`")
+        require(
+            self.has_strace,
+            what,
+            Remedy::Profile(ProfileRemedy::InstallStrace),
+        )
     }
 
     fn forbidden(&self, what: &str) -> BenchError {
-        let (why, hint) = match self.paranoid {
-            Some(set) => (format!("kernel.perf_event_paranoid is {set}"), ALLOW),
+        let (why, remedy) = match self.paranoid {
+            Some(set) => (
+                format!("kernel.perf_event_paranoid is {set}"),
+                Remedy::Profile(ProfileRemedy::AllowPerf),
+            ),
             None => (
                 "this kernel was built without it".to_owned(),
-                "it takes a kernel with CONFIG_PERF_EVENTS",
+                Remedy::Profile(ProfileRemedy::BuildKernelWithPerf),
             ),
         };
-        BenchError::Missing {
-            what: format!("{what}: {why}"),
-            hint: hint.to_owned(),
-        }
+        let what = format!("{what}: {why}");
+        BenchError::Missing { what, remedy }
     }
 }
 
-fn require(is_there: bool, what: String, hint: &str) -> Result<(), BenchError> {
-    let hint = hint.to_owned();
+fn require(is_there: bool, what: String, remedy: Remedy) -> Result<(), BenchError> {
     is_there
         .then_some(())
-        .ok_or(BenchError::Missing { what, hint })
+        .ok_or(BenchError::Missing { what, remedy })
 }
 
 fn capabilities() -> Option<u64> {
@@ -174,39 +179,37 @@ mod tests {
             has_strace: false,
             ..rights(-1)
         };
-        let install = "install `linux-perf` (Debian)";
-        for (error, what, hint) in [
+        for (error, expected, wanted) in [
             (
                 rights(2).switches().unwrap_err(),
                 "`perf` may not record where threads are blocked: kernel.perf_event_paranoid is 2",
-                ALLOW,
+                Remedy::Profile(ProfileRemedy::AllowPerf),
             ),
             (
                 rights(3).clock().unwrap_err(),
                 "`perf` may not record: kernel.perf_event_paranoid is 3",
-                ALLOW,
+                Remedy::Profile(ProfileRemedy::AllowPerf),
             ),
             (
                 none.clock().unwrap_err(),
                 "`perf` is not installed",
-                install,
+                Remedy::Profile(ProfileRemedy::InstallPerf),
             ),
             (
                 none.switches().unwrap_err(),
                 "`perf` is not installed",
-                install,
+                Remedy::Profile(ProfileRemedy::InstallPerf),
             ),
             (
                 none.require_strace().unwrap_err(),
                 "`strace` is not installed",
-                "install `strace`",
+                Remedy::Profile(ProfileRemedy::InstallStrace),
             ),
         ] {
-            let found = (error.to_string(), error.hint().unwrap());
-            assert!(
-                found.0.starts_with(what) && found.1.starts_with(hint),
-                "{found:?}"
-            );
+            let BenchError::Missing { what, remedy } = error else {
+                panic!("{error}");
+            };
+            assert!(what.starts_with(expected) && remedy == wanted, "{what}");
         }
     }
 }

@@ -1,8 +1,9 @@
-//! Warnings about a profile, with what to do about them.
+//! Warnings about a profile, and what helps.
 
 use super::options::Unwind;
 use super::stacks::Flaw;
 use super::threads::Recorded;
+use crate::remedy::{ProfileRemedy, Remedy};
 
 /// With fewer samples the shares are hardly more than guesses.
 const FEW_SAMPLES: u64 = 30;
@@ -10,6 +11,13 @@ const FEW_SAMPLES: u64 = 30;
 const MANY_FLAWED: f64 = 0.1;
 /// Below this share of the time on processors the samples are no picture of it.
 const LITTLE_SAMPLED: f64 = 0.5;
+
+/// One sentence, and what helps, if anything does.
+#[derive(Debug)]
+pub(super) struct Advised {
+    pub(super) text: String,
+    pub(super) remedy: Option<Remedy>,
+}
 
 /// What was asked for, as far as it raises warnings.
 #[derive(Debug)]
@@ -23,24 +31,27 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// Returns the warnings about a recording, one sentence each.
-    pub(super) fn of(&self, recorded: &Recorded) -> Vec<String> {
-        let mut found: Vec<String> = self.lost(recorded).into_iter().collect();
+    /// Returns the warnings about a recording.
+    pub(super) fn of(&self, recorded: &Recorded) -> Vec<Advised> {
+        let mut found: Vec<Advised> = self.lost(recorded).into_iter().collect();
         found.extend(self.sampled(recorded));
         let stacks = [&recorded.on_cpu, &recorded.off_cpu];
         let all: f64 = stacks.iter().map(|stacks| stacks.seconds()).sum();
-        for (flaw, what) in [
+        for (flaw, what, remedy) in [
             (
                 Flaw::Cut,
-                "stacks that are cut short, of code that is built without frame pointers: `--dwarf` shows them whole",
+                "stacks that are cut short, of code that is built without frame pointers",
+                Remedy::Profile(ProfileRemedy::UnwindWithDwarf),
             ),
             (
                 Flaw::Unnamed,
-                "code that was compiled at run time, which has no names for perf: its compiler can write them to `/tmp/perf-PID.map`, such as `node --perf-basic-prof`, `java -XX:+DumpPerfMapAtExit`, `DOTNET_PerfMapEnabled=1`",
+                "code that was compiled at run time, which has no names for perf",
+                Remedy::Profile(ProfileRemedy::NameCompiledCode),
             ),
             (
                 Flaw::Interpreted,
-                "Python, whose functions are no frames for perf: `python3 -X perf` (3.12 or later) shows them, and `--lines` the lines of one",
+                "Python, whose functions are no frames for perf",
+                Remedy::Profile(ProfileRemedy::ShowPythonFrames),
             ),
         ] {
             let flawed: f64 = stacks
@@ -49,29 +60,29 @@ impl Asked {
                 .sum();
             let has_advice = flaw != Flaw::Cut || self.unwind == Unwind::FramePointers;
             if flawed / all > MANY_FLAWED && has_advice {
-                found.push(format!(
-                    "{:.0} % of the time is in {what}",
-                    flawed / all * 100.0
-                ));
+                let percent = flawed / all * 100.0;
+                found.push(Advised {
+                    text: format!("{percent:.0} % of the time is in {what}"),
+                    remedy: Some(remedy),
+                });
             }
         }
         found
     }
 
     #[expect(clippy::cast_precision_loss, reason = "a share, not a count")]
-    fn lost(&self, recorded: &Recorded) -> Option<String> {
-        let advice = match self.unwind {
-            Unwind::Dwarf => "; without `--dwarf` it loses fewer",
-            Unwind::FramePointers => "",
-        };
+    fn lost(&self, recorded: &Recorded) -> Option<Advised> {
+        let is_dwarf = self.unwind == Unwind::Dwarf;
         let (lost, all) = (recorded.lost, recorded.records + recorded.lost);
         let share = 100.0 * lost as f64 / all.max(1) as f64;
-        let text =
-            format!("perf lost {lost} of {all} records ({share:.2} %), and what they tell{advice}");
-        (lost > 0).then_some(text)
+        (lost > 0).then(|| Advised {
+            text: format!("perf lost {lost} of {all} records ({share:.2} %), and what they tell"),
+            remedy: is_dwarf.then_some(Remedy::Profile(ProfileRemedy::UnwindByFramePointers)),
+        })
     }
 
-    fn sampled(&self, recorded: &Recorded) -> Option<String> {
+    fn sampled(&self, recorded: &Recorded) -> Option<Advised> {
+        let plain = |text: String| Advised { text, remedy: None };
         let (stacks, on_cpu) = (&recorded.on_cpu, recorded.times.on_cpu);
         let sampled = stacks.seconds();
         if !self.is_sampled {
@@ -84,19 +95,21 @@ impl Asked {
                 count => format!("{count} samples"),
             };
             let there = on_cpu * 1e3;
-            return Some(format!(
+            return Some(plain(format!(
                 "{samples} on the CPU, of {there:.1} ms there: one is taken each millisecond of a thread, so a longer run tells more"
-            ));
+            )));
         }
         if !self.has_kernel {
-            let text = "what runs in the kernel is not sampled: `sysctl kernel.perf_event_paranoid=1` allows it";
-            return Some(text.to_owned());
+            return Some(Advised {
+                text: "what runs in the kernel is not sampled".to_owned(),
+                remedy: Some(Remedy::Profile(ProfileRemedy::AllowPerf)),
+            });
         }
         // A thread that ends within the millisecond has none.
         (sampled < on_cpu * LITTLE_SAMPLED && recorded.lost == 0).then(|| {
-            format!(
+            plain(format!(
                 "the samples show {sampled:.3} s of the {on_cpu:.3} s on the CPU: most threads end before their first sample, after a millisecond"
-            )
+            ))
         })
     }
 }
@@ -128,7 +141,8 @@ mod tests {
             has_kernel: true,
             unwind: Unwind::FramePointers,
         };
-        asked.of(recorded)
+        let found = asked.of(recorded).into_iter();
+        found.map(|warning| warning.text).collect()
     }
 
     #[test]

@@ -1,21 +1,17 @@
 //! The section about a command run with cold, warm and hot caches.
 
-use super::cases::{Case, Cases};
 use super::section::Section;
-use super::tables::{measures, proofs, ratio_columns};
+use super::tables::{measures, proofs};
 use super::words::{count, listed, plain, shortened};
+use crate::cache::{pairs, place, ratios};
+use crate::cases::{Case, Cases};
 use crate::figure::{Bars, Chart, Group, Row, Unit, three_digits};
 use crate::record::{Results, Sample};
 use crate::shares::Waited;
-use crate::statistics::{cpu_share, ratio_of_medians, through_origin};
-use crate::table::Table;
+use crate::statistics::cpu_share;
 
-/// The states in the order in which they are shown; others follow.
-const STATES: [&str; 3] = ["cold", "warm", "hot"];
 /// So much of a command is shown in the sentence about it; all of it is among the options.
 const SHOWN: usize = 160;
-/// The ratios that the tables have, as the CernVM-FS tables do.
-const RATIOS: [(&str, &str); 3] = [("cold", "hot"), ("cold", "warm"), ("warm", "hot")];
 /// The parts of the real time, with their class; the last one is what CPU time leaves.
 const PARTS: [(&str, &str); 4] = [
     ("user", "user"),
@@ -54,41 +50,6 @@ pub(super) fn section(results: &Results) -> Section {
     section
 }
 
-/// The state that a label names, such as `cold` of `local cold`, and what else it says.
-fn state<'a>(case: &'a Case<'_>) -> (&'a str, String) {
-    let label = case.labels[0].as_str();
-    let Some(word) = label.split(' ').find(|word| STATES.contains(word)) else {
-        return (label, String::new());
-    };
-    let rest: Vec<&str> = label.split(' ').filter(|other| *other != word).collect();
-    (word, rest.join(" "))
-}
-
-/// Cold, warm and hot of the command itself come first.
-fn place(case: &Case<'_>) -> (String, usize) {
-    let (word, rest) = state(case);
-    let place = STATES.iter().position(|known| *known == word);
-    (rest, place.unwrap_or(STATES.len()))
-}
-
-/// Pairs of cases that differ in their state only; then those of one state that differ in the rest, such as `cold` and
-/// `local cold`.
-fn pairs<'a, 'b>(cases: &'b Cases<'a>) -> Vec<(&'b Case<'a>, &'b Case<'a>)> {
-    let cases = &cases.all;
-    let all = || cases.iter().flat_map(|a| cases.iter().map(move |b| (a, b)));
-    let of_states = RATIOS.iter().flat_map(|(over, under)| {
-        all().filter(move |(a, b)| {
-            let ((a, rest_of_a), (b, rest_of_b)) = (state(a), state(b));
-            a == *over && b == *under && rest_of_a == rest_of_b
-        })
-    });
-    let of_places = all().filter(|(a, b)| {
-        let ((a, rest_of_a), (b, rest_of_b)) = (state(a), state(b));
-        a == b && rest_of_a.is_empty() && !rest_of_b.is_empty()
-    });
-    of_states.chain(of_places).collect()
-}
-
 fn findings(cases: &Cases<'_>) -> Vec<String> {
     let apart = |(a, b): (&Case<'_>, &Case<'_>)| {
         let ratio = a.ratio_to(b)?;
@@ -97,15 +58,15 @@ fn findings(cases: &Cases<'_>) -> Vec<String> {
             a.labels[0],
             Unit::Ratio.show(ratio.value),
             b.labels[0],
-            Unit::Seconds.show(a.group.median()),
-            Unit::Seconds.show(b.group.median()),
+            Unit::Seconds.show(a.median()),
+            Unit::Seconds.show(b.median()),
             three_digits(ratio.low),
             three_digits(ratio.high),
         ))
     };
     let mut found: Vec<String> = pairs(cases).into_iter().filter_map(apart).collect();
     let blocked = cases.all.iter().filter_map(|case| {
-        let shares = case.group.shares()?;
+        let shares = case.shares()?;
         let least = match shares.waited? {
             Waited::Exactly(_) => "",
             Waited::AtMost(_) => "at least ",
@@ -125,7 +86,7 @@ fn findings(cases: &Cases<'_>) -> Vec<String> {
 
 /// The parts are the shares as the tables have them, of the median real time.
 fn bars(cases: &Cases<'_>) -> Chart {
-    let mut samples = cases.all.iter().flat_map(|case| &case.group.samples);
+    let mut samples = cases.all.iter().flat_map(|case| &case.samples);
     let is_served = samples.any(|sample| sample.served_seconds.is_some());
     let parts = PARTS
         .iter()
@@ -134,9 +95,9 @@ fn bars(cases: &Cases<'_>) -> Chart {
         .map(|(name, class)| ((*name).to_owned(), *class))
         .collect();
     let group = |case: &Case<'_>| {
-        let real = case.group.seconds();
+        let real = case.seconds();
         let share = |value: fn(&Sample) -> f64| {
-            let seconds = case.of(|sample| Some(value(sample)));
+            let seconds = case.known(|sample| Some(value(sample)));
             cpu_share(&seconds, &real).unwrap_or(0.0)
         };
         let share_of = |class: &str| match class {
@@ -147,7 +108,7 @@ fn bars(cases: &Cases<'_>) -> Chart {
         };
         let parts = parts
             .iter()
-            .map(|(_, class)| share_of(class) * case.group.median());
+            .map(|(_, class)| share_of(class) * case.median());
         let row = Row {
             name: case.labels[0].clone(),
             parts: parts.collect(),
@@ -165,28 +126,4 @@ fn bars(cases: &Cases<'_>) -> Chart {
         parts,
         span: None,
     })
-}
-
-fn ratios(cases: &Cases<'_>) -> Table {
-    let pairs = pairs(cases);
-    let mut table = Table::default();
-    let names = pairs
-        .iter()
-        .map(|(a, b)| format!("{} / {}", a.labels[0], b.labels[0]));
-    table.texts("of", names);
-    let medians: Vec<_> = pairs.iter().map(|(a, b)| a.ratio_to(b)).collect();
-    ratio_columns(&mut table, &medians);
-    let slopes = pairs
-        .iter()
-        .map(|(a, b)| through_origin(&a.group.seconds(), &b.group.seconds()));
-    table.figures("slope", slopes);
-    let cpu = |case: &Case<'_>| case.of(|sample| Some(sample.cpu_seconds()));
-    let ratios = pairs
-        .iter()
-        .map(|(a, b)| ratio_of_medians(&cpu(a), &cpu(b)));
-    table.figures(
-        "of CPU time",
-        ratios.map(|ratio| ratio.map(|ratio| ratio.value)),
-    );
-    table
 }

@@ -2,9 +2,9 @@
 //!
 //! The same is one kind of bench; of `bench cache`, also one command: different ones have nothing to be compared.
 
-use super::cases::{Against, Case, Cases, labels, scatter, subject};
-use super::section::Exhibit;
+use super::section::{Against, Exhibit, scatter};
 use super::words::file_names;
+use crate::cases::{Case, Cases, labels};
 use crate::figure::Figure;
 use crate::record::{Kind, Results};
 use crate::table::Table;
@@ -15,6 +15,15 @@ pub(super) struct Compared {
     pub(super) exhibit: Exhibit,
     /// The title of the table, and the table.
     pub(super) table: (String, Table),
+}
+
+/// Returns what a kind of bench is about.
+fn subject(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Fs => "File systems",
+        Kind::Cache => "Caches",
+        Kind::Update => "Archivers",
+    }
 }
 
 /// What a run is about: its kind, and the command if there is only one.
@@ -80,7 +89,9 @@ impl<'a> Runs<'a> {
             exhibit: Exhibit {
                 title: title.to_owned(),
                 caption: caption.to_owned(),
-                figures: (1..self.names.len()).map(|run| self.figure(run)).collect(),
+                figures: (1..self.names.len())
+                    .filter_map(|run| self.figure(run))
+                    .collect(),
             },
             table: (format!("{title}: medians"), self.table()),
         }
@@ -100,7 +111,7 @@ impl<'a> Runs<'a> {
             let cases = self.rows.iter().map(|row| cases.find(row));
             table.figures(
                 &format!("{name}, s"),
-                cases.map(|case| case.map(|case| case.group.median())),
+                cases.map(|case| case.map(Case::median)),
             );
         }
         for (run, name) in self.names.iter().enumerate().skip(1) {
@@ -120,7 +131,7 @@ impl<'a> Runs<'a> {
         table
     }
 
-    fn figure(&self, run: usize) -> Figure {
+    fn figure(&self, run: usize) -> Option<Figure> {
         let (name, first) = (&self.names[run], &self.names[0]);
         let title = format!("{}: {name} against {first}", subject(self.kind));
         let points = self.rows.iter().filter_map(|row| -> Option<Against<'_>> {
@@ -132,6 +143,6 @@ impl<'a> Runs<'a> {
             Some((row[0].clone(), label, first, other))
         });
         let file = file_names(std::slice::from_ref(&title)).remove(0);
-        Figure::new(&file, &title, scatter(first, name, points))
+        Some(Figure::new(&file, &title, scatter(first, name, points)?))
     }
 }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use super::cases::as_float;
 use super::words::{number, plain, words};
+use crate::cases::as_float;
 use crate::figure::{Unit, clean};
 use crate::machine::Machine;
 use crate::record::Header;

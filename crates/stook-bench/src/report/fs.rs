@@ -1,20 +1,17 @@
 //! The section about file systems: phases of work on small files, on several targets, by several tools.
 
-use super::cases::{Against, Case, Cases, as_float, scatter};
-use super::section::Section;
+use super::section::{Against, Section, scatter};
 use super::tables::{measures, operations};
 use super::words::{count, file_names, geometric, listed, sentence};
+use crate::cases::{Case, as_float};
 use crate::figure::{Bars, Chart, Curve, Curves, Figure, Group, Row, Unit};
-use crate::fs::{Advice, Concern, advise};
+use crate::fs::{Advice, Concern, Figures, advise};
 use crate::latency::Latencies;
 use crate::record::Results;
-use crate::table::Table;
 
 const TARGET: usize = 0;
 const PHASE: usize = 1;
 const TOOL: usize = 2;
-/// The tool that others are compared with, if it was measured.
-const USUAL: &str = "system";
 /// The tool that findings are about.
 const OURS: &str = "stook";
 /// More targets than these are counted in the title, not named.
@@ -28,18 +25,9 @@ const DRAWN: [&str; 4] = ["create", "stat", "read", "unlink"];
 /// Operations that were done less often have no curve.
 const OFTEN: u64 = 100;
 
-/// The cases of a run, and the different values of their labels.
-struct View<'a> {
-    cases: Cases<'a>,
-    targets: Vec<String>,
-    phases: Vec<String>,
-    /// The one that the others are compared with first.
-    tools: Vec<String>,
-}
-
 /// Returns what is to be said about a run of `stook bench fs`.
 pub(super) fn section(results: &Results) -> Section {
-    let view = View::of(results);
+    let view = Figures::of(&results.samples);
     let mut section = Section {
         title: match view.targets.len() {
             0..=NAMED => format!("File systems: {}", listed(&view.targets)),
@@ -62,24 +50,7 @@ pub(super) fn section(results: &Results) -> Section {
     section
 }
 
-impl<'a> View<'a> {
-    fn of(results: &'a Results) -> Self {
-        let cases = Cases::of(results);
-        let mut tools = cases.values(TOOL);
-        // The system's tools are what all are compared with. Stable: others keep their order.
-        tools.sort_by_key(|tool| tool != USUAL);
-        Self {
-            targets: cases.values(TARGET),
-            phases: cases.values(PHASE),
-            tools,
-            cases,
-        }
-    }
-
-    fn case(&self, target: &str, phase: &str, tool: &str) -> Option<&Case<'a>> {
-        self.cases.find(&[target, phase, tool])
-    }
-
+impl Figures<'_> {
     fn measured(&self, results: &Results) -> String {
         let files = results
             .samples
@@ -119,7 +90,7 @@ impl<'a> View<'a> {
                 .iter()
                 .filter_map(|target| self.case(target, phase, tool));
             let mut cases: Vec<&Case<'_>> = cases.collect();
-            cases.sort_by(|a, b| a.group.median().total_cmp(&b.group.median()));
+            cases.sort_by(|a, b| a.median().total_cmp(&b.median()));
             let [fastest, .., slowest] = cases.as_slice() else {
                 return None;
             };
@@ -129,8 +100,8 @@ impl<'a> View<'a> {
                 Unit::Ratio.show(ratio),
                 slowest.labels[TARGET],
                 fastest.labels[TARGET],
-                Unit::Seconds.show(slowest.group.median()),
-                Unit::Seconds.show(fastest.group.median()),
+                Unit::Seconds.show(slowest.median()),
+                Unit::Seconds.show(fastest.median()),
             );
             (ratio >= WORTH_REPORTING).then_some((ratio, text))
         };
@@ -175,7 +146,7 @@ impl<'a> View<'a> {
 
     /// One figure for each tool, all with the same axis.
     fn times(&self) -> Vec<Figure> {
-        let seconds = self.cases.all.iter().flat_map(|case| case.group.seconds());
+        let seconds = self.cases.all.iter().flat_map(Case::seconds);
         let ends = seconds.filter(|value| *value > 0.0);
         let ends = ends.fold((f64::INFINITY, 0.0), |(least, most): (f64, f64), value| {
             (least.min(value), most.max(value))
@@ -195,7 +166,7 @@ impl<'a> View<'a> {
             name: target.clone(),
             samples: self
                 .case(target, phase, tool)
-                .map(|case| case.group.seconds())
+                .map(Case::seconds)
                 .unwrap_or_default(),
             parts: Vec::new(),
         };
@@ -235,12 +206,10 @@ impl<'a> View<'a> {
             let caption = format!(
                 "A point for each phase on each target, medians. Below the dashed line {tool} is faster."
             );
-            section.figure(
-                &format!("scatter-{name}"),
-                &format!("{tool} against {usual}"),
-                &caption,
-                scatter(usual, tool, points),
-            );
+            if let Some(chart) = scatter(usual, tool, points) {
+                let (name, title) = (format!("scatter-{name}"), format!("{tool} against {usual}"));
+                section.figure(&name, &title, &caption, chart);
+            }
         }
     }
 
@@ -272,7 +241,7 @@ impl<'a> View<'a> {
             .iter()
             .filter(|case| case.labels[PHASE] == phase);
         let curves = cases.filter_map(|case| {
-            let mut operations = case.group.operations().into_iter();
+            let mut operations = case.operations().into_iter();
             let (.., latencies) = operations.find(|(name, ..)| *name == operation)?;
             (latencies.count() >= OFTEN).then(|| Curve {
                 name: format!("{}, {}", case.labels[TARGET], case.labels[TOOL]),
@@ -280,25 +249,6 @@ impl<'a> View<'a> {
             })
         });
         curves.collect()
-    }
-
-    /// The table of targets by phases.
-    fn overview(&self) -> Table {
-        let tools = |target| self.tools.iter().map(move |tool| (target, tool));
-        let rows: Vec<(&String, &String)> = self.targets.iter().flat_map(tools).collect();
-        let mut table = Table::default();
-        table.texts("target", rows.iter().map(|(target, _)| (*target).clone()));
-        table.texts("tool", rows.iter().map(|(_, tool)| (*tool).clone()));
-        for phase in &self.phases {
-            let cases = rows
-                .iter()
-                .map(|(target, tool)| self.case(target, phase, tool));
-            table.figures(
-                phase,
-                cases.map(|case| case.map(|case| case.group.median())),
-            );
-        }
-        table
     }
 }
 

@@ -1,13 +1,12 @@
 //! Results as one page, and as figures in files.
 //!
 //! ```text
-//! results ──> cases: samples with the same labels ──> a section for each run: sentences, figures, tables ──> page
+//! results ──> cases (samples with the same labels) ──> a section for each run: sentences, figures, tables ──> page
 //! ```
 //! The page needs nothing but itself: styles, figures and the raw samples are in it. Scripts only sort tables, switch
 //! between light and dark, and hand out the raw samples; without them everything can be read.
 
 mod cache;
-mod cases;
 mod compare;
 mod conditions;
 mod fs;

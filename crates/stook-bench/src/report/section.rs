@@ -1,6 +1,7 @@
 //! What is said of one run: sentences, figures and tables, before they are put on a page.
 
-use crate::figure::{Chart, Figure};
+use crate::cases::Case;
+use crate::figure::{Chart, Cloud, Figure, Point, Scatter, Unit};
 use crate::table::Table;
 
 /// Figures that are read together.
@@ -61,4 +62,35 @@ impl Section {
             });
         }
     }
+}
+
+/// Two cases of the same that are drawn against each other: the series, the name of the point, and the cases.
+pub(super) type Against<'a> = (String, String, &'a Case<'a>, &'a Case<'a>);
+
+/// Returns median times against each other; below the line of equality, `up` takes less. None without points.
+pub(super) fn scatter<'a>(
+    across: &str,
+    up: &str,
+    all: impl Iterator<Item = Against<'a>>,
+) -> Option<Chart> {
+    let mut clouds: Vec<Cloud> = Vec::new();
+    for (name, label, x, y) in all {
+        let (x, y) = (x.median(), y.median());
+        let point = Point { x, y, label };
+        match clouds.iter_mut().find(|cloud| cloud.name == name) {
+            Some(cloud) => cloud.points.push(point),
+            None => clouds.push(Cloud {
+                name,
+                points: vec![point],
+            }),
+        }
+    }
+    (!clouds.is_empty()).then(|| {
+        Chart::Scatter(Scatter {
+            across: format!("Seconds, {across}"),
+            up: format!("Seconds, {up}"),
+            unit: Unit::Seconds,
+            clouds,
+        })
+    })
 }

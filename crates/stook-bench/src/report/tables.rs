@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::cases::{Case, Cases, as_float, per_second};
 use super::words::{number, plain, words};
+use crate::cases::{Case, Cases, as_float, per_second};
 use crate::figure::{Unit, three_digits};
 use crate::latency::Latencies;
 use crate::record::Sample;
 use crate::shares::{Shares, Waited};
-use crate::statistics::{Ratio, Spread, median};
+use crate::statistics::{Spread, median};
 use crate::table::Table;
 
 /// Returns a table that begins with the labels of some cases.
@@ -28,10 +28,10 @@ pub(super) fn measures(cases: &Cases<'_>) -> Table {
     let mut table = labelled(cases, &rows());
     table.figures(
         "runs",
-        rows().map(|case| Some(as_float(case.group.samples.len() as u64))),
+        rows().map(|case| Some(as_float(case.samples.len() as u64))),
     );
     let spread = |value: fn(&Spread) -> f64| {
-        let spreads = rows().map(|case| case.group.spread(|sample| sample.real_seconds));
+        let spreads = rows().map(|case| case.spread(|sample| sample.real_seconds));
         let spreads = spreads.map(|spread| Some(value(&spread)));
         spreads.collect()
     };
@@ -44,7 +44,7 @@ pub(super) fn measures(cases: &Cases<'_>) -> Table {
         ("max", spread(|spread| spread.max)),
     ]);
     let of_samples = |value: fn(&Sample) -> Option<f64>| {
-        let medians = cases.all.iter().map(|case| median(&case.of(value)));
+        let medians = cases.all.iter().map(|case| median(&case.known(value)));
         medians.collect::<Vec<_>>()
     };
     table.figures("user, s", of_samples(|sample| Some(sample.user_seconds)));
@@ -53,7 +53,7 @@ pub(super) fn measures(cases: &Cases<'_>) -> Table {
         of_samples(|sample| Some(sample.system_seconds)),
     );
     table.figures("served, s", of_samples(|sample| sample.served_seconds));
-    let shares: Vec<Option<Shares>> = rows().map(|case| case.group.shares()).collect();
+    let shares: Vec<Option<Shares>> = rows().map(Case::shares).collect();
     let shares = || shares.iter().copied();
     let cpu = shares().map(|shares| shares.map(|shares| shares.cpu));
     table.shown("CPU", cpu.map(|share| (share, percent)));
@@ -90,24 +90,11 @@ fn blocked(shares: Option<Shares>) -> (String, Option<f64>) {
     (shares.map_or_else(|| "-".to_owned(), text), share)
 }
 
-/// Adds ratios with their intervals.
-pub(super) fn ratio_columns(table: &mut Table, ratios: &[Option<Ratio>]) {
-    let of = |value: fn(&Ratio) -> f64| {
-        let values = ratios.iter().map(|ratio| ratio.as_ref().map(value));
-        values.collect()
-    };
-    table.figures_alike(vec![
-        ("ratio", of(|ratio| ratio.value)),
-        ("from", of(|ratio| ratio.low)),
-        ("to", of(|ratio| ratio.high)),
-    ]);
-}
-
 /// Returns a row for each kind of operation of each case.
 pub(super) fn operations(cases: &Cases<'_>) -> Table {
     let mut rows: Vec<(&Case<'_>, &str, Latencies)> = Vec::new();
     for case in &cases.all {
-        let all = case.group.operations().into_iter();
+        let all = case.operations().into_iter();
         rows.extend(all.map(|(operation, _, latencies)| (case, operation, latencies)));
     }
     let mut table = labelled(cases, &rows.iter().map(|(case, ..)| *case));
@@ -138,7 +125,7 @@ pub(super) fn operations(cases: &Cases<'_>) -> Table {
 
 /// Returns what was found before or after the runs: the proof that a state held, or that nothing was lost.
 pub(super) fn proofs(cases: &Cases<'_>) -> Table {
-    let samples = cases.all.iter().flat_map(|case| &case.group.samples);
+    let samples = cases.all.iter().flat_map(|case| &case.samples);
     let keys: BTreeSet<&String> = samples.flat_map(|sample| sample.proof.keys()).collect();
     if keys.is_empty() {
         return Table::default();
@@ -156,7 +143,6 @@ pub(super) fn proofs(cases: &Cases<'_>) -> Table {
 /// All values that a proof had in the samples of a case, in a few words.
 fn over_all(case: &Case<'_>, key: &str) -> String {
     let values = case
-        .group
         .samples
         .iter()
         .filter_map(|sample| sample.proof.get(key));

@@ -99,7 +99,7 @@ fn tools_are_compared_with_the_first_one_as_in_the_tables() {
     let sentence = "stook takes 0.10 × the time of tar, the geometric mean over 2 pairs";
     contains(&findings(&run), sentence);
     // Nothing is known of memory.
-    assert_eq!(names(&run), ["time", "scatter-stook", "ratios-stook"]);
+    assert_eq!(names(&run), ["time", "scatter-stook"]);
     contains(&crate::update::tables(&run), "stook x tar");
     let run = update_of(&[("stook", 1.0, 0), ("tar", 10.0, 0)]);
     contains(&findings(&run), "tar takes 10.0 × the time of stook");
@@ -149,7 +149,7 @@ fn what_a_bench_itself_says_is_on_the_page() {
     );
     contains(
         &plain(&warnings::of(&run(0.001))),
-        "On `slow`, less than 10 ms is too short to be judged; give more --files: delete.",
+        "On `slow`, less than 10 ms is too short to be judged; more files take longer: delete.",
     );
     let cache = results(Kind::Cache, vec![sample(&[("state", "hot")], 0.001)]);
     contains(

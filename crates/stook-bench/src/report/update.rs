@@ -1,32 +1,21 @@
 //! The section about programs that archive and update a tree: the before/after study of an archiver.
 
-use super::cases::{Against, Case, Cases, scatter};
-use super::section::Section;
-use super::tables::{measures, proofs, ratio_columns};
+use super::section::{Against, Section, scatter};
+use super::tables::{measures, proofs};
 use super::words::{count, file_names, geometric, listed};
-use crate::figure::{Bars, Chart, Group, Heat, Row, Unit};
+use crate::cases::Case;
+use crate::figure::{Bars, Chart, Group, Row, Unit};
 use crate::record::Results;
 use crate::statistics::{Ratio, median};
 use crate::table::Table;
+use crate::update::{Numbers, Pair};
 
 const TOOL: usize = 0;
 const OPERATION: usize = 3;
 
-/// What was archived first, and what it was updated to.
-type Pair = (String, String);
-
-/// The cases of a run, and the different values of their labels.
-struct View<'a> {
-    cases: Cases<'a>,
-    /// As they were named, as in the tables of the bench: ratios are of another one to the first.
-    tools: Vec<String>,
-    operations: Vec<String>,
-    pairs: Vec<Pair>,
-}
-
 /// Returns what is to be said about a run of `stook bench update`.
 pub(super) fn section(results: &Results) -> Section {
-    let view = View::of(results);
+    let view = Numbers::of(results);
     let mut section = Section {
         title: format!("Archivers: {}", listed(&view.tools)),
         measured: format!(
@@ -40,7 +29,7 @@ pub(super) fn section(results: &Results) -> Section {
         ..Section::default()
     };
     let caption = "Medians over all pairs of directories; every dot is a run, so the spread is mostly that of the directories. Shorter is better.";
-    let times = view.bars("Seconds", Unit::Seconds, |case| case.group.seconds());
+    let times = view.bars("Seconds", Unit::Seconds, Case::seconds);
     section.figure("time", "Time by phase", caption, times);
     view.against_each_other(&mut section);
     if view.cases.all.iter().any(|case| !case.peaks().is_empty()) {
@@ -51,7 +40,7 @@ pub(super) fn section(results: &Results) -> Section {
     if let Some(first) = view.tools.first() {
         let title = format!("Time of the other tools / time of {first}");
         let note = "Ratios of medians with their 95 % interval by resampling.";
-        section.table(&title, note, view.ratios());
+        section.table(&title, note, view.ratio_table());
     }
     section.table("Every operation", "", measures(&view.cases));
     let note = "Over all rounds: numbers from the least to the greatest.";
@@ -59,35 +48,16 @@ pub(super) fn section(results: &Results) -> Section {
     section
 }
 
-impl<'a> View<'a> {
-    fn of(results: &'a Results) -> Self {
-        let cases = Cases::of(results);
-        let mut pairs = Vec::new();
-        for case in &cases.all {
-            let pair = (case.labels[1].clone(), case.labels[2].clone());
-            if !pairs.contains(&pair) {
-                pairs.push(pair);
-            }
-        }
-        Self {
-            tools: cases.values(TOOL),
-            operations: cases.values(OPERATION),
-            pairs,
-            cases,
-        }
-    }
-
+impl<'a> Numbers<'a> {
     /// Returns what another tool and the first one took for an operation on a pair.
     fn both(&self, other: &str, pair: &Pair, operation: &str) -> Option<[&Case<'a>; 2]> {
-        let case = |tool| self.cases.find(&[tool, &*pair.0, &*pair.1, operation]);
+        let case = |tool| self.case(tool, pair, operation);
         Some([case(other)?, case(&self.tools[0])?])
     }
 
     /// The ratio of another tool's median time to the first one's.
     fn ratio(&self, other: &str, pair: &Pair, operation: &str) -> Option<f64> {
-        let [own, first] = self
-            .both(other, pair, operation)?
-            .map(|case| case.group.median());
+        let [own, first] = self.both(other, pair, operation)?.map(Case::median);
         (first > 0.0).then(|| own / first)
     }
 
@@ -163,60 +133,27 @@ impl<'a> View<'a> {
         let names = file_names(&self.tools);
         for (other, name) in self.tools.iter().zip(names).skip(1) {
             let first = &self.tools[0];
-            let is_shared = |operation: &&String| {
-                let mut pairs = self.pairs.iter();
-                pairs.any(|pair| self.ratio(other, pair, operation).is_some())
-            };
-            let shared: Vec<&String> = self.operations.iter().filter(is_shared).collect();
-            if shared.is_empty() {
-                continue;
-            }
+            let points = self.operations.iter().flat_map(|operation| {
+                let of_pair = move |pair: &Pair| -> Option<Against<'_>> {
+                    let [own, first] = self.both(other, pair, operation)?;
+                    Some((operation.clone(), arrow(pair), first, own))
+                };
+                self.pairs.iter().filter_map(of_pair)
+            });
             let caption = format!(
                 "A point for each operation on each pair of directories, medians. Below the dashed line {other} is faster."
             );
-            let (name_of, title) = (
-                format!("scatter-{name}"),
-                format!("{other} against {first}"),
-            );
-            section.figure(&name_of, &title, &caption, self.scatter(other, &shared));
-            let caption = format!(
-                "The time of {other} as a multiple of that of {first}, medians. Blue, less than 1: {other} is faster."
-            );
-            let (name_of, title) = (
-                format!("ratios-{name}"),
-                format!("Time of {other} / time of {first}"),
-            );
-            section.figure(&name_of, &title, &caption, self.heat(other, &shared));
+            if let Some(chart) = scatter(first, other, points) {
+                let (name, title) = (
+                    format!("scatter-{name}"),
+                    format!("{other} against {first}"),
+                );
+                section.figure(&name, &title, &caption, chart);
+            }
         }
     }
 
-    fn scatter(&self, other: &str, operations: &[&String]) -> Chart {
-        let points = operations.iter().flat_map(|operation| {
-            let of_pair = move |pair: &Pair| -> Option<Against<'_>> {
-                let [own, first] = self.both(other, pair, operation)?;
-                Some(((*operation).clone(), arrow(pair), first, own))
-            };
-            self.pairs.iter().filter_map(of_pair)
-        });
-        scatter(&self.tools[0], other, points)
-    }
-
-    fn heat(&self, other: &str, operations: &[&String]) -> Chart {
-        let row = |pair: &Pair| {
-            let operations = operations.iter();
-            operations
-                .map(|operation| self.ratio(other, pair, operation))
-                .collect()
-        };
-        Chart::Heat(Heat {
-            rows: self.pairs.iter().map(arrow).collect(),
-            cells: self.pairs.iter().map(row).collect(),
-            columns: operations.iter().copied().cloned().collect(),
-            means: [other, &self.tools[0]].map(|tool| format!("{tool} is faster")),
-        })
-    }
-
-    fn ratios(&self) -> Table {
+    fn ratio_table(&self) -> Table {
         let mut rows: Vec<([String; 3], Option<Ratio>)> = Vec::new();
         for other in self.tools.iter().skip(1) {
             for operation in &self.operations {
@@ -237,7 +174,7 @@ impl<'a> View<'a> {
             table.texts(title, rows.iter().map(|(names, _)| names[place].clone()));
         }
         let ratios: Vec<Option<Ratio>> = rows.into_iter().map(|(_, ratio)| ratio).collect();
-        ratio_columns(&mut table, &ratios);
+        table.ratios(&ratios);
         table
     }
 }

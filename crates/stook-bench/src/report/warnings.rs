@@ -1,8 +1,8 @@
 //! Warnings about the figures of a run, as sentences of the page.
 
-use super::cases::{Cases, as_float};
 use super::words::{listed, sentence};
 use crate::cache::CacheTables;
+use crate::cases::{Cases, as_float};
 use crate::figure::Unit;
 use crate::fs::{Concern, advise};
 use crate::record::{Kind, Results};
@@ -20,7 +20,7 @@ pub(super) fn of(results: &Results) -> Vec<String> {
     let cases = Cases::of(results);
     let mut warnings = Vec::new();
     // A bench of caches says itself that its rounds are few.
-    if kind != Kind::Cache && cases.all.iter().all(|case| case.group.samples.len() == 1) {
+    if kind != Kind::Cache && cases.all.iter().all(|case| case.samples.len() == 1) {
         warnings.push("Everything was run once: nothing is known of the spread.".to_owned());
     }
     let machine = &results.header.machine;
@@ -67,7 +67,7 @@ fn of_cases(cases: &Cases<'_>) -> Vec<String> {
 /// One sentence about all cases that have a warning of one sort.
 fn of_sort(cases: &Cases<'_>, is_it: impl Fn(&Warning) -> bool, what: &str) -> Option<String> {
     let all = cases.all.iter();
-    let found = all.filter(|case| of_times(&case.group.seconds()).iter().any(&is_it));
+    let found = all.filter(|case| of_times(&case.seconds()).iter().any(&is_it));
     let mut names: Vec<String> = found.map(|case| case.labels.join(" ")).collect();
     let count = names.len();
     if count > LISTED {

@@ -26,12 +26,14 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 pub use csv::{csv_header, csv_row};
+pub(crate) use numbers::{Numbers, Pair};
 pub use tables::tables;
 pub use tool::{Operation, Tool};
 
 use crate::error::BenchError;
 use crate::job::{Job, Output};
 use crate::record::{Header, Kind};
+use crate::remedy::Remedy;
 use crate::scratch::ScratchDirectory;
 use crate::{Observer, page_state};
 use run::Rounds;
@@ -168,7 +170,7 @@ fn versions(tools: &[Tool], stook: &Path) -> Result<BTreeMap<String, String>, Be
         let (name, why) = (&tool.name, ran.stderr.lines().last().unwrap_or("it fails"));
         Err(BenchError::Missing {
             what: format!("cannot run the tool `{name}`: {why}"),
-            hint: format!("install it, or say how to call it: `--tool {name}=COMMAND`"),
+            remedy: Remedy::InstallOrGiveCommand(name.clone()),
         })
     };
     let versions = tools

@@ -1,9 +1,9 @@
-//! The figures of a study, from its samples: what tables and drawings show.
+//! The figures of a study, from its samples: what tables and figures show.
 //!
 //! Pairs differ in size, so times of several pairs are never compared as a whole: a ratio is that of two runs of the same
 //! pair and round, and what is shown of several is their median.
 
-use crate::groups::{Group, unique, values};
+use crate::cases::{Case, Cases, unique};
 use crate::record::{Results, Sample};
 use crate::statistics::Spread;
 
@@ -11,17 +11,18 @@ use crate::statistics::Spread;
 const OPERATIONS: [&str; 5] = ["create", "update", "check", "extract_seq", "extract_par"];
 
 /// An ordered pair of directories: what the archive was made from, and what it was updated with.
-pub(super) type Pair<'a> = (&'a str, &'a str);
+pub(crate) type Pair = (String, String);
 
 /// The samples of a study, sorted out.
 #[derive(Debug)]
-pub(super) struct Numbers<'a> {
+pub(crate) struct Numbers<'a> {
+    pub(crate) cases: Cases<'a>,
     /// The tools, the one that others are compared with first.
-    pub(super) tools: Vec<&'a str>,
+    pub(crate) tools: Vec<String>,
     /// The pairs, in the order of the study.
-    pub(super) pairs: Vec<Pair<'a>>,
+    pub(crate) pairs: Vec<Pair>,
     /// The operations, in the order of the study.
-    pub(super) operations: Vec<&'a str>,
+    pub(crate) operations: Vec<String>,
     samples: &'a [Sample],
 }
 
@@ -44,45 +45,43 @@ pub(super) struct Equality {
 
 impl<'a> Numbers<'a> {
     /// Sorts out the samples of `stook bench update`.
-    pub(super) fn of(results: &'a Results) -> Self {
-        let samples = &results.samples;
-        let mut operations = values(samples, "operation");
-        let place = |operation: &&str| OPERATIONS.iter().position(|known| known == operation);
+    pub(crate) fn of(results: &'a Results) -> Self {
+        let cases = Cases::of(results);
+        let mut operations = cases.values(3);
+        let place = |operation: &String| OPERATIONS.iter().position(|known| known == operation);
         operations.sort_by_key(|operation| place(operation).unwrap_or(OPERATIONS.len()));
+        let pair = |case: &Case<'_>| (case.labels[1].clone(), case.labels[2].clone());
         Self {
-            tools: values(samples, "tool"),
-            pairs: unique(samples.iter().map(pair)),
+            tools: cases.values(0),
+            pairs: unique(cases.all.iter().map(pair)),
             operations,
-            samples,
+            cases,
+            samples: &results.samples,
         }
     }
 
-    /// Returns the samples of an operation of a tool on one pair, or on all; None if it does not have the operation.
-    pub(super) fn group(
+    /// Returns the samples of an operation of a tool on one pair; None if it does not have the operation.
+    pub(crate) fn case(&self, tool: &str, pair: &Pair, operation: &str) -> Option<&Case<'a>> {
+        self.cases.find(&[tool, &*pair.0, &*pair.1, operation])
+    }
+
+    /// Returns the samples of an operation of a tool on one pair, or on all.
+    pub(super) fn of_pairs(
         &self,
         tool: &str,
         operation: &str,
-        of: Option<Pair<'_>>,
-    ) -> Option<Group<'a>> {
-        let labels = [("tool", tool), ("operation", operation)];
+        of: Option<&Pair>,
+    ) -> Option<Case<'a>> {
         match of {
-            None => Group::of(self.samples, &labels),
-            Some((create, update)) => {
-                let of_pair = [("create", create), ("update", update)];
-                Group::of(self.samples, &[labels, of_pair].concat())
-            }
+            None => Case::with(self.samples, &[("tool", tool), ("operation", operation)]),
+            Some(pair) => self.case(tool, pair, operation).cloned(),
         }
     }
 
     /// Returns the ratios to the first tool, run by run; None if either does not have the operation.
-    pub(super) fn ratios(
-        &self,
-        tool: &str,
-        operation: &str,
-        of: Option<Pair<'_>>,
-    ) -> Option<Spread> {
-        let first = self.group(self.tools.first()?, operation, of)?;
-        let own = self.group(tool, operation, of)?;
+    pub(super) fn ratios(&self, tool: &str, operation: &str, of: Option<&Pair>) -> Option<Spread> {
+        let first = self.of_pairs(self.tools.first()?, operation, of)?;
+        let own = self.of_pairs(tool, operation, of)?;
         let ratios = own.samples.iter().filter_map(|sample| {
             let first = first
                 .samples
@@ -112,7 +111,7 @@ impl<'a> Numbers<'a> {
                 found.equal_lists += usize::from(is_equal);
                 found.sorted += usize::from(noted(sample, "list_sorted") == Some(true));
                 let order = |sample: &'a Sample| sample.proof.get("list_order");
-                let mut firsts = of(self.tools[0]).filter(|first| order(first).is_some());
+                let mut firsts = of(&self.tools[0]).filter(|first| order(first).is_some());
                 let first = firsts.find(|first| is_same_run(first, sample));
                 found.in_order_of_first +=
                     usize::from(first.is_some_and(|first| order(first) == order(sample)));
@@ -122,7 +121,7 @@ impl<'a> Numbers<'a> {
     }
 }
 
-fn pair(sample: &Sample) -> Pair<'_> {
+fn pair(sample: &Sample) -> (&str, &str) {
     (sample.label("create"), sample.label("update"))
 }
 
@@ -189,7 +188,8 @@ pub(super) mod tests {
         let results = study();
         let numbers = Numbers::of(&results);
         assert_eq!(numbers.tools, ["a", "b"]);
-        assert_eq!(numbers.pairs, [("x", "y"), ("x", "z")]);
+        let pairs = ["y", "z"].map(|update| ("x".to_owned(), update.to_owned()));
+        assert_eq!(numbers.pairs, pairs);
         assert_eq!(numbers.operations, ["create", "check", "extract_seq"]);
     }
 
@@ -200,10 +200,10 @@ pub(super) mod tests {
         let ratios = numbers.ratios("b", "create", None).unwrap();
         assert_eq!((ratios.count, ratios.min, ratios.max), (6, 2.0, 4.0));
         assert!((ratios.median - 3.0).abs() < 1e-9);
-        let slow = numbers.group("b", "create", Some(("x", "z"))).unwrap();
+        let slow = numbers.case("b", &numbers.pairs[1], "create").unwrap();
         assert_eq!(slow.median(), 30.0);
         assert_eq!(slow.spread(Sample::cpu_seconds).max, 10.0);
-        assert_eq!(slow.peak_bytes(), Some(3_000_000));
+        assert_eq!(slow.peaks(), [1e6, 2e6, 3e6]);
         assert_eq!(numbers.ratios("b", "check", None), None);
     }
 

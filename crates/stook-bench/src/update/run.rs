@@ -14,13 +14,14 @@ use stook_sys::{Context, Directory, FreeSpace, display_path};
 use stook_tree::{CopyOptions, copy};
 
 use super::compare::{compare_list, compare_trees};
-use super::sources::{OTHER_PLACE, PAIRS, Source};
+use super::sources::{PAIRS, Source};
 use super::tool::{Operation, Tool};
 use super::tree_digest::{TreeDigest, digest};
 use super::{Caches, Placement, UpdateStudy};
 use crate::error::BenchError;
 use crate::job::{Job, Output};
 use crate::record::{Sample, labels};
+use crate::remedy::Remedy;
 use crate::scratch::ScratchDirectory;
 use crate::template::Places;
 use crate::trees::{Count, Failures};
@@ -166,13 +167,9 @@ impl<'a> Rounds<'a> {
         if *self.sources_made.entry(state).or_insert(made) == made {
             return Ok(made);
         }
-        Err(BenchError::Refused {
-            what: format!(
-                "`{}` has changed since the study began",
-                display_path(&from.path)
-            ),
-            hint: Some("a copy that nobody else writes to can be measured".to_owned()),
-        })
+        let path = display_path(&from.path);
+        let what = format!("`{path}` has changed since the study began");
+        Err(BenchError::refused_with(Remedy::CopyFirst, what))
     }
 
     fn extract(
@@ -258,10 +255,11 @@ impl Run<'_> {
         failures.none(Path::new(""))?;
         if copied.is_full {
             let place = display_path(&dest);
-            return Err(BenchError::Refused {
-                what: format!("there is no free space for more in `{place}`"),
-                hint: Some(OTHER_PLACE.to_owned()),
-            });
+            let what = format!("there is no free space for more in `{place}`");
+            return Err(BenchError::refused_with(
+                Remedy::NameOtherWorkDirectory,
+                what,
+            ));
         }
         Ok(())
     }
@@ -303,10 +301,8 @@ impl Run<'_> {
         let when = format!("in {}", self.when(name));
         let ran = job.succeed(&when, self.observer)?;
         if digest(&self.source)? != *made {
-            return Err(BenchError::Refused {
-                what: format!("`{}` changed the source {when}", job.text()),
-                hint: Some("what is archived must stay as it is".to_owned()),
-            });
+            let what = format!("`{}` changed the source {when}", job.text());
+            return Err(BenchError::refused_with(Remedy::KeepSource, what));
         }
         let mut sample = ran.sample(self.round);
         sample.labels = labels([

@@ -8,10 +8,8 @@ use stook_tree::Summary;
 
 use super::tree_digest;
 use crate::error::BenchError;
+use crate::remedy::Remedy;
 use crate::space::Need;
-
-/// What helps if there cannot be worked.
-pub(super) const OTHER_PLACE: &str = "`--work DIR` names another place";
 
 /// One of the directories.
 #[derive(Debug)]
@@ -124,14 +122,14 @@ pub(super) fn holder(wanted: Option<&Path>, sources: &[Source]) -> Result<PathBu
         .find(|source| above.contains(&source.identity));
     match within {
         None => Ok(holder),
-        Some(source) => Err(BenchError::Refused {
-            what: format!(
-                "`{}` is in `{}`, which is archived",
-                display_path(&holder),
-                display_path(&source.path)
-            ),
-            hint: Some(OTHER_PLACE.to_owned()),
-        }),
+        Some(source) => {
+            let (holder, source) = (display_path(&holder), display_path(&source.path));
+            let what = format!("`{holder}` is in `{source}`, which is archived");
+            Err(BenchError::refused_with(
+                Remedy::NameOtherWorkDirectory,
+                what,
+            ))
+        }
     }
 }
 
@@ -153,7 +151,7 @@ pub(super) fn require_free_space(holder: &Path, sources: &[Source]) -> Result<()
         bytes: 3 * sum(Source::bytes) + entries * (FILE_IN_ARCHIVE + 2 * FILE_IN_TREE),
         inodes: 2 * entries,
     };
-    need.require(holder, OTHER_PLACE)
+    need.require(holder, Remedy::NameOtherWorkDirectory)
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! The tables of a study as text.
 
 use super::numbers::{Numbers, Pair};
-use crate::numbers::megabytes;
 use crate::record::{Results, Sample};
 use crate::table::Table;
 
@@ -47,7 +46,7 @@ fn shown(figure: Option<String>) -> String {
 
 /// All pairs together.
 fn operations(numbers: &Numbers<'_>) -> String {
-    let first = numbers.tools[0];
+    let first = &numbers.tools[0];
     let ratio_title = format!("x {first}");
     // Names go to the left, and only the first column does.
     let name = |operation: &str, tool: &str| format!("{operation:<11}  {tool}");
@@ -56,10 +55,11 @@ fn operations(numbers: &Numbers<'_>) -> String {
     let mut table = Table::new(titles.into_iter().chain(["CPU s", "peak MB"]));
     for operation in &numbers.operations {
         for tool in &numbers.tools {
-            let group = numbers.group(tool, operation, None);
-            let group = group.as_ref();
-            let seconds = group.map(|group| group.spread(|sample| sample.real_seconds));
-            let cpu = group.map(|group| group.spread(Sample::cpu_seconds));
+            let case = numbers.of_pairs(tool, operation, None);
+            let case = case.as_ref();
+            let seconds = case.map(|case| case.spread(|sample| sample.real_seconds));
+            let cpu = case.map(|case| case.spread(Sample::cpu_seconds));
+            let peak = case.and_then(|case| case.peaks().into_iter().reduce(f64::max));
             let quartiles = seconds.map(|seconds| (seconds.lower_quartile, seconds.upper_quartile));
             table.row([
                 name(operation, tool),
@@ -67,7 +67,7 @@ fn operations(numbers: &Numbers<'_>) -> String {
                 shown(quartiles.map(|(lower, upper)| format!("{lower:.3}-{upper:.3}"))),
                 ratio(numbers, tool, operation, None),
                 shown(cpu.map(|cpu| format!("{:.3}", cpu.median))),
-                shown(group.and_then(|group| group.peak_bytes().map(megabytes))),
+                shown(peak.map(|peak| format!("{:.1}", peak / 1e6))),
             ]);
         }
     }
@@ -77,13 +77,13 @@ fn operations(numbers: &Numbers<'_>) -> String {
     )
 }
 
-fn ratio(numbers: &Numbers<'_>, tool: &str, operation: &str, of: Option<Pair<'_>>) -> String {
+fn ratio(numbers: &Numbers<'_>, tool: &str, operation: &str, of: Option<&Pair>) -> String {
     let ratios = numbers.ratios(tool, operation, of);
     shown(ratios.map(|ratios| format!("{:.2}", ratios.median)))
 }
 
 fn equality(numbers: &Numbers<'_>) -> String {
-    let first = numbers.tools[0];
+    let first = &numbers.tools[0];
     let as_first = format!("in order of {first}");
     let mut table = Table::new(["equal to the source", "trees", "lists", &as_first, "sorted"]);
     for tool in &numbers.tools {
@@ -93,7 +93,7 @@ fn equality(numbers: &Numbers<'_>) -> String {
             all => format!("{some} of {all}"),
         };
         table.row([
-            (*tool).to_owned(),
+            tool.clone(),
             of(found.equal_trees, found.trees),
             of(found.equal_lists, found.lists),
             of(found.in_order_of_first, found.lists),
@@ -105,19 +105,19 @@ fn equality(numbers: &Numbers<'_>) -> String {
 
 /// Pair by pair: seconds of each tool, and the ratios of all but the first.
 fn pairs(numbers: &Numbers<'_>) -> String {
-    let (first, others) = (numbers.tools[0], &numbers.tools[1..]);
+    let (first, others) = (&numbers.tools[0], &numbers.tools[1..]);
     let mut titles = vec!["pair by pair".to_owned()];
     titles.extend(numbers.tools.iter().map(|tool| format!("{tool} s")));
     titles.extend(others.iter().map(|tool| format!("{tool} x {first}")));
     let mut table = Table::new(titles);
-    for &(create, update) in &numbers.pairs {
+    for pair @ (create, update) in &numbers.pairs {
         table.row([format!("{create} -> {update}")]);
         for operation in &numbers.operations {
-            let of = Some((create, update));
+            let of = Some(pair);
             let mut row = vec![format!("  {operation}")];
             row.extend(numbers.tools.iter().map(|tool| {
-                let group = numbers.group(tool, operation, of);
-                shown(group.map(|group| format!("{:.3}", group.median())))
+                let case = numbers.of_pairs(tool, operation, of);
+                shown(case.map(|case| format!("{:.3}", case.median())))
             }));
             row.extend(
                 others

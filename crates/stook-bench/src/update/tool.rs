@@ -114,7 +114,7 @@ impl Tool {
     /// the archive, where to extract, and how many workers.
     ///
     /// # Errors
-    /// [`BenchError::Usage`] for anything else, and for a tool that cannot create, update and extract.
+    /// [`BenchError::Usage`] for anything else, [`BenchError::NoToolCommand`] for a tool that cannot create, update and extract.
     pub fn parse(texts: &[String]) -> Result<Vec<Self>, BenchError> {
         let mut tools: Vec<Self> = Vec::new();
         for text in texts {
@@ -170,10 +170,10 @@ impl Tool {
     fn is_complete(&self) -> Result<(), BenchError> {
         for operation in [Operation::Create, Operation::Update, Operation::Extract] {
             if !self.lines.contains_key(&operation) {
-                let (name, word) = (&self.name, operation.word());
-                return Err(BenchError::Usage(format!(
-                    "the tool `{name}` has no command for {word}; `--tool '{name}:{word}=COMMAND'` gives it one"
-                )));
+                return Err(BenchError::NoToolCommand {
+                    tool: self.name.clone(),
+                    operation: operation.word(),
+                });
             }
         }
         Ok(())
@@ -262,7 +262,7 @@ impl<'a> Named<'a> {
 }
 
 fn usage(text: &str, why: &str) -> BenchError {
-    BenchError::Usage(format!("cannot use `{text}` for --tool: {why}"))
+    BenchError::Usage(format!("cannot use `{text}` as a tool: {why}"))
 }
 
 fn with_arguments(command: &str) -> String {
@@ -362,16 +362,16 @@ mod tests {
         ] {
             assert_eq!(
                 why(text),
-                format!("cannot use `{text}` for --tool: {expected}")
+                format!("cannot use `{text}` as a tool: {expected}")
             );
         }
         assert_eq!(
             parse(&["tar", "tar"]).unwrap_err(),
-            "cannot use `tar` for --tool: that tool is named twice"
+            "cannot use `tar` as a tool: that tool is named twice"
         );
         assert_eq!(
             parse(&["mine:create=x", "mine:extract=y"]).unwrap_err(),
-            "the tool `mine` has no command for update; `--tool 'mine:update=COMMAND'` gives it one"
+            "the tool `mine` has no command for update"
         );
     }
 }

@@ -1,7 +1,7 @@
 //! The before/after study of archivers: what is run, what is compared, and what ends it.
 
-use stook_bench::BenchError;
 use stook_bench::update::{Caches, Finish, Placement, Tool, UpdateOptions, UpdateStudy};
+use stook_bench::{BenchError, Remedy};
 use stook_testkit::{TempDir, tree};
 
 use crate::observer::Quiet;
@@ -183,8 +183,8 @@ fn a_tool_that_is_not_installed_is_reported_before_anything_is_done() {
         ..options(&folder, &["stook"])
     };
     let error = study(options, &quiet).unwrap_err();
-    assert!(matches!(error, BenchError::Missing { .. }), "{error}");
-    assert!(error.hint().unwrap().contains("--tool stook=COMMAND"));
+    let remedy = Remedy::InstallOrGiveCommand("stook".to_owned());
+    assert!(matches!(error, BenchError::Missing { remedy: found, .. } if found == remedy));
 }
 
 #[test]

@@ -3,9 +3,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use stook_archive::{BaseObserver as _, Observer as _};
-use stook_bench::{Observer, Sample};
+use stook_bench::{Observer, Remedy, Sample};
 
 use crate::args::Common;
+use crate::hints;
 use crate::output;
 use crate::progress::Reporter;
 
@@ -63,6 +64,11 @@ impl Observer for BenchObserver<'_> {
 
     fn warning(&self, text: &str) {
         output::message(&format!("warning: {text}"));
+    }
+
+    fn warning_with(&self, text: &str, remedy: &Remedy) {
+        self.warning(text);
+        output::message(&format!("hint: {}", hints::of_remedy(remedy)));
     }
 
     fn sampled(&self, sample: &Sample) {

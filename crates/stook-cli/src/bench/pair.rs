@@ -1,4 +1,4 @@
-//! `stook bench pair`: measures what a harness has written down.
+//! `stook bench pair`: measures what a harness has written down, for programs: what it prints is always JSON.
 
 use stook_bench::{BenchError, PairSpec, Sample, pair};
 
@@ -7,8 +7,10 @@ use crate::args::{BenchPairArgs, Common};
 use crate::exit::{CliError, Ending};
 use crate::output::{self, Data};
 use crate::progress::Reporter;
+use crate::report::{Header, Line, Paired, Summary};
 
 pub(crate) fn measure(args: &BenchPairArgs, common: &Common) -> Result<Ending, CliError> {
+    output::line(&Line::Header(Header::new("bench pair")))?;
     let text = stook_sys::read_text(&args.spec)?;
     let spec: PairSpec = serde_json::from_str(&text).map_err(|error| {
         let path = stook_sys::display_path(&args.spec);
@@ -27,9 +29,9 @@ pub(crate) fn measure(args: &BenchPairArgs, common: &Common) -> Result<Ending, C
     let outcome = pair(&spec, &observer)?;
     let mut data = Data::new();
     for sample in &outcome.samples {
-        data.line(&sample.line())?;
+        data.json(&Line::Sample(sample))?;
     }
-    data.line(&outcome.line())?;
+    data.json(&Line::Summary(Summary::Paired(Paired::of(&outcome))))?;
     data.flush()?;
     Ok(Ending::Done)
 }

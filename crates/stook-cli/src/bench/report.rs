@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use stook_bench::figure::Figure;
-use stook_bench::{BenchError, Results, read_results, report};
+use stook_bench::{BenchError, Remedy, Results, read_results, report};
 
 use crate::args::{Common, ReportArgs};
 use crate::exit::{CliError, Ending};
@@ -59,7 +59,7 @@ fn refuse_other_files(output: &Path) -> Result<(), CliError> {
             "cannot replace `{}`: it is not a page that stook made",
             stook_sys::display_path(output)
         ),
-        hint: Some("name another file, or remove it first".to_owned()),
+        remedy: Some(Remedy::NameOtherFile),
     }))
 }
 

@@ -27,7 +27,7 @@ pub(crate) use row::{
 };
 pub(crate) use summary::{
     Checked, Compared, Copied, Extracted, Filled, Indexed, Listed, ListedRuns, Measured, Page,
-    Removed, Summary, Walked, Written,
+    Paired, Removed, Summary, Walked, Written,
 };
 
 use crate::output::hex;

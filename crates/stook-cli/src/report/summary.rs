@@ -10,6 +10,7 @@ use stook_archive::{
     AttributesReport, Change, CheckReport, DiffReport, ExtractReport, ListReport, ReindexReport,
     WriteReport,
 };
+use stook_bench::PairOutcome;
 use stook_bench::fileset::Properties;
 use stook_sys::display_path;
 
@@ -61,6 +62,8 @@ pub(crate) enum Summary {
     Timed(Timed),
     /// `bench fs`, `bench cache` and `bench update`.
     Measured(Measured),
+    /// `bench pair`.
+    Paired(Paired),
     /// `bench fileset`.
     Fileset(Box<Properties>),
     /// `bench report`.
@@ -433,6 +436,30 @@ pub(crate) struct Measured {
     /// Trees and lists of `bench update` that are not the same as their source.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) unequal: Option<u64>,
+}
+
+/// What `bench pair` measured.
+#[derive(Serialize)]
+pub(crate) struct Paired {
+    samples: usize,
+    /// What all sides showed.
+    facts: serde_json::Value,
+    warnings: Vec<String>,
+}
+
+impl Paired {
+    pub(crate) fn of(outcome: &PairOutcome) -> Self {
+        let warnings = outcome.warnings.iter();
+        let warnings = warnings.map(|(side, warning)| match side.as_str() {
+            "" => warning.to_string(),
+            side => format!("{side}: {warning}"),
+        });
+        Self {
+            samples: outcome.samples.len(),
+            facts: outcome.facts.clone(),
+            warnings: warnings.collect(),
+        }
+    }
 }
 
 /// What `bench report` wrote.

@@ -182,7 +182,7 @@ fn what_makes_no_sense_is_refused() {
     };
     assert_eq!(
         refused(&["bench", "fs", "a", "--rounds", "0"]),
-        "error: zero rounds measure nothing; give --rounds 1 or more\n"
+        "error: zero rounds measure nothing\n"
     );
     let twice = refused(&["bench", "fs", "a", "./a"]);
     assert_eq!(

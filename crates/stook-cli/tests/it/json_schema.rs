@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use insta::assert_snapshot;
-use serde_json::Value;
+use serde_json::{Value, json};
 use stook_testkit::{Tree, tree};
 
 use crate::bench_report::DAY;
@@ -281,10 +281,17 @@ fn documented() -> BTreeMap<String, BTreeSet<String>> {
     types
 }
 
+/// Two sides that do nothing.
+fn pair_spec() -> String {
+    let side = |name| json!({"name": name, "command": ["true"], "evidence": ["echo", "1"]});
+    json!({"sides": [side("a"), side("b")], "rounds": 1, "state": "as-left"}).to_string()
+}
+
 /// Many kinds of lines, from every command.
 fn printed() -> Vec<Value> {
     let place = Place::with(&small());
     place.write("src/bad", "flipped");
+    place.write("spec.json", pair_spec());
     let mut lines = Vec::new();
     let mut print = |line: &str| {
         let arguments: Vec<&str> = line.split(' ').collect();
@@ -321,6 +328,8 @@ fn printed() -> Vec<Value> {
         "walk src --summary -v",
         "bench fileset set --files 3 --dry-run",
         "bench fs a-target --work . --files 5 --rounds 1 --phases stat --tools single",
+        "bench pair spec.json",
+        "bench pair none.json",
         "list none",
     ];
     before.into_iter().for_each(&mut print);

@@ -5,10 +5,9 @@
 
 use super::figures::{DROPPED, Figures};
 use super::phase::{Phase, Tool};
-use crate::groups::Group;
+use crate::cases::Case;
 use crate::numbers::duration;
 use crate::record::Sample;
-use crate::statistics::{Ratio, ratio_of_medians};
 use crate::warnings::{TOO_SHORT_SECONDS, Warning, of_times};
 
 /// Fewer rounds than this say nothing about how sure a figure is.
@@ -60,18 +59,18 @@ pub struct Advice {
 
 /// Returns what the samples of `stook bench fs` say, the warnings last.
 pub fn advise(samples: &[Sample]) -> Vec<Advice> {
-    let figures = Figures::new(samples);
+    let figures = Figures::of(samples);
     let mut all = Vec::new();
     for target in &figures.targets {
         let mut say = |concern, text| {
-            let target = (*target).to_owned();
+            let target = target.clone();
             all.push(Advice {
                 target,
                 concern,
                 text,
             });
         };
-        if figures.rounds() >= LEAST_ROUNDS {
+        if figures.cases.rounds >= LEAST_ROUNDS {
             if let Some(text) = keep_tarred(&figures, target) {
                 say(Concern::KeepTarred, text);
             }
@@ -85,10 +84,6 @@ pub fn advise(samples: &[Sample]) -> Vec<Advice> {
     }
     all.sort_by_key(|advice| advice.concern == Concern::Warning);
     all
-}
-
-fn ratio(a: &Group<'_>, b: &Group<'_>) -> Option<Ratio> {
-    ratio_of_medians(&a.seconds(), &b.seconds())
 }
 
 /// Two digits, as more would not be true.
@@ -106,17 +101,14 @@ fn percent(share: f64) -> String {
 
 /// Unpacking with tar, or with stook if tar was not measured, against reading the same bytes where they lie.
 fn keep_tarred(figures: &Figures<'_>, target: &str) -> Option<String> {
-    let of = |phase: Phase, tool: Tool| figures.group(target, phase.name(), tool.name());
+    let of = |phase: Phase, tool: Tool| figures.case(target, phase.name(), tool.name());
     let read = of(Phase::Read, Tool::Stook)?;
     let [system, stook] = [Tool::System, Tool::Stook].map(|tool| of(Phase::Untar, tool));
-    let with_stook = system
-        .as_ref()
-        .and(stook.as_ref())
-        .and_then(|stook| ratio(stook, &read));
+    let with_stook = system.and(stook).and_then(|stook| stook.ratio_to(read));
     let with_stook = with_stook.map_or_else(String::new, |with_stook| {
         format!(" ({} with stook)", times(with_stook.value))
     });
-    let unpacking = ratio(&system.or(stook)?, &read)?;
+    let unpacking = system.or(stook)?.ratio_to(read)?;
     let factor = times(unpacking.value);
     (unpacking.low >= UNPACKING_HURTS).then(|| {
         format!(
@@ -148,10 +140,10 @@ const WORK: [(Phase, &str, &str); 4] = [
 /// Compares with the target that is most surely faster at the same phase with the system's tools.
 fn slow_target(figures: &Figures<'_>, target: &str, say: &mut dyn FnMut(String)) {
     for (phase, work, advice) in WORK {
-        let of = |target: &str| figures.group(target, phase.name(), Tool::System.name());
+        let of = |target: &str| figures.case(target, phase.name(), Tool::System.name());
         let Some(own) = of(target) else { continue };
-        let others = figures.targets.iter().filter(|other| **other != target);
-        let ratios = others.filter_map(|other| Some((*other, ratio(&own, &of(other)?)?)));
+        let others = figures.targets.iter().filter(|other| *other != target);
+        let ratios = others.filter_map(|other| Some((other, own.ratio_to(of(other)?)?)));
         let surest = ratios.max_by(|a, b| a.1.low.total_cmp(&b.1.low));
         if let Some((other, ratio)) = surest
             && ratio.low >= SLOW
@@ -178,16 +170,16 @@ const PROGRAMS: [(Phase, &str); 6] = [
 fn workers(figures: &Figures<'_>, target: &str, say: &mut dyn FnMut(Concern, String)) {
     let (mut helped, mut stuck) = (Vec::new(), Vec::new());
     for (phase, program) in PROGRAMS {
-        let of = |tool: Tool| figures.group(target, phase.name(), tool.name());
+        let of = |tool: Tool| figures.case(target, phase.name(), tool.name());
         let Some((system, stook)) = of(Tool::System).zip(of(Tool::Stook)) else {
             continue;
         };
-        let both = blocked_share(&system).zip(ratio(&system, &stook));
+        let both = blocked_share(system).zip(system.ratio_to(stook));
         let Some((blocked, ratio)) = both.filter(|(blocked, _)| *blocked >= MOSTLY_BLOCKED) else {
             continue;
         };
         let (name, share, factor) = (phase.name(), percent(blocked), times(ratio.value));
-        let is_stuck = || blocked_share(&stook).is_some_and(|share| share >= MOSTLY_BLOCKED);
+        let is_stuck = || blocked_share(stook).is_some_and(|share| share >= MOSTLY_BLOCKED);
         if ratio.low >= WORTH_IT {
             helped.push(format!(
                 "{name} is blocked {share} of the time, and stook is {factor} faster than {program}"
@@ -216,16 +208,16 @@ fn workers(figures: &Figures<'_>, target: &str, say: &mut dyn FnMut(Concern, Str
 }
 
 /// The share of the time, at least, in which a tool was blocked, and did not wait for a processor.
-fn blocked_share(group: &Group<'_>) -> Option<f64> {
-    group.shares()?.blocked()
+fn blocked_share(case: &Case<'_>) -> Option<f64> {
+    case.shares()?.blocked()
 }
 
 /// Tells of the longest tail. Reads and writes are left out: they differ in length.
 fn long_tail(figures: &Figures<'_>, target: &str) -> Option<String> {
     let mut longest: Option<(u64, String)> = None;
     for phase in &figures.phases {
-        let group = figures.group(target, phase, Tool::Single.name());
-        for (name, _, latencies) in group.iter().flat_map(Group::operations) {
+        let case = figures.case(target, phase, Tool::Single.name());
+        for (name, _, latencies) in case.into_iter().flat_map(Case::operations) {
             let (half, most) = (latencies.quantile(0.5), latencies.quantile(0.99));
             let times = most / half.max(1);
             let is_long = most >= FELT && times >= LONG_TAIL;
@@ -247,57 +239,50 @@ fn long_tail(figures: &Figures<'_>, target: &str) -> Option<String> {
 }
 
 fn warnings(figures: &Figures<'_>, target: &str, say: &mut dyn FnMut(String)) {
-    let has = |group: &Group<'_>, is_it: fn(&Warning) -> bool| {
-        of_times(&group.seconds()).iter().any(is_it)
-    };
-    let short = |group: &Group<'_>| has(group, |warning| matches!(warning, Warning::TooShort(_)));
-    let wide = |group: &Group<'_>| {
-        !short(group) && has(group, |warning| matches!(warning, Warning::Wide(_)))
-    };
-    let reads = figures.group(target, Phase::Read.name(), Tool::Stook.name());
-    if keep_tarred(figures, target).is_some() && !reads.is_some_and(|reads| is_cold(&reads)) {
+    let has =
+        |case: &Case<'_>, is_it: fn(&Warning) -> bool| of_times(&case.seconds()).iter().any(is_it);
+    let short = |case: &Case<'_>| has(case, |warning| matches!(warning, Warning::TooShort(_)));
+    let wide =
+        |case: &Case<'_>| !short(case) && has(case, |warning| matches!(warning, Warning::Wide(_)));
+    let reads = figures.case(target, Phase::Read.name(), Tool::Stook.name());
+    if keep_tarred(figures, target).is_some() && !reads.is_some_and(is_cold) {
         say(format!(
-            "on `{target}`, the archive was read after it was copied there, so perhaps from memory; --cold drops the caches"
+            "on `{target}`, the archive was read after it was copied there, so perhaps from memory; with dropped caches it is not"
         ));
     }
     if let Some(which) = which(figures, target, &short) {
         let limit = TOO_SHORT_SECONDS * 1000.0;
         say(format!(
-            "on `{target}`, less than {limit:.0} ms is too short to be judged; give more --files: {which}"
+            "on `{target}`, less than {limit:.0} ms is too short to be judged; more files take longer: {which}"
         ));
     }
     if let Some(which) = which(figures, target, &wide) {
         say(format!(
-            "on `{target}`, rounds differ by more than a fifth; give more --rounds, on a quiet machine: {which}"
+            "on `{target}`, rounds differ by more than a fifth; more of them on a quiet machine tell more: {which}"
         ));
     }
 }
 
 /// Whether the caches were dropped before each run.
-fn is_cold(group: &Group<'_>) -> bool {
-    group
-        .proofs(DROPPED)
+fn is_cold(case: &Case<'_>) -> bool {
+    case.proofs(DROPPED)
         .filter(|dropped| **dropped == true)
         .count()
-        == group.samples.len()
+        == case.samples.len()
 }
 
 /// Names the groups that something holds of; a phase alone if it holds with all tools.
-fn which(
-    figures: &Figures<'_>,
-    target: &str,
-    holds: &dyn Fn(&Group<'_>) -> bool,
-) -> Option<String> {
+fn which(figures: &Figures<'_>, target: &str, holds: &dyn Fn(&Case<'_>) -> bool) -> Option<String> {
     let mut names = Vec::new();
     for phase in &figures.phases {
-        let of = |tool: &&&str| figures.group(target, phase, tool);
+        let of = |tool: &&String| figures.case(target, phase, tool);
         let tools = figures.tools.iter().filter(|tool| of(tool).is_some());
         let all = tools.clone().count();
-        let tools = tools.filter(|tool| of(tool).is_some_and(|group| holds(&group)));
-        let tools: Vec<&str> = tools.copied().collect();
+        let tools = tools.filter(|tool| of(tool).is_some_and(holds));
+        let tools: Vec<&str> = tools.map(String::as_str).collect();
         match tools.as_slice() {
             [] => {}
-            tools if tools.len() == all => names.push((*phase).to_owned()),
+            tools if tools.len() == all => names.push(phase.clone()),
             tools => names.push(format!("{phase} with {}", tools.join(" and "))),
         }
     }

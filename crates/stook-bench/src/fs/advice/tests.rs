@@ -178,8 +178,8 @@ fn what_is_short_or_uneven_raises_a_warning() {
     assert_eq!(
         texts(&samples.concat(), Concern::Warning),
         [
-            "on `a`, less than 10 ms is too short to be judged; give more --files: find",
-            "on `a`, rounds differ by more than a fifth; give more --rounds, on a quiet machine: untar with system"
+            "on `a`, less than 10 ms is too short to be judged; more files take longer: find",
+            "on `a`, rounds differ by more than a fifth; more of them on a quiet machine tell more: untar with system"
         ]
     );
     assert_eq!(advise(&[]), []);

@@ -42,13 +42,13 @@ fn results_become_a_page_and_figures() {
         "--figures",
         "out/figures",
     ];
-    assert_snapshot!(place.stderr(&arguments), @"wrote `report.html` about 3 runs, and 12 figures into `out/figures`");
+    assert_snapshot!(place.stderr(&arguments), @"wrote `report.html` about 3 runs, and 11 figures into `out/figures`");
     let page = text(&place, "report.html");
     for id in ["id=\"run-1\"", "id=\"run-2\"", "id=\"run-3\""] {
         assert!(page.contains(id), "{id}");
     }
     let figures = place.names("out/figures");
-    assert_eq!(figures.len(), 12);
+    assert_eq!(figures.len(), 11);
     assert!(figures.iter().all(|name| name.ends_with(".svg")));
     for name in [
         "1-time-system.svg",
@@ -56,7 +56,6 @@ fn results_become_a_page_and_figures() {
         "2-states.svg",
         "3-time.svg",
         "3-scatter-tar.svg",
-        "3-ratios-tar.svg",
         "3-memory.svg",
     ] {
         assert!(
