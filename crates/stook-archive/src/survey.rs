@@ -333,6 +333,9 @@ impl Surveyor<'_> {
         let Some(held) = self.held else {
             return Comparison::New;
         };
+        if metadata.kind != FileKind::Directory {
+            held.name_table.end_releases_below(path);
+        }
         let Some(row) = held.name_table.lookup(path) else {
             return Comparison::New;
         };

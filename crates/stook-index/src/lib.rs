@@ -32,6 +32,7 @@ mod newest;
 mod origin;
 mod place;
 mod rebuild;
+mod released;
 mod releases;
 mod rows;
 mod runs;

@@ -19,6 +19,7 @@ use crate::load::{Loader, Record, load_staged, load_stored};
 use crate::mtime::Mtime;
 use crate::name::{NameHash, NameHasher};
 use crate::newest::{DeletedNames, keep_newest};
+use crate::released::Released;
 use crate::rows::{FIRST_STAGED_ID, RANGE, RealNames, bytes};
 use crate::scan::{Step, scan_ids};
 use crate::staging::Staging;
@@ -31,10 +32,7 @@ pub struct NameTable {
     hasher: NameHasher,
     table: Table,
     visited: Vec<AtomicU64>,
-    /// Rows that were released from the tree: newest of their names, or not.
-    released: IdSet,
-    /// Rows with a release that names another member.
-    void_releases: Vec<RowId>,
+    released: Released,
     /// The greatest row id when the table was made.
     last_row: i64,
     /// Sizes too large for a record, ascending by row id.
@@ -162,7 +160,7 @@ impl NameTable {
         large_sizes.sort_unstable();
         let deleted = DeletedNames::load(index, None, &hasher, &mut |damage| damages.push(damage))?;
         keep_newest(&mut records, &deleted, jobs, index)?;
-        let (released, void_releases) = index.releases()?;
+        let released = Released::load(index, &hasher)?;
         let visited = (0..records.len().div_ceil(64))
             .map(|_| AtomicU64::new(0))
             .collect();
@@ -171,7 +169,6 @@ impl NameTable {
             table: Table::new(records),
             visited,
             released,
-            void_releases,
             last_row,
             large_sizes,
             recorded: dictionary.map_or_else(Vec::new, MetadataDictionary::into_entries),
@@ -205,6 +202,11 @@ impl NameTable {
         })
     }
 
+    /// The tree has something else than a directory at this path: what was released below it counts as gone.
+    pub fn end_releases_below(&self, path: &[u8]) {
+        self.released.end_below(path, &self.hasher);
+    }
+
     fn large_size(&self, id: i64) -> u64 {
         let found = self.large_sizes.binary_search_by_key(&id, |entry| entry.0);
         found.map_or(u64::MAX, |at| self.large_sizes[at].1)
@@ -227,39 +229,32 @@ impl NameTable {
 
     /// Returns the number of names never looked up that were released from the tree.
     pub fn released_not_visited(&self) -> usize {
-        let is_released = |&(index, record): &(usize, &Record)| {
-            self.released.contains(record.id) && !self.is_visited(index)
-        };
-        self.releasable().filter(is_released).count()
+        self.holding_releases().count()
     }
 
-    /// Returns the rows whose release no longer holds: their names were looked up, or they are not the newest.
+    /// Returns the rows whose release no longer holds: their names were looked up, are below something else than a directory,
+    /// or have a newer row.
     ///
     /// # Cost
     /// A pass over the records if anything is released.
     pub fn lost_releases(&self) -> Vec<RowId> {
-        let holds = |&(index, record): &(usize, &Record)| {
-            self.released.contains(record.id) && !self.is_visited(index)
-        };
-        let holding = IdSet::new(
-            self.releasable()
-                .filter(holds)
-                .map(|(_, record)| record.id)
-                .collect(),
-        );
-        let lost = self.released.iter().filter(|&id| !holding.contains(id));
-        lost.map(RowId)
-            .chain(self.void_releases.iter().copied())
-            .collect()
+        let holding = IdSet::new(self.holding_releases().collect());
+        let lost = self.released.all().filter(|row| !holding.contains(row.0));
+        lost.collect()
     }
 
-    /// Returns all records, or none if nothing is released: then there is no need to look at them.
-    fn releasable(&self) -> impl Iterator<Item = (usize, &Record)> {
-        let records: &[Record] = match self.released.ends() {
-            Some(_) => &self.table.records,
-            None => &[],
+    /// Returns the newest rows that are released from the tree, and were not met in it.
+    fn holding_releases(&self) -> impl Iterator<Item = i64> {
+        let records: &[Record] = if self.released.is_empty() {
+            &[]
+        } else {
+            &self.table.records
         };
-        records.iter().enumerate()
+        let holding = |&(index, record): &(usize, &Record)| {
+            self.released.holds(record.id) && !self.is_visited(index)
+        };
+        let holding = records.iter().enumerate().filter(holding);
+        holding.map(|(_, record)| record.id)
     }
 
     fn never_visited(&self) -> usize {
@@ -303,7 +298,7 @@ impl NameTable {
     }
 
     fn is_not_visited(&self, index: usize) -> bool {
-        !self.is_visited(index) && !self.released.contains(self.table.records[index].id)
+        !self.is_visited(index) && !self.released.holds(self.table.records[index].id)
     }
 
     fn is_visited(&self, index: usize) -> bool {

@@ -77,6 +77,35 @@ fn a_name_that_is_seen_again_or_has_a_newer_row_loses_its_release() {
 }
 
 #[test]
+fn a_release_ends_below_what_is_no_directory_any_more() {
+    let folder = Folder::new();
+    let names = ["a/b/c", "a/x", "ab/c", "d", "z\u{e9}/y"];
+    let mut index = created(&folder, &names);
+    index
+        .commit_volume(&volume(1), [row(b"r%\xff/x", 1)], None)
+        .unwrap();
+    index.record_releases(&ids(&[1, 2, 3, 4, 5, 6])).unwrap();
+    let ended = |replaced: &[&[u8]]| {
+        let name_table = name_table(&index);
+        replaced
+            .iter()
+            .for_each(|path| name_table.end_releases_below(path));
+        let gone = not_visited(&index, &name_table);
+        let held = name_table.released_not_visited();
+        assert_eq!(
+            (gone.len(), held),
+            (name_table.lost_releases().len(), 6 - gone.len())
+        );
+        gone
+    };
+    assert_eq!(ended(&[]), [""; 0]);
+    assert_eq!(ended(&[b"new", b"d", b"a/x", b"c"]), [""; 0]);
+    assert_eq!(ended(&[b"a"]), ["a/b/c", "a/x"]);
+    assert_eq!(ended(&[b"a/b", b"ab"]), ["a/b/c", "ab/c"]);
+    assert_eq!(ended(&[b"r%\xff"]), ["r%\\xff/x"]);
+}
+
+#[test]
 fn a_release_of_another_member_does_not_hold() {
     for sql in [
         "UPDATE stook_released SET offset = 512",
