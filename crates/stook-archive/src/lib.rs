@@ -86,8 +86,8 @@ pub use remove_archived::{
 };
 pub use select::ListOptions;
 pub use stook_index::{
-    Absence, AsOf, Attributes, IndexDamage, IndexError, Interrupt, MemberKind, Missing, Mtime, Row,
-    RowId, RowRef, Run, RunCounts, RunId, Selection, VolumeId, Writer,
+    Absence, AsOf, Attributes, IndexDamage, IndexError, Interrupt, MemberKind, Missing, Mtime,
+    NameVersions, Row, RowId, RowRef, Run, RunCounts, RunId, Selection, Version, VolumeId, Writer,
 };
 pub use stook_pool::{Jobs, Observer as BaseObserver};
 pub use stook_volume::{Dialect, ReadAt};

@@ -61,7 +61,7 @@ pub use interrupt::Interrupt;
 pub use mtime::Mtime;
 pub use name::{escape_name, path_hash};
 pub use name_table::{NameTable, NewestRow};
-pub use names::NameLookup;
+pub use names::{NameLookup, NameVersions, Version};
 pub use origin::Origin;
 pub use rebuild::Rebuild;
 pub use selection::{Deleted, Selection};

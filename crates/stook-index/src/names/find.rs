@@ -25,7 +25,7 @@ pub struct NameLookup {
 
 /// Which rows of a name are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wanted {
+pub(super) enum Wanted {
     Newest,
     All,
 }
@@ -121,7 +121,7 @@ impl Index {
     }
 
     /// Returns the rows of a name up to one, the newest first; `None` if that takes a scan of all rows.
-    fn rows_named(
+    pub(super) fn rows_named(
         &self,
         name: &[u8],
         last_row: i64,
