@@ -15,13 +15,14 @@ use crate::damage::IndexDamage;
 use crate::error::{IndexError, READ};
 use crate::id_set::IdSet;
 use crate::index::Index;
-use crate::load::{Loader, Record, load_staged, load_stored};
+use crate::load::{Loaded, Loader, Record, load_staged, load_stored};
 use crate::mtime::Mtime;
 use crate::name::{NameHash, NameHasher};
 use crate::newest::{DeletedNames, keep_newest};
 use crate::released::Released;
 use crate::rows::{FIRST_STAGED_ID, RANGE, RealNames, bytes};
 use crate::scan::{Step, scan_ids};
+use crate::snapshot::Snapshot;
 use crate::staging::Staging;
 use crate::types::RowId;
 
@@ -87,6 +88,29 @@ impl Table {
     }
 }
 
+/// What the index has, all of one state: a deletion of another one would hide the wrong rows.
+struct StoredState {
+    loaded: Loaded,
+    deleted: DeletedNames,
+    released: Released,
+    last_row: i64,
+}
+
+impl StoredState {
+    fn read(snapshot: &Snapshot<'_>, loader: Loader<'_>) -> Result<Self, IndexError> {
+        let mut loaded = load_stored(snapshot, loader)?;
+        let index = snapshot.index();
+        let damages = &mut loaded.damages;
+        let mut damaged = |damage| damages.push(damage);
+        Ok(Self {
+            deleted: DeletedNames::load(index, None, loader.hasher, &mut damaged)?,
+            released: Released::load(index, loader.hasher)?,
+            last_row: index.last_readable_row()?.unwrap_or(FIRST_STAGED_ID - 1),
+            loaded,
+        })
+    }
+}
+
 /// The newest row of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NewestRow {
@@ -149,18 +173,19 @@ impl NameTable {
             hasher: &hasher,
             metadata: dictionary.as_ref(),
         };
-        let mut loaded = load_stored(index, loader, jobs)?;
-        let last_row = index.last_readable_row()?.unwrap_or(FIRST_STAGED_ID - 1);
+        let StoredState {
+            mut loaded,
+            deleted,
+            released,
+            last_row,
+        } = index.in_one_state(jobs, |snapshot| StoredState::read(snapshot, loader))?;
         let mut id = FIRST_STAGED_ID;
         for staging in stagings {
             id = load_staged(staging, loader, id, &mut loaded)?;
         }
-        let (mut records, mut damages) = (loaded.records, loaded.damages);
-        let mut large_sizes = loaded.large_sizes;
+        let (mut records, mut large_sizes) = (loaded.records, loaded.large_sizes);
         large_sizes.sort_unstable();
-        let deleted = DeletedNames::load(index, None, &hasher, &mut |damage| damages.push(damage))?;
         keep_newest(&mut records, &deleted, jobs, index)?;
-        let released = Released::load(index, &hasher)?;
         let visited = (0..records.len().div_ceil(64))
             .map(|_| AtomicU64::new(0))
             .collect();
@@ -172,7 +197,7 @@ impl NameTable {
             last_row,
             large_sizes,
             recorded: dictionary.map_or_else(Vec::new, MetadataDictionary::into_entries),
-            damages,
+            damages: loaded.damages,
         })
     }
 

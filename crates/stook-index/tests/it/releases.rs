@@ -173,6 +173,28 @@ fn a_rebuilt_index_keeps_releases_under_its_own_ids() {
     assert_eq!(damages(&folder), [""; 0]);
 }
 
+/// The staged rows are asked for between the passes over rows and over deletions.
+#[test]
+fn rows_deletions_and_releases_are_of_one_state() {
+    let folder = Folder::new();
+    let mut writer = created(&folder, &["a", "b", "c"]);
+    let reader = Index::open_read(&folder.index).unwrap();
+    let write = std::iter::from_fn(|| {
+        let run = writer.begin_run("update", Mtime(2)).unwrap();
+        commit(&mut writer, 1, &["new"], 1);
+        let deleted: [&[u8]; 1] = [b"b"];
+        writer.finish_run(run, Mtime(3), 0, deleted).unwrap();
+        writer.record_releases(&ids(&[1])).unwrap();
+        None
+    });
+    let before = NameTable::load(&reader, write, Jobs::Fixed(1)).unwrap();
+    assert_eq!((before.len(), before.not_visited()), (3, 3));
+    assert!(before.lookup(b"b").is_some() && before.lookup(b"new").is_none());
+    let after = name_table(&reader);
+    assert_eq!((after.len(), after.not_visited()), (3, 2));
+    assert!(after.lookup(b"b").is_none() && after.lookup(b"new").is_some());
+}
+
 #[test]
 fn an_archive_of_another_program_has_no_releases() {
     let folder = Folder::new();
