@@ -1,7 +1,7 @@
 //! `diff`: how a tree differs from the state of an archive.
 
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use stook_index::Mtime;
 use stook_pool::Jobs;
@@ -13,7 +13,7 @@ use crate::archive::Archive;
 use crate::deletions::Deletions;
 use crate::guard::Guard;
 use crate::metadata_change::{MetadataChange, MetadataChanges};
-use crate::mutex::lock;
+use crate::mutex::{into_inner, lock};
 use crate::not_visited::NotVisited;
 use crate::observer::{CountingObserver, Failure, Note, Observer};
 use crate::plan::content_len;
@@ -167,10 +167,7 @@ pub fn diff(
     if observer.is_interrupted() {
         return Err(ArchiveError::Interrupted);
     }
-    let mut differences = collector
-        .differences
-        .into_inner()
-        .unwrap_or_else(PoisonError::into_inner);
+    let mut differences = into_inner(collector.differences);
     let not_visited = NotVisited::new(&found, &options.filter);
     let index = archive.index();
     let guard = Guard {

@@ -12,7 +12,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use stook_index::{Checkpoint, Index, IndexError, Mtime, NameTable, Run, RunId, Staging, VolumeId};
 use stook_pool::Jobs;
@@ -29,6 +29,7 @@ use crate::folder::Folder;
 use crate::guard::{Guard, is_copy};
 use crate::layout::Layout;
 use crate::memory::{budget_bytes, worker_pool};
+pub(crate) use crate::mutex::into_inner;
 use crate::mutex::lock;
 use crate::not_visited::{NotVisited, count_deleted};
 use crate::observer::{CountingObserver, Note, Observer, require_going_on};
@@ -457,10 +458,6 @@ pub(crate) fn pack_all<'p>(
     // A worker that has seen the flag leaves out members: the run must not end as if they were there.
     require_going_on(packer.observer)?;
     writer.finish()
-}
-
-pub(crate) fn into_inner(index: Mutex<Index>) -> Index {
-    index.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Reads what is known, and refuses to write to an index with damaged pages: that might make it worse.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::ops::ControlFlow;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use stook_index::{
     AttributesEncoder, Index, IndexError, Mtime, NewBlock, NewRow, Row, RowId, Volume, VolumeId,
@@ -20,7 +20,7 @@ use crate::buffers::Buffers;
 use crate::cause::Cause;
 use crate::hasher::{Hashing, VolumeHasher, wait_for};
 use crate::memory::{budget_bytes, worker_pool};
-use crate::mutex::lock;
+use crate::mutex::{into_inner, lock};
 use crate::observer::{CountingObserver, Damage, Failure, Observer};
 use crate::read::{
     BATCH_BYTES, ContentMd5, Interrupted, LoadedRange, SkipBadPages, VolumeBytes, VolumeStore,
@@ -190,7 +190,7 @@ impl VolumeReader<'_> {
                 .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             Ok::<_, ArchiveError>(md5)
         })?;
-        let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut found = into_inner(found);
         found.sort_unstable_by_key(|found| found.offset);
         Ok((found, volume_md5))
     }
