@@ -126,7 +126,7 @@ impl Packer<'_> {
             let member = first.planned();
             let mut send = |piece: Piece| output.send(piece.of(batch.stream));
             if let Err(failure) = self.pack_large(&member, &mut opened, &mut send) {
-                self.fail(&failure);
+                self.fail(&self.exact(failure, &member, &mut opened));
                 send(Piece::Abort);
             }
             return;
@@ -148,7 +148,7 @@ impl Packer<'_> {
                 }
                 Err(failure) => {
                     bytes.truncate(start);
-                    self.fail(&failure);
+                    self.fail(&self.exact(failure, &member, &mut opened));
                 }
             }
             advance(1);
@@ -161,6 +161,28 @@ impl Packer<'_> {
     fn fail(&self, failure: &Failure) {
         if !self.observer.is_interrupted() {
             self.observer.failed(failure);
+        }
+    }
+
+    /// Returns the failure of a member as what it is: what took the place of a file makes calls fail in ways that say
+    /// something else, such as a link that is not followed, or a fifo that has no content.
+    fn exact(
+        &self,
+        failure: Failure,
+        member: &PlannedMember<'_>,
+        opened: &mut OpenedDirectory,
+    ) -> Failure {
+        if !matches!(failure.cause, Cause::Io(_) | Cause::Shrank) {
+            return failure;
+        }
+        let now = self
+            .open_directory(member.directory, opened)
+            .and_then(|directory| directory.metadata(member.name, self.links));
+        match now.map(|now| self.change(&member.metadata, &now)) {
+            Ok(Some(cause @ Cause::Replaced { .. })) => {
+                Failure::new("archive", &member.path, cause)
+            }
+            _ => failure,
         }
     }
 
