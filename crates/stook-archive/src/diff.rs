@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use stook_index::Mtime;
 use stook_pool::Jobs;
-use stook_sys::{Links, Metadata, exists};
+use stook_sys::{Links, Metadata, Timestamp, exists};
 use stook_tree::Filter;
 
 use crate::ArchiveError;
@@ -76,8 +76,8 @@ pub struct Difference {
     pub change: Change,
     /// Bytes now; None if it was deleted.
     pub size: Option<u64>,
-    /// Its time now; None if it was deleted.
-    pub mtime: Option<Mtime>,
+    /// Its time now, exactly; None if it was deleted.
+    pub mtime: Option<Timestamp>,
 }
 
 /// What a `diff` found.
@@ -112,7 +112,7 @@ impl Sink for Collector {
             path: path.to_vec(),
             change,
             size: Some(content_len(metadata)),
-            mtime: Some(metadata.mtime.into()),
+            mtime: Some(metadata.mtime),
         });
     }
 }
