@@ -180,11 +180,12 @@ fn where_blocks_cannot_be_read_everything_else_is_known() {
     drop(index);
     let connection = rusqlite::Connection::open(&folder.index).unwrap();
     let query = "SELECT rootpage FROM sqlite_master WHERE name = 'stook_attributes'";
-    let page: u64 = connection.query_row(query, [], |row| row.get(0)).unwrap();
+    let page: i64 = connection.query_row(query, [], |row| row.get(0)).unwrap();
     drop(connection);
     let file = std::fs::File::options();
     let file = file.clone().write(true).open(&folder.index).unwrap();
-    file.write_all_at(&[0xa5; 4096], (page - 1) * 4096).unwrap();
+    file.write_all_at(&[0xa5; 4096], (page.unsigned_abs() - 1) * 4096)
+        .unwrap();
     let table = load(&folder);
     assert_eq!((table.len(), table.damages().len()), (5_000, 0));
     for member in 0..5_000 {
