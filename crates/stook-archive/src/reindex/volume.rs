@@ -178,7 +178,9 @@ impl VolumeReader<'_> {
         let budget = Budget::new(budget_bytes());
         let volume_md5 = std::thread::scope(|scope| {
             let whole = begin_in(scope, || self.hash_volume(volume, hasher))?;
-            worker_pool("md5s", self.options.jobs).for_each(members.chunks(256), |members| {
+            let is_interrupted = || self.observer.is_interrupted();
+            let pool = worker_pool("md5s", self.options.jobs).until(&is_interrupted);
+            pool.for_each(members.chunks(256), |members| {
                 let done: Vec<Found> = members
                     .iter()
                     .filter_map(|member| self.found(&budget, volume, member))
@@ -214,9 +216,6 @@ impl VolumeReader<'_> {
     }
 
     fn found(&self, budget: &Budget, volume: &dyn VolumeBytes, member: &Member) -> Option<Found> {
-        if self.observer.is_interrupted() {
-            return None;
-        }
         let header = &member.header;
         let not_hashed = too_many_holes(member, self.options.max_hole_bytes);
         let md5 = if header.kind.has_content() && not_hashed.is_none() {
