@@ -34,6 +34,7 @@ mod place;
 mod rebuild;
 mod released;
 mod releases;
+mod row;
 mod rows;
 mod runs;
 mod scan;

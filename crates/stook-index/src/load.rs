@@ -11,9 +11,8 @@ use crate::index::Index;
 use crate::mtime::Mtime;
 use crate::name::{NameHash, NameHasher};
 use crate::newest::{Version, expected_rows};
-use crate::rows::{
-    COLUMNS, FIRST_STAGED_ID, Met, RANGE, RealNames, bytes, meet, mtime_of, unsigned,
-};
+use crate::row::{Met, RealNames, bytes, meet, mtime_of, unsigned};
+use crate::rows::{COLUMNS, FIRST_STAGED_ID, RANGE};
 use crate::scan::{Step, scan_ids};
 use crate::snapshot::{ROWS_A_TASK, Snapshot};
 use crate::staging::Staging;

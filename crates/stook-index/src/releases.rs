@@ -14,7 +14,7 @@ use crate::error::{IndexError, READ, WRITE};
 use crate::id_set::IdSet;
 use crate::index::Index;
 use crate::name::escape_name;
-use crate::rows::bytes;
+use crate::row::bytes;
 use crate::scan::{Step, scan_ids};
 use crate::types::{RowId, RowRef, VolumeId};
 

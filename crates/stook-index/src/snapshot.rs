@@ -18,7 +18,7 @@ use crate::damage::IndexDamage;
 use crate::error::{IndexError, READ};
 use crate::index::Index;
 use crate::newest::expected_rows;
-use crate::rows::Met;
+use crate::row::Met;
 use crate::selection::last_run;
 use crate::types::AsOf;
 use crate::types::{Deletion, RowId, RowRef};

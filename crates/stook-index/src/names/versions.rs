@@ -8,7 +8,7 @@ use super::find::Wanted;
 use crate::damage::IndexDamage;
 use crate::error::IndexError;
 use crate::index::Index;
-use crate::rows::Met;
+use crate::row::Met;
 use crate::runs::last_row_of;
 use crate::types::{Row, Run};
 
