@@ -27,6 +27,7 @@ mod deletions;
 mod diff;
 mod error;
 mod extract;
+mod file_content;
 mod folder;
 mod guard;
 mod hasher;

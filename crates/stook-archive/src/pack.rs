@@ -14,20 +14,17 @@ use stook_index::Mtime;
 use stook_md5::md5_many;
 use stook_pool::{Output, Weight, advance};
 use stook_sys::{
-    Directory, FileId, FileKind, Links, Metadata, Owners, Xattr, append_at, get_xattrs, metadata,
-    next_data_segment, read_once,
+    Directory, FileId, FileKind, Links, Metadata, Owners, Xattr, get_xattrs, metadata, read_once,
 };
 use stook_timers::scope;
-use stook_volume::{
-    Dialect, Header, Segment, align_segments, encode, member_len, padding, stored_len,
-};
+use stook_volume::{Dialect, Header, encode, member_len, padding, stored_len};
 
 use crate::attributes::HeaderFacts;
 use crate::buffers::Buffers;
 use crate::cause::{Cause, Since};
+use crate::file_content::{holes, read_content, stream_content};
 use crate::observer::{Failure, Observer};
 use crate::plan::{Batch, OutputStream, PlannedMember, content_len, header_of};
-use crate::read::{BATCH_BYTES, ContentMd5, Interrupted};
 
 pub(crate) struct Packer<'a> {
     pub(crate) source: &'a Directory,
@@ -462,25 +459,6 @@ impl Packer<'_> {
 #[derive(Default)]
 struct OpenedDirectory(Option<(Vec<u8>, Directory)>);
 
-/// Returns the data segments of a file with holes; None if storing them would save nothing.
-fn holes(file: &File, size: u64, observer: &dyn Observer) -> io::Result<Option<Vec<Segment>>> {
-    let mut segments: Vec<Segment> = Vec::new();
-    let mut position = 0;
-    while let Some(found) = next_data_segment(file, position, size)? {
-        let (offset, len) = (found.offset, found.len);
-        segments.push(Segment { offset, len });
-        position = offset + len;
-        if observer.is_interrupted() {
-            return Err(Interrupted.into());
-        }
-    }
-    let segments = align_segments(&segments, size);
-    let data: u64 = segments.iter().map(|segment| segment.len).sum();
-    // A line of the map takes at most 40 bytes.
-    let map = 512 + 40 * segments.len() as u64;
-    Ok((data + map < size).then_some(segments))
-}
-
 /// Takes the MD5s of all contents of a batch at once, which is several times faster than one by one.
 fn take_md5s(bytes: &[u8], contents: &[(usize, Range<usize>)], members: &mut [Packed]) {
     let _scope = scope!("md5");
@@ -491,66 +469,6 @@ fn take_md5s(bytes: &[u8], contents: &[(usize, Range<usize>)], members: &mut [Pa
     for ((member, _), md5) in contents.iter().zip(md5_many(&messages)) {
         members[*member].md5 = Some(md5);
     }
-}
-
-/// Appends the stored bytes of a file to the buffer; returns the MD5 of its content if it has holes.
-fn read_content(
-    file: &File,
-    header: &Header,
-    observer: &dyn Observer,
-    bytes: &mut Vec<u8>,
-) -> io::Result<Option<[u8; 16]>> {
-    let Some(segments) = &header.sparse else {
-        append(file, 0, header.size, bytes)?;
-        return Ok(None);
-    };
-    let mut md5 = ContentMd5::new(&header.name, header.size, observer);
-    for segment in segments {
-        let start = append(file, segment.offset, segment.len, bytes)?;
-        md5.update(segment.offset, &bytes[start..])?;
-    }
-    Ok(Some(md5.finish()?))
-}
-
-/// Sends the stored bytes of a file in slices; returns the MD5 of its content, None if stopped.
-fn stream_content(
-    file: &File,
-    header: &Header,
-    (buffers, observer): (&Buffers, &dyn Observer),
-    send: &mut dyn FnMut(Piece) -> bool,
-) -> io::Result<Option<[u8; 16]>> {
-    let whole = [Segment {
-        offset: 0,
-        len: header.size,
-    }];
-    let segments = header.sparse.as_deref().unwrap_or(&whole);
-    let mut md5 = ContentMd5::new(&header.name, header.size, observer);
-    for segment in segments {
-        let mut position = segment.offset;
-        let end = segment.offset + segment.len;
-        while position < end {
-            let len = (end - position).min(BATCH_BYTES);
-            let mut bytes = buffers.take(usize::try_from(len).map_err(io::Error::other)?);
-            append(file, position, len, &mut bytes)?;
-            md5.update(position, &bytes)?;
-            advance(1);
-            position += len;
-            if !send(Piece::Slice(bytes)) {
-                return Ok(None);
-            }
-        }
-    }
-    Ok(Some(md5.finish()?))
-}
-
-fn append(file: &File, offset: u64, len: u64, bytes: &mut Vec<u8>) -> io::Result<usize> {
-    let _scope = scope!("read");
-    let start = bytes.len();
-    let len = usize::try_from(len).map_err(io::Error::other)?;
-    if append_at(file, bytes, len, offset)? < len {
-        return Err(Cause::Shrank.into());
-    }
-    Ok(start)
 }
 
 fn unreadable(member: &PlannedMember<'_>, error: &io::Error) -> Failure {
