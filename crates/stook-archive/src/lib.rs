@@ -25,6 +25,7 @@ mod create;
 mod deleted;
 mod deletions;
 mod diff;
+mod dry_run;
 mod error;
 mod extract;
 mod file_content;
