@@ -11,7 +11,7 @@ use stook_volume::{Header, Segment, align_segments};
 use crate::buffers::Buffers;
 use crate::cause::Cause;
 use crate::observer::Observer;
-use crate::pack::Piece;
+use crate::packed::Piece;
 use crate::read::{BATCH_BYTES, ContentMd5, Interrupted};
 
 /// Returns the data segments of a file with holes; None if storing them would save nothing.

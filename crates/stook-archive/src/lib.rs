@@ -42,6 +42,7 @@ mod not_visited;
 mod observer;
 mod open_volume;
 mod pack;
+mod packed;
 mod pending_bytes;
 mod plan;
 mod read;

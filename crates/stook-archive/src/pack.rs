@@ -10,11 +10,10 @@ use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use stook_index::Mtime;
 use stook_md5::md5_many;
-use stook_pool::{Output, Weight, advance};
+use stook_pool::{Output, advance};
 use stook_sys::{
-    Directory, FileId, FileKind, Links, Metadata, Owners, Xattr, get_xattrs, metadata, read_once,
+    Directory, FileKind, Links, Metadata, Owners, Xattr, get_xattrs, metadata, read_once,
 };
 use stook_timers::scope;
 use stook_volume::{Dialect, Header, encode, member_len, padding, stored_len};
@@ -24,7 +23,8 @@ use crate::buffers::Buffers;
 use crate::cause::{Cause, Since};
 use crate::file_content::{holes, read_content, stream_content};
 use crate::observer::{Failure, Observer};
-use crate::plan::{Batch, OutputStream, PlannedMember, content_len, header_of};
+use crate::packed::{DirectedPiece, Packed, Piece, SeveralNames};
+use crate::plan::{Batch, PlannedMember, content_len, header_of};
 
 pub(crate) struct Packer<'a> {
     pub(crate) source: &'a Directory,
@@ -40,75 +40,6 @@ pub(crate) struct Packer<'a> {
     pub(crate) compares_filesystems: bool,
     /// True once it was noted that some attributes cannot be read.
     pub(crate) has_noted: AtomicBool,
-}
-
-/// What the writer needs to know of a member besides its bytes.
-pub(crate) struct Packed {
-    pub(crate) name: Vec<u8>,
-    pub(crate) size: u64,
-    pub(crate) mtime: Mtime,
-    pub(crate) md5: Option<[u8; 16]>,
-    /// All its bytes in the volume.
-    pub(crate) len: u64,
-    /// Those that the plan gave it.
-    pub(crate) planned: u64,
-    /// Only in zstash's dialect, for a file with several names.
-    pub(crate) several_names: Option<Box<SeveralNames>>,
-    /// What the index keeps of its header.
-    pub(crate) facts: HeaderFacts,
-}
-
-/// The header of a member that becomes a hard link if its file is in the same volume already.
-pub(crate) struct SeveralNames {
-    pub(crate) identity: FileId,
-    pub(crate) header: Header,
-    pub(crate) header_len: usize,
-}
-
-/// A piece of the volume, in order.
-pub(crate) enum Piece {
-    /// Whole members.
-    Members {
-        bytes: Vec<u8>,
-        members: Vec<Packed>,
-    },
-    /// The header of a large member; its content follows in slices. The MD5 is still missing.
-    Begin { bytes: Vec<u8>, member: Box<Packed> },
-    /// A slice of it.
-    Slice(Vec<u8>),
-    /// Its end: the padding, and the MD5.
-    End { bytes: Vec<u8>, md5: [u8; 16] },
-    /// It failed: everything since `Begin` is void.
-    Abort,
-    /// Nothing more comes in this stream.
-    EndOfStream,
-}
-
-/// A piece and where it goes.
-pub(crate) struct DirectedPiece {
-    pub(crate) stream: OutputStream,
-    pub(crate) piece: Piece,
-}
-
-impl Piece {
-    fn of(self, stream: OutputStream) -> DirectedPiece {
-        DirectedPiece {
-            stream,
-            piece: self,
-        }
-    }
-}
-
-impl Weight for DirectedPiece {
-    fn weight(&self) -> usize {
-        match &self.piece {
-            Piece::Members { bytes, .. }
-            | Piece::Begin { bytes, .. }
-            | Piece::End { bytes, .. }
-            | Piece::Slice(bytes) => bytes.len(),
-            Piece::Abort | Piece::EndOfStream => 0,
-        }
-    }
 }
 
 impl Packer<'_> {
