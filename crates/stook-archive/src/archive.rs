@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use stook_index::{
-    AsOf, Config, Index, IndexDamage, IndexError, Interrupt, NameLookup, ReadOptions, Row, RowRef,
-    Run, RunCounts, Selection,
+    AsOf, Config, Index, IndexDamage, IndexError, Interrupt, NameLookup, NameVersions, ReadOptions,
+    Row, RowRef, Run, RunCounts, Selection,
 };
 
 use crate::ArchiveError;
@@ -124,6 +124,20 @@ impl Archive {
             damage,
             scanned,
         })
+    }
+
+    /// Returns all versions of a name, the newest first, those before it was deleted included, each with the run that added it.
+    ///
+    /// # Errors
+    /// `Index` if the index cannot be read. Rows that cannot be read are no error: they are among the damages.
+    ///
+    /// # Cost
+    /// As [`Archive::find`], and a page of the index for each version.
+    pub fn versions(&self, name: &[u8]) -> Result<NameVersions, ArchiveError> {
+        let index = lock(&self.index);
+        let found = index.versions(name)?;
+        index.require_unchanged()?;
+        Ok(found)
     }
 
     /// Chooses rows.

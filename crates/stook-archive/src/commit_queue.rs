@@ -11,7 +11,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use stook_index::{Index, Interrupt, RunId, Volume, VolumeId};
-use stook_sys::{open_read_write, rename_to_new, sync_directory};
+use stook_sys::{install_new, open_read_write};
 use stook_timers::scope;
 
 use crate::ArchiveError;
@@ -183,8 +183,7 @@ impl<'a> CommitQueue<'a> {
         let staging = closing.staging.take();
         let make_durable = || -> Result<Volume, ArchiveError> {
             let md5 = closing.wait_until_durable()?;
-            rename_to_new(&folder.partial(id), &folder.volume(id))?;
-            sync_directory(folder.path())?;
+            install_new(&folder.partial(id), &folder.volume(id))?;
             Ok(Volume { id, size: len, md5 })
         };
         let committed = index.commit_volume_when(

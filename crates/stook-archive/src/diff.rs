@@ -1,11 +1,11 @@
 //! `diff`: how a tree differs from the state of an archive.
 
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use stook_index::Mtime;
 use stook_pool::Jobs;
-use stook_sys::{Links, Metadata, exists};
+use stook_sys::{Links, Metadata, Timestamp, exists};
 use stook_tree::Filter;
 
 use crate::ArchiveError;
@@ -13,7 +13,7 @@ use crate::archive::Archive;
 use crate::deletions::Deletions;
 use crate::guard::Guard;
 use crate::metadata_change::{MetadataChange, MetadataChanges};
-use crate::mutex::lock;
+use crate::mutex::{into_inner, lock};
 use crate::not_visited::NotVisited;
 use crate::observer::{CountingObserver, Failure, Note, Observer};
 use crate::plan::content_len;
@@ -76,8 +76,8 @@ pub struct Difference {
     pub change: Change,
     /// Bytes now; None if it was deleted.
     pub size: Option<u64>,
-    /// Its time now; None if it was deleted.
-    pub mtime: Option<Mtime>,
+    /// Its time now, exactly; None if it was deleted.
+    pub mtime: Option<Timestamp>,
 }
 
 /// What a `diff` found.
@@ -112,7 +112,7 @@ impl Sink for Collector {
             path: path.to_vec(),
             change,
             size: Some(content_len(metadata)),
-            mtime: Some(metadata.mtime.into()),
+            mtime: Some(metadata.mtime),
         });
     }
 }
@@ -167,10 +167,7 @@ pub fn diff(
     if observer.is_interrupted() {
         return Err(ArchiveError::Interrupted);
     }
-    let mut differences = collector
-        .differences
-        .into_inner()
-        .unwrap_or_else(PoisonError::into_inner);
+    let mut differences = into_inner(collector.differences);
     let not_visited = NotVisited::new(&found, &options.filter);
     let index = archive.index();
     let guard = Guard {

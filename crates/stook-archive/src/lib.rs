@@ -25,8 +25,10 @@ mod create;
 mod deleted;
 mod deletions;
 mod diff;
+mod dry_run;
 mod error;
 mod extract;
+mod file_content;
 mod folder;
 mod guard;
 mod hasher;
@@ -40,6 +42,7 @@ mod not_visited;
 mod observer;
 mod open_volume;
 mod pack;
+mod packed;
 mod pending_bytes;
 mod plan;
 mod read;
@@ -86,8 +89,8 @@ pub use remove_archived::{
 };
 pub use select::ListOptions;
 pub use stook_index::{
-    Absence, AsOf, Attributes, IndexDamage, IndexError, Interrupt, MemberKind, Missing, Mtime, Row,
-    RowId, RowRef, Run, RunCounts, RunId, Selection, VolumeId, Writer,
+    Absence, AsOf, Attributes, IndexDamage, IndexError, Interrupt, MemberKind, Missing, Mtime,
+    NameVersions, Row, RowId, RowRef, Run, RunCounts, RunId, Selection, Version, VolumeId, Writer,
 };
 pub use stook_pool::{Jobs, Observer as BaseObserver};
 pub use stook_volume::{Dialect, ReadAt};

@@ -21,7 +21,7 @@ use crate::ArchiveError;
 use crate::attributes::HeaderFacts;
 use crate::folder::Folder;
 use crate::hasher::{Answer, VolumeHasher, wait_for};
-use crate::pack::Packed;
+use crate::packed::Packed;
 use crate::plan::VolumeSplitter;
 use crate::recovery::{PartialVolume, remove_unfinished};
 use crate::task::Task;

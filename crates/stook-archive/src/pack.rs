@@ -10,24 +10,21 @@ use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use stook_index::Mtime;
 use stook_md5::md5_many;
-use stook_pool::{Output, Weight, advance};
+use stook_pool::{Output, advance};
 use stook_sys::{
-    Directory, FileId, FileKind, Links, Metadata, Owners, Xattr, append_at, get_xattrs, metadata,
-    next_data_segment, read_once,
+    Directory, FileKind, Links, Metadata, Owners, Xattr, get_xattrs, metadata, read_once,
 };
 use stook_timers::scope;
-use stook_volume::{
-    Dialect, Header, Segment, align_segments, encode, member_len, padding, stored_len,
-};
+use stook_volume::{Dialect, Header, encode, member_len, padding, stored_len};
 
 use crate::attributes::HeaderFacts;
 use crate::buffers::Buffers;
 use crate::cause::{Cause, Since};
+use crate::file_content::{holes, read_content, stream_content};
 use crate::observer::{Failure, Observer};
-use crate::plan::{Batch, OutputStream, PlannedMember, content_len, header_of};
-use crate::read::{BATCH_BYTES, ContentMd5, Interrupted};
+use crate::packed::{DirectedPiece, Packed, Piece, SeveralNames};
+use crate::plan::{Batch, PlannedMember, content_len, header_of};
 
 pub(crate) struct Packer<'a> {
     pub(crate) source: &'a Directory,
@@ -45,75 +42,6 @@ pub(crate) struct Packer<'a> {
     pub(crate) has_noted: AtomicBool,
 }
 
-/// What the writer needs to know of a member besides its bytes.
-pub(crate) struct Packed {
-    pub(crate) name: Vec<u8>,
-    pub(crate) size: u64,
-    pub(crate) mtime: Mtime,
-    pub(crate) md5: Option<[u8; 16]>,
-    /// All its bytes in the volume.
-    pub(crate) len: u64,
-    /// Those that the plan gave it.
-    pub(crate) planned: u64,
-    /// Only in zstash's dialect, for a file with several names.
-    pub(crate) several_names: Option<Box<SeveralNames>>,
-    /// What the index keeps of its header.
-    pub(crate) facts: HeaderFacts,
-}
-
-/// The header of a member that becomes a hard link if its file is in the same volume already.
-pub(crate) struct SeveralNames {
-    pub(crate) identity: FileId,
-    pub(crate) header: Header,
-    pub(crate) header_len: usize,
-}
-
-/// A piece of the volume, in order.
-pub(crate) enum Piece {
-    /// Whole members.
-    Members {
-        bytes: Vec<u8>,
-        members: Vec<Packed>,
-    },
-    /// The header of a large member; its content follows in slices. The MD5 is still missing.
-    Begin { bytes: Vec<u8>, member: Box<Packed> },
-    /// A slice of it.
-    Slice(Vec<u8>),
-    /// Its end: the padding, and the MD5.
-    End { bytes: Vec<u8>, md5: [u8; 16] },
-    /// It failed: everything since `Begin` is void.
-    Abort,
-    /// Nothing more comes in this stream.
-    EndOfStream,
-}
-
-/// A piece and where it goes.
-pub(crate) struct DirectedPiece {
-    pub(crate) stream: OutputStream,
-    pub(crate) piece: Piece,
-}
-
-impl Piece {
-    fn of(self, stream: OutputStream) -> DirectedPiece {
-        DirectedPiece {
-            stream,
-            piece: self,
-        }
-    }
-}
-
-impl Weight for DirectedPiece {
-    fn weight(&self) -> usize {
-        match &self.piece {
-            Piece::Members { bytes, .. }
-            | Piece::Begin { bytes, .. }
-            | Piece::End { bytes, .. }
-            | Piece::Slice(bytes) => bytes.len(),
-            Piece::Abort | Piece::EndOfStream => 0,
-        }
-    }
-}
-
 impl Packer<'_> {
     pub(crate) fn pack(&self, batch: &Batch<'_>, output: &mut Output<'_, DirectedPiece>) {
         let _scope = scope!("pack");
@@ -126,7 +54,7 @@ impl Packer<'_> {
             let member = first.planned();
             let mut send = |piece: Piece| output.send(piece.of(batch.stream));
             if let Err(failure) = self.pack_large(&member, &mut opened, &mut send) {
-                self.fail(&failure);
+                self.fail(&self.exact(failure, &member, &mut opened));
                 send(Piece::Abort);
             }
             return;
@@ -148,7 +76,7 @@ impl Packer<'_> {
                 }
                 Err(failure) => {
                     bytes.truncate(start);
-                    self.fail(&failure);
+                    self.fail(&self.exact(failure, &member, &mut opened));
                 }
             }
             advance(1);
@@ -161,6 +89,28 @@ impl Packer<'_> {
     fn fail(&self, failure: &Failure) {
         if !self.observer.is_interrupted() {
             self.observer.failed(failure);
+        }
+    }
+
+    /// Returns the failure of a member as what it is: what took the place of a file makes calls fail in ways that say
+    /// something else, such as a link that is not followed, or a fifo that has no content.
+    fn exact(
+        &self,
+        failure: Failure,
+        member: &PlannedMember<'_>,
+        opened: &mut OpenedDirectory,
+    ) -> Failure {
+        if !matches!(failure.cause, Cause::Io(_) | Cause::Shrank) {
+            return failure;
+        }
+        let now = self
+            .open_directory(member.directory, opened)
+            .and_then(|directory| directory.metadata(member.name, self.links));
+        match now.map(|now| self.change(&member.metadata, &now)) {
+            Ok(Some(cause @ Cause::Replaced { .. })) => {
+                Failure::new("archive", &member.path, cause)
+            }
+            _ => failure,
         }
     }
 
@@ -440,25 +390,6 @@ impl Packer<'_> {
 #[derive(Default)]
 struct OpenedDirectory(Option<(Vec<u8>, Directory)>);
 
-/// Returns the data segments of a file with holes; None if storing them would save nothing.
-fn holes(file: &File, size: u64, observer: &dyn Observer) -> io::Result<Option<Vec<Segment>>> {
-    let mut segments: Vec<Segment> = Vec::new();
-    let mut position = 0;
-    while let Some(found) = next_data_segment(file, position, size)? {
-        let (offset, len) = (found.offset, found.len);
-        segments.push(Segment { offset, len });
-        position = offset + len;
-        if observer.is_interrupted() {
-            return Err(Interrupted.into());
-        }
-    }
-    let segments = align_segments(&segments, size);
-    let data: u64 = segments.iter().map(|segment| segment.len).sum();
-    // A line of the map takes at most 40 bytes.
-    let map = 512 + 40 * segments.len() as u64;
-    Ok((data + map < size).then_some(segments))
-}
-
 /// Takes the MD5s of all contents of a batch at once, which is several times faster than one by one.
 fn take_md5s(bytes: &[u8], contents: &[(usize, Range<usize>)], members: &mut [Packed]) {
     let _scope = scope!("md5");
@@ -469,66 +400,6 @@ fn take_md5s(bytes: &[u8], contents: &[(usize, Range<usize>)], members: &mut [Pa
     for ((member, _), md5) in contents.iter().zip(md5_many(&messages)) {
         members[*member].md5 = Some(md5);
     }
-}
-
-/// Appends the stored bytes of a file to the buffer; returns the MD5 of its content if it has holes.
-fn read_content(
-    file: &File,
-    header: &Header,
-    observer: &dyn Observer,
-    bytes: &mut Vec<u8>,
-) -> io::Result<Option<[u8; 16]>> {
-    let Some(segments) = &header.sparse else {
-        append(file, 0, header.size, bytes)?;
-        return Ok(None);
-    };
-    let mut md5 = ContentMd5::new(&header.name, header.size, observer);
-    for segment in segments {
-        let start = append(file, segment.offset, segment.len, bytes)?;
-        md5.update(segment.offset, &bytes[start..])?;
-    }
-    Ok(Some(md5.finish()?))
-}
-
-/// Sends the stored bytes of a file in slices; returns the MD5 of its content, None if stopped.
-fn stream_content(
-    file: &File,
-    header: &Header,
-    (buffers, observer): (&Buffers, &dyn Observer),
-    send: &mut dyn FnMut(Piece) -> bool,
-) -> io::Result<Option<[u8; 16]>> {
-    let whole = [Segment {
-        offset: 0,
-        len: header.size,
-    }];
-    let segments = header.sparse.as_deref().unwrap_or(&whole);
-    let mut md5 = ContentMd5::new(&header.name, header.size, observer);
-    for segment in segments {
-        let mut position = segment.offset;
-        let end = segment.offset + segment.len;
-        while position < end {
-            let len = (end - position).min(BATCH_BYTES);
-            let mut bytes = buffers.take(usize::try_from(len).map_err(io::Error::other)?);
-            append(file, position, len, &mut bytes)?;
-            md5.update(position, &bytes)?;
-            advance(1);
-            position += len;
-            if !send(Piece::Slice(bytes)) {
-                return Ok(None);
-            }
-        }
-    }
-    Ok(Some(md5.finish()?))
-}
-
-fn append(file: &File, offset: u64, len: u64, bytes: &mut Vec<u8>) -> io::Result<usize> {
-    let _scope = scope!("read");
-    let start = bytes.len();
-    let len = usize::try_from(len).map_err(io::Error::other)?;
-    if append_at(file, bytes, len, offset)? < len {
-        return Err(Cause::Shrank.into());
-    }
-    Ok(start)
 }
 
 fn unreadable(member: &PlannedMember<'_>, error: &io::Error) -> Failure {

@@ -3,7 +3,8 @@
 //! Only what is provably stook's own is gone on with, or removed. Anything else that has a name of an unfinished volume
 //! stays, and its number is passed over.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use stook_index::{Checkpoint, Index, IndexError, RunId, Staging, VolumeId};
@@ -16,6 +17,7 @@ use stook_volume::Dialect;
 use crate::ArchiveError;
 use crate::folder::Folder;
 use crate::read::is_stooks;
+use crate::survey::{Survey, archive_order};
 
 /// A volume that an interrupted run left, as far as it can be used.
 pub(crate) struct PartialVolume {
@@ -23,6 +25,37 @@ pub(crate) struct PartialVolume {
     pub(crate) staging: Staging,
     /// First names of files with several names that the volume holds, for hard links.
     pub(crate) names: HashMap<FileId, Vec<u8>>,
+}
+
+/// In zstash's dialect a hard link needs to know which files the volume holds already.
+pub(crate) fn resumable(
+    checkpoint: Checkpoint,
+    staging: Staging,
+    found: &Survey,
+) -> Result<PartialVolume, ArchiveError> {
+    let mut names: HashMap<FileId, Vec<u8>> = HashMap::new();
+    if !found.held_links.is_empty() {
+        let mut staged = HashSet::new();
+        staging.rows(|row| {
+            staged.insert(row.name.to_vec());
+            ControlFlow::Continue(())
+        })?;
+        for (name, identity) in found
+            .held_links
+            .iter()
+            .filter(|(name, _)| staged.contains(name))
+        {
+            let first = names.entry(*identity).or_insert_with(|| name.clone());
+            if archive_order(name, first).is_lt() {
+                first.clone_from(name);
+            }
+        }
+    }
+    Ok(PartialVolume {
+        checkpoint,
+        staging,
+        names,
+    })
 }
 
 /// Returns the first number that is free in the index and in the folder.

@@ -8,13 +8,11 @@
 //! ```
 //! `plan` does the first two and keeps what it found in files; `commit` does the last.
 
-use std::collections::{HashMap, HashSet};
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
-use stook_index::{Checkpoint, Index, IndexError, Mtime, NameTable, Run, RunId, Staging, VolumeId};
+use stook_index::{Checkpoint, Index, IndexError, Mtime, NameTable, Run, RunId, Staging};
 use stook_pool::Jobs;
 use stook_sys::{Context, Directory, FileId, Owners, exists, utc_now};
 use stook_timers::scope;
@@ -29,15 +27,14 @@ use crate::folder::Folder;
 use crate::guard::{Guard, is_copy};
 use crate::layout::Layout;
 use crate::memory::{budget_bytes, worker_pool};
+pub(crate) use crate::mutex::into_inner;
 use crate::mutex::lock;
 use crate::not_visited::{NotVisited, count_deleted};
 use crate::observer::{CountingObserver, Note, Observer, require_going_on};
 use crate::pack::Packer;
-use crate::plan::{
-    Batch, DEFAULT_VOLUME_BYTES, Plan, PlanDirectory, Sorter, VolumeSplitter, interleave,
-};
-use crate::recovery::{Blank, PartialVolume, next_volume, recover, remove_all_unfinished};
-use crate::survey::{Held, Survey, SurveyOptions, archive_order, open_source, survey};
+use crate::plan::{Batch, Plan, PlanDirectory, Sorter, VolumeSplitter, interleave};
+use crate::recovery::{PartialVolume, recover, remove_all_unfinished, resumable};
+use crate::survey::{Held, Survey, SurveyOptions, open_source, survey};
 use crate::writer::{VolumeWriter, WriterOptions, Written};
 
 pub(crate) struct Session<'a> {
@@ -215,7 +212,7 @@ impl<'a> Session<'a> {
         )
     }
 
-    fn survey_against(
+    pub(crate) fn survey_against(
         &self,
         index: Option<&Mutex<Index>>,
         name_table: Option<&NameTable>,
@@ -261,7 +258,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn unlikely_deletions<'s>(
+    pub(crate) fn unlikely_deletions<'s>(
         &self,
         index: Option<&Mutex<Index>>,
         name_table: Option<&NameTable>,
@@ -386,58 +383,6 @@ impl<'a> Session<'a> {
             }
         })
     }
-
-    /// Reports what a run would write.
-    pub(crate) fn dry_run(
-        &self,
-        index: Option<&Mutex<Index>>,
-    ) -> Result<WriteReport, ArchiveError> {
-        let name_table = index
-            .map(|index| {
-                let WriteOptions { metadata, jobs, .. } = self.options;
-                metadata.load_names(&lock(index), None, *jobs)
-            })
-            .transpose()?;
-        let found = self.survey_against(index, name_table.as_ref(), None)?;
-        let not_visited = NotVisited::new(&found, &self.options.filter);
-        let unlikely = self.unlikely_deletions(index, name_table.as_ref(), None, &not_visited)?;
-        if let Some(unlikely) = unlikely {
-            self.observer
-                .noted(&format!("the run would stop: {unlikely}"));
-        }
-        let report = WriteReport {
-            entries: found.entries,
-            unchanged: found.unchanged,
-            metadata_changed: found.metadata_changed,
-            ..WriteReport::default()
-        };
-        let plan = Plan::from(found);
-        let (first, limit, deleted) = match index.map(lock) {
-            Some(index) => {
-                let deleted = self.count_deleted(&index, name_table.as_ref(), &not_visited)?;
-                let blank = match index.unfinished_run()? {
-                    Some(_) => Blank::Own,
-                    None => Blank::Foreign,
-                };
-                (
-                    next_volume(&self.folder, &index, blank)?,
-                    index.config()?.maxsize,
-                    deleted,
-                )
-            }
-            None => (VolumeId(0), DEFAULT_VOLUME_BYTES, 0),
-        };
-        let splitter = VolumeSplitter {
-            dialect: self.options.dialect,
-            limit: self.options.volume_bytes.unwrap_or(limit),
-        };
-        let plan = plan.summary(first, splitter, &Owners::default(), deleted);
-        Ok(WriteReport {
-            plan: Some(plan),
-            failed: self.observer.failures(),
-            ..report
-        })
-    }
 }
 
 /// Has workers pack the members, and the writer take them, to the end of the last volume.
@@ -459,10 +404,6 @@ pub(crate) fn pack_all<'p>(
     writer.finish()
 }
 
-pub(crate) fn into_inner(index: Mutex<Index>) -> Index {
-    index.into_inner().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Reads what is known, and refuses to write to an index with damaged pages: that might make it worse.
 fn load_to_write<'s>(
     index: &Index,
@@ -474,37 +415,6 @@ fn load_to_write<'s>(
         Some(damage) => Err(IndexError::damaged(index.path(), damage).into()),
         None => Ok(name_table),
     }
-}
-
-/// In zstash's dialect a hard link needs to know which files the volume holds already.
-fn resumable(
-    checkpoint: Checkpoint,
-    staging: Staging,
-    found: &Survey,
-) -> Result<PartialVolume, ArchiveError> {
-    let mut names: HashMap<FileId, Vec<u8>> = HashMap::new();
-    if !found.held_links.is_empty() {
-        let mut staged = HashSet::new();
-        staging.rows(|row| {
-            staged.insert(row.name.to_vec());
-            ControlFlow::Continue(())
-        })?;
-        for (name, identity) in found
-            .held_links
-            .iter()
-            .filter(|(name, _)| staged.contains(name))
-        {
-            let first = names.entry(*identity).or_insert_with(|| name.clone());
-            if archive_order(name, first).is_lt() {
-                first.clone_from(name);
-            }
-        }
-    }
-    Ok(PartialVolume {
-        checkpoint,
-        staging,
-        names,
-    })
 }
 
 /// Names that were released from the tree lose that if they are in the tree again, or have a newer version; unless the

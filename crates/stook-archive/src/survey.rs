@@ -2,8 +2,8 @@
 
 use std::cmp::Ordering;
 use std::path::Path;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
 
 use stook_index::{Index, Mtime, NameTable, NewestRow};
 use stook_pool::Jobs;
@@ -14,7 +14,7 @@ use stook_tree::{Filter, Listing, TreeError, Visitor, WalkOptions, split, walk};
 use crate::buffers::Buffers;
 use crate::cause::Cause;
 use crate::metadata_change::{ArchivedMetadata, MetadataChange, MetadataChanges};
-use crate::mutex::lock;
+use crate::mutex::{into_inner, lock};
 use crate::observer::{Failure, Observer, SkipReason};
 use crate::plan::{Group, LinkNames, Plan, Sorter, held_bytes};
 use crate::read::file_md5;
@@ -151,10 +151,7 @@ pub(crate) fn survey(
         ..WalkOptions::default()
     };
     walk(source, &walk_options, &surveyor);
-    let mut found = surveyor
-        .found
-        .into_inner()
-        .unwrap_or_else(PoisonError::into_inner);
+    let mut found = into_inner(surveyor.found);
     found.entries = surveyor.entries.into_inner();
     found.unchanged = surveyor.unchanged.into_inner();
     found.metadata_changed = surveyor.metadata_changed.into_inner();
@@ -333,6 +330,9 @@ impl Surveyor<'_> {
         let Some(held) = self.held else {
             return Comparison::New;
         };
+        if metadata.kind != FileKind::Directory {
+            held.name_table.end_releases_below(path);
+        }
         let Some(row) = held.name_table.lookup(path) else {
             return Comparison::New;
         };

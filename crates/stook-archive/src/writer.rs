@@ -21,7 +21,7 @@ use crate::hasher::{Hashing, VolumeHasher};
 use crate::memory::cached_bytes;
 use crate::observer::Observer;
 use crate::open_volume::{OpenVolume, PendingRow};
-use crate::pack::{Packed, Piece};
+use crate::packed::{Packed, Piece};
 use crate::pending_bytes::PendingBytes;
 use crate::plan::{OutputStream, VolumeSplitter};
 use crate::recovery::{PartialVolume, is_of_dialect, volume_behind};

@@ -2,6 +2,9 @@
 //!
 //! Libraries promise that only until their next major version, and file sets must stay the same bit for bit. Not for
 //! secrets.
+//!
+//! The test support has the same generator, and one each is on purpose: a product does not depend on a test crate, nor that on
+//! a product that it judges. Both are held to the published sequence.
 
 /// SplitMix64: 64 bits of state, passes BigCrush.
 ///

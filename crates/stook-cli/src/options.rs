@@ -280,7 +280,10 @@ fn when(text: &str, zone: &TimeZone) -> Result<When, CliError> {
     Err(CliError::Option {
         option: "--as-of",
         value: text.to_owned(),
-        why: why.explain("the number of a run nor a time such as 2026-11-21T18:30"),
+        why: why.explain(
+            text,
+            "the number of a run nor a time such as 2026-11-21T18:30",
+        ),
     })
 }
 

@@ -1,21 +1,23 @@
 //! What is printed: data on stdout, messages on stderr, each by one function.
 
 use std::io::{self, StdoutLock, Write};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use serde::Serialize;
+
+use crate::mutex::lock;
 
 /// The progress bar that is on the screen, which must give way while a line is printed.
 static BAR: Mutex<Option<indicatif::ProgressBar>> = Mutex::new(None);
 
 /// Names the progress bar that messages must not run into.
 pub(crate) fn set_bar(bar: Option<indicatif::ProgressBar>) {
-    *BAR.lock().unwrap_or_else(PoisonError::into_inner) = bar;
+    *lock(&BAR) = bar;
 }
 
 /// Prints a message.
 pub(crate) fn message(text: &str) {
-    let bar = BAR.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let bar = lock(&BAR).clone();
     let print = || {
         // Nowhere is left to say that stderr is gone.
         let _ = writeln!(io::stderr().lock(), "{text}");

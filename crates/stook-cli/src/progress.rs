@@ -4,7 +4,7 @@
 use std::io::{ErrorKind, IsTerminal};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -16,6 +16,7 @@ use stook_sys::{display_bytes, reset_peak_memory};
 use crate::args::Common;
 use crate::exit::CliError;
 use crate::hints;
+use crate::mutex::lock;
 use crate::number::grouped;
 use crate::output;
 use crate::report::{
@@ -246,7 +247,7 @@ impl Reporter {
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     fn print_note(&self, text: &str, hint: Option<&'static str>) {

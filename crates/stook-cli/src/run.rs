@@ -151,7 +151,12 @@ fn damage_or(damages: u64, failed: u64) -> Ending {
 }
 
 fn list(args: &ListArgs, common: &Common) -> Result<Ending, CliError> {
-    let reporter = Reporter::without_signals(common);
+    // Text may just stop; lines of JSON end with one that says why.
+    let reporter = if common.json {
+        Reporter::new(common)
+    } else {
+        Reporter::without_signals(common)
+    };
     let mut archive = options::open(&args.archive)?;
     if args.runs {
         return list_runs(&archive, common, &reporter);

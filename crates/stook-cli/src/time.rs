@@ -16,30 +16,46 @@ pub(crate) enum Day {
 }
 
 /// Why a text is no time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum NotATime {
-    /// It has no such form.
-    Unreadable,
+    /// It names a time zone without an offset.
+    NoOffset,
+    /// It has no such form, or there is no such day or time of day.
+    Unreadable(jiff::Error),
     /// The clocks of this time zone passed over it when they were set forward.
     Skipped,
 }
 
 impl From<jiff::Error> for NotATime {
-    fn from(_: jiff::Error) -> Self {
-        Self::Unreadable
+    fn from(why: jiff::Error) -> Self {
+        Self::Unreadable(why)
     }
 }
 
 impl NotATime {
-    /// Returns what to say of an option that takes a time in this form.
-    pub(crate) fn explain(self, forms: &str) -> String {
+    /// Returns what to say of a value of an option that takes a time in this form.
+    pub(crate) fn explain(&self, value: &str, forms: &str) -> String {
         match self {
-            Self::Unreadable => format!("it is neither {forms}"),
+            Self::NoOffset => format!("it is neither {forms}"),
+            // Of anything else, what no date looks like is not worth telling.
+            Self::Unreadable(why) if looks_like_a_date(value) => format!("it is no time: {why}"),
+            Self::Unreadable(_) => format!("it is neither {forms}"),
             Self::Skipped => {
                 "there is no such time here: the clocks were set forward over it".to_owned()
             }
         }
     }
+}
+
+/// Returns true for a text that begins as `2026-11-21` does, whatever the numbers.
+fn looks_like_a_date(text: &str) -> bool {
+    let is_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+    let mut parts = text.splitn(3, '-');
+    let (year, month) = (parts.next(), parts.next());
+    let has_length = |part: Option<&str>, length| {
+        part.is_some_and(|part| part.len() == length && is_digits(part))
+    };
+    has_length(year, 4) && has_length(month, 2) && parts.next().is_some()
 }
 
 /// Returns the time that a text like `2026-11-21`, `2026-11-21T18:30` or `2026-11-21T18:30+01:00` means; without an
@@ -54,7 +70,7 @@ pub(crate) fn parse(text: &str, day: Day, zone: &TimeZone) -> Result<jiff::Times
     }
     // The parser passes over the name of a zone, so a time there would be taken for one here.
     if text.contains('[') {
-        return Err(NotATime::Unreadable);
+        return Err(NotATime::NoOffset);
     }
     if text.contains(['T', 't', ' ']) {
         let time: DateTime = text.parse()?;
@@ -109,18 +125,18 @@ pub(crate) fn time_or_age(
     }
     let forms =
         "a time such as 2026-11-21T18:30 or @1795285800, nor an age such as 2d, nor file:PATH";
-    match parse(text, Day::Start, zone) {
+    let why = match parse(text, Day::Start, zone) {
         Ok(time) => return Ok(stamp(time)),
-        Err(NotATime::Skipped) => return Err(NotATime::Skipped.explain(forms)),
-        Err(NotATime::Unreadable) => {}
-    }
+        Err(skipped @ NotATime::Skipped) => return Err(skipped.explain(text, forms)),
+        Err(why) => why,
+    };
     let digits_end = text
         .find(|c: char| !c.is_ascii_digit())
         .unwrap_or(text.len());
     let (number, unit) = text.split_at(digits_end);
     let unit = unit.trim();
     if number.is_empty() || !unit.chars().all(char::is_alphabetic) {
-        return Err(NotATime::Unreadable.explain(forms));
+        return Err(why.explain(text, forms));
     }
     if unit.is_empty() {
         return Err(format!(
@@ -274,18 +290,13 @@ mod tests {
             let time = parse(text, day, &zone).unwrap();
             assert_eq!(time.to_string(), expected, "{text} {day:?}");
         }
-        assert_eq!(
-            parse("2026-03-29T02:30", Day::End, &zone),
-            Err(NotATime::Skipped)
-        );
+        let skipped = parse("2026-03-29T02:30", Day::End, &zone);
+        assert!(matches!(skipped, Err(NotATime::Skipped)), "{skipped:?}");
         let refused = time_or_age("2026-03-29 02:30", NOW, &zone).unwrap_err();
         assert!(refused.contains("set forward"), "{refused}");
         for wrong in ["", "2026-13-01", "2026-11-21T25:00", "yesterday", "3"] {
-            assert_eq!(
-                parse(wrong, Day::End, &zone),
-                Err(NotATime::Unreadable),
-                "{wrong}"
-            );
+            let parsed = parse(wrong, Day::End, &zone);
+            assert!(matches!(parsed, Err(NotATime::Unreadable(_))), "{wrong}");
         }
     }
 
@@ -313,11 +324,8 @@ mod tests {
             "1970-01-01T01:00[Europe/Berlin]",
             "1970-01-01[Europe/Berlin]",
         ] {
-            assert_eq!(
-                parse(text, Day::Start, &TimeZone::UTC),
-                Err(NotATime::Unreadable),
-                "{text}"
-            );
+            let parsed = parse(text, Day::Start, &TimeZone::UTC);
+            assert!(matches!(parsed, Err(NotATime::NoOffset)), "{text}");
             assert!(time_or_age(text, NOW, &TimeZone::UTC).is_err(), "{text}");
         }
     }
@@ -341,8 +349,20 @@ mod tests {
     fn what_is_no_moment_is_explained() {
         let why = |text: &str| time_or_age(text, NOW, &TimeZone::UTC).unwrap_err();
         let neither = "it is neither a time such as 2026-11-21T18:30 or @1795285800, nor an age such as 2d, nor file:PATH";
-        for text in ["", "yesterday", "-2d", "d", "2026-13-01", "1.5h", "+1d"] {
+        for text in ["", "yesterday", "-2d", "d", "1.5h", "+1d"] {
             assert_eq!(why(text), neither, "{text}");
+        }
+        // Which part is wrong, the parser knows.
+        for (text, part) in [
+            ("2026-13-01", "month"),
+            ("2026-02-30", "day"),
+            ("2026-11-21T25:00", "hour"),
+        ] {
+            let why = why(text);
+            assert!(
+                why.starts_with("it is no time: ") && why.contains(part),
+                "{why}"
+            );
         }
         assert_eq!(why("5m"), "`m` is not a unit of time; use s, min, h, d, w");
         assert_eq!(

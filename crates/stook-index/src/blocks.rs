@@ -15,7 +15,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use crate::damage::IndexDamage;
 use crate::error::{IndexError, READ, WRITE};
 use crate::index::{Index, fault_at};
-use crate::rows::{BadValue, signed, unsigned};
+use crate::row::{BadValue, signed, unsigned};
 use crate::scan::{Step, is_unreadable, scan_ids};
 use crate::types::VolumeId;
 

@@ -14,7 +14,7 @@ use crate::error::{IndexError, StagingFault, WRITE};
 use crate::index::{Index, fault_at};
 use crate::name::escape_name;
 use crate::names::{NameWriter, Source};
-use crate::rows::signed;
+use crate::row::signed;
 use crate::schema::ATTRIBUTES;
 use crate::staging::Staging;
 use crate::types::{NewRow, Volume, VolumeId};

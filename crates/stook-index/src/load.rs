@@ -3,7 +3,6 @@
 use std::ops::{ControlFlow, RangeInclusive};
 
 use rusqlite::types::ValueRef;
-use stook_pool::Jobs;
 
 use crate::attributes::{MetadataCursor, MetadataDictionary, MetadataNumber, StagedMetadata};
 use crate::damage::IndexDamage;
@@ -12,11 +11,10 @@ use crate::index::Index;
 use crate::mtime::Mtime;
 use crate::name::{NameHash, NameHasher};
 use crate::newest::{Version, expected_rows};
-use crate::rows::{
-    COLUMNS, FIRST_STAGED_ID, Met, RANGE, RealNames, bytes, meet, mtime_of, unsigned,
-};
+use crate::row::{Met, RealNames, bytes, meet, mtime_of, unsigned};
+use crate::rows::{COLUMNS, FIRST_STAGED_ID, RANGE};
 use crate::scan::{Step, scan_ids};
-use crate::snapshot::ROWS_A_TASK;
+use crate::snapshot::{ROWS_A_TASK, Snapshot};
 use crate::staging::Staging;
 use crate::types::{RowId, VolumeId};
 
@@ -159,22 +157,19 @@ pub(crate) struct Loader<'a> {
 
 /// Reads the rows of all volumes, in any order.
 pub(crate) fn load_stored(
-    index: &Index,
+    snapshot: &Snapshot<'_>,
     loader: Loader<'_>,
-    jobs: Jobs,
 ) -> Result<Loaded, IndexError> {
-    let expected = expected_rows(index)?;
-    index.in_one_state(jobs, |snapshot| {
-        // Filled as tasks end: the records of all tasks beside it would take the memory twice.
-        let mut loaded = Loaded::with_capacity(expected);
-        let read = |index: &Index, ids| {
-            let mut part = Loaded::with_capacity(expected.min(ROWS_A_TASK));
-            load_range(index, loader, ids, &mut part)?;
-            Ok(part)
-        };
-        snapshot.ranges(i64::MAX, read, |_, mut part| loaded.append(&mut part))?;
-        Ok(loaded)
-    })
+    let expected = expected_rows(snapshot.index())?;
+    // Filled as tasks end: the records of all tasks beside it would take the memory twice.
+    let mut loaded = Loaded::with_capacity(expected);
+    let read = |index: &Index, ids| {
+        let mut part = Loaded::with_capacity(expected.min(ROWS_A_TASK));
+        load_range(index, loader, ids, &mut part)?;
+        Ok(part)
+    };
+    snapshot.ranges(i64::MAX, read, |_, mut part| loaded.append(&mut part))?;
+    Ok(loaded)
 }
 
 fn load_range(

@@ -40,7 +40,7 @@ pub fn path_hash(path: &[u8]) -> u64 {
 /// 128 bits that stand for a name: 32 of its directory's hash, 96 of its own.
 ///
 /// In this order the names of a directory lie together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct NameHash(pub(crate) u64, pub(crate) u64);
 
 /// Hashes names under a seed of its own, so that nobody can prepare names that collide.

@@ -15,12 +15,15 @@ use crate::damage::IndexDamage;
 use crate::error::{IndexError, READ};
 use crate::id_set::IdSet;
 use crate::index::Index;
-use crate::load::{Loader, Record, load_staged, load_stored};
+use crate::load::{Loaded, Loader, Record, load_staged, load_stored};
 use crate::mtime::Mtime;
 use crate::name::{NameHash, NameHasher};
 use crate::newest::{DeletedNames, keep_newest};
-use crate::rows::{FIRST_STAGED_ID, RANGE, RealNames, bytes};
+use crate::released::Released;
+use crate::row::{RealNames, bytes};
+use crate::rows::{FIRST_STAGED_ID, RANGE};
 use crate::scan::{Step, scan_ids};
+use crate::snapshot::Snapshot;
 use crate::staging::Staging;
 use crate::types::RowId;
 
@@ -31,10 +34,7 @@ pub struct NameTable {
     hasher: NameHasher,
     table: Table,
     visited: Vec<AtomicU64>,
-    /// Rows that were released from the tree: newest of their names, or not.
-    released: IdSet,
-    /// Rows with a release that names another member.
-    void_releases: Vec<RowId>,
+    released: Released,
     /// The greatest row id when the table was made.
     last_row: i64,
     /// Sizes too large for a record, ascending by row id.
@@ -86,6 +86,29 @@ impl Table {
     )]
     fn bucket(starts: &[usize], hash: NameHash) -> usize {
         ((u128::from(hash.0) * (starts.len() - 1) as u128) >> 64) as usize
+    }
+}
+
+/// What the index has, all of one state: a deletion of another one would hide the wrong rows.
+struct StoredState {
+    loaded: Loaded,
+    deleted: DeletedNames,
+    released: Released,
+    last_row: i64,
+}
+
+impl StoredState {
+    fn read(snapshot: &Snapshot<'_>, loader: Loader<'_>) -> Result<Self, IndexError> {
+        let mut loaded = load_stored(snapshot, loader)?;
+        let index = snapshot.index();
+        let damages = &mut loaded.damages;
+        let mut damaged = |damage| damages.push(damage);
+        Ok(Self {
+            deleted: DeletedNames::load(index, None, loader.hasher, &mut damaged)?,
+            released: Released::load(index, loader.hasher)?,
+            last_row: index.last_readable_row()?.unwrap_or(FIRST_STAGED_ID - 1),
+            loaded,
+        })
     }
 }
 
@@ -151,18 +174,19 @@ impl NameTable {
             hasher: &hasher,
             metadata: dictionary.as_ref(),
         };
-        let mut loaded = load_stored(index, loader, jobs)?;
-        let last_row = index.last_readable_row()?.unwrap_or(FIRST_STAGED_ID - 1);
+        let StoredState {
+            mut loaded,
+            deleted,
+            released,
+            last_row,
+        } = index.in_one_state(jobs, |snapshot| StoredState::read(snapshot, loader))?;
         let mut id = FIRST_STAGED_ID;
         for staging in stagings {
             id = load_staged(staging, loader, id, &mut loaded)?;
         }
-        let (mut records, mut damages) = (loaded.records, loaded.damages);
-        let mut large_sizes = loaded.large_sizes;
+        let (mut records, mut large_sizes) = (loaded.records, loaded.large_sizes);
         large_sizes.sort_unstable();
-        let deleted = DeletedNames::load(index, None, &hasher, &mut |damage| damages.push(damage))?;
         keep_newest(&mut records, &deleted, jobs, index)?;
-        let (released, void_releases) = index.releases()?;
         let visited = (0..records.len().div_ceil(64))
             .map(|_| AtomicU64::new(0))
             .collect();
@@ -171,11 +195,10 @@ impl NameTable {
             table: Table::new(records),
             visited,
             released,
-            void_releases,
             last_row,
             large_sizes,
             recorded: dictionary.map_or_else(Vec::new, MetadataDictionary::into_entries),
-            damages,
+            damages: loaded.damages,
         })
     }
 
@@ -205,6 +228,11 @@ impl NameTable {
         })
     }
 
+    /// The tree has something else than a directory at this path: what was released below it counts as gone.
+    pub fn end_releases_below(&self, path: &[u8]) {
+        self.released.end_below(path, &self.hasher);
+    }
+
     fn large_size(&self, id: i64) -> u64 {
         let found = self.large_sizes.binary_search_by_key(&id, |entry| entry.0);
         found.map_or(u64::MAX, |at| self.large_sizes[at].1)
@@ -227,39 +255,32 @@ impl NameTable {
 
     /// Returns the number of names never looked up that were released from the tree.
     pub fn released_not_visited(&self) -> usize {
-        let is_released = |&(index, record): &(usize, &Record)| {
-            self.released.contains(record.id) && !self.is_visited(index)
-        };
-        self.releasable().filter(is_released).count()
+        self.holding_releases().count()
     }
 
-    /// Returns the rows whose release no longer holds: their names were looked up, or they are not the newest.
+    /// Returns the rows whose release no longer holds: their names were looked up, are below something else than a directory,
+    /// or have a newer row.
     ///
     /// # Cost
     /// A pass over the records if anything is released.
     pub fn lost_releases(&self) -> Vec<RowId> {
-        let holds = |&(index, record): &(usize, &Record)| {
-            self.released.contains(record.id) && !self.is_visited(index)
-        };
-        let holding = IdSet::new(
-            self.releasable()
-                .filter(holds)
-                .map(|(_, record)| record.id)
-                .collect(),
-        );
-        let lost = self.released.iter().filter(|&id| !holding.contains(id));
-        lost.map(RowId)
-            .chain(self.void_releases.iter().copied())
-            .collect()
+        let holding = IdSet::new(self.holding_releases().collect());
+        let lost = self.released.all().filter(|row| !holding.contains(row.0));
+        lost.collect()
     }
 
-    /// Returns all records, or none if nothing is released: then there is no need to look at them.
-    fn releasable(&self) -> impl Iterator<Item = (usize, &Record)> {
-        let records: &[Record] = match self.released.ends() {
-            Some(_) => &self.table.records,
-            None => &[],
+    /// Returns the newest rows that are released from the tree, and were not met in it.
+    fn holding_releases(&self) -> impl Iterator<Item = i64> {
+        let records: &[Record] = if self.released.is_empty() {
+            &[]
+        } else {
+            &self.table.records
         };
-        records.iter().enumerate()
+        let holding = |&(index, record): &(usize, &Record)| {
+            self.released.holds(record.id) && !self.is_visited(index)
+        };
+        let holding = records.iter().enumerate().filter(holding);
+        holding.map(|(_, record)| record.id)
     }
 
     fn never_visited(&self) -> usize {
@@ -303,7 +324,7 @@ impl NameTable {
     }
 
     fn is_not_visited(&self, index: usize) -> bool {
-        !self.is_visited(index) && !self.released.contains(self.table.records[index].id)
+        !self.is_visited(index) && !self.released.holds(self.table.records[index].id)
     }
 
     fn is_visited(&self, index: usize) -> bool {

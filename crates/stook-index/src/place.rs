@@ -22,12 +22,9 @@ pub(crate) fn remove_database(path: &Path) -> Result<(), IndexError> {
 
 /// Moves a closed, synced database to `path`, durably.
 pub(crate) fn install(partial: &Path, path: &Path) -> Result<(), IndexError> {
-    let folder = folder(path);
-    stook_sys::sync_directory(folder)?;
+    stook_sys::sync_directory(folder(path))?;
     remove_journals(path)?;
-    stook_sys::rename(partial, path)?;
-    stook_sys::sync_directory(folder)?;
-    Ok(())
+    Ok(stook_sys::install(partial, path)?)
 }
 
 /// What SQLite appends to the name of a database for the files that belong to it.

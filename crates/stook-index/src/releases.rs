@@ -14,15 +14,23 @@ use crate::error::{IndexError, READ, WRITE};
 use crate::id_set::IdSet;
 use crate::index::Index;
 use crate::name::escape_name;
-use crate::rows::bytes;
+use crate::row::bytes;
 use crate::scan::{Step, scan_ids};
 use crate::types::{RowId, RowRef, VolumeId};
 
 /// A release and the row of `files` that has its id, one behind the other.
 pub(crate) const WITH_ROWS: &str =
-    "SELECT r.file, r.name, r.volume, r.offset, f.name, f.tar, f.offset
+    "SELECT r.file, r.name, r.volume, r.offset, f.name, f.tar, f.offset, r.raw
      FROM stook_released AS r LEFT JOIN files AS f ON f.id = r.file
      WHERE r.file BETWEEN ?1 AND ?2 ORDER BY r.file";
+
+/// A release, by what its row is.
+pub(crate) enum Release<'a> {
+    /// The row is the member that it names.
+    Held(RowId, &'a [u8]),
+    /// The row is another member, or there is none.
+    Void(RowId),
+}
 
 impl Index {
     /// Records, durably and in one transaction, that these rows are released from the tree; returns their number. `rows`
@@ -84,11 +92,10 @@ impl Index {
         Ok(())
     }
 
-    /// Returns the rows that are released, and those whose release names another member, or none.
-    pub(crate) fn releases(&self) -> Result<(IdSet, Vec<RowId>), IndexError> {
-        let (mut held, mut void) = (Vec::new(), Vec::new());
+    /// Shows all releases to `visit`, ascending by row.
+    pub(crate) fn releases(&self, mut visit: impl FnMut(Release<'_>)) -> Result<(), IndexError> {
         if !self.has_table("stook_released")? {
-            return Ok((IdSet::default(), void));
+            return Ok(());
         }
         let mut statement = self
             .connection
@@ -97,16 +104,21 @@ impl Index {
         scan_ids(&self.path, &mut statement, i64::MIN..=i64::MAX, |step| {
             // What cannot be read does not hold; `check` tells of it.
             if let Step::Row(id, row) = step {
-                if names_its_row(row).map_err(self.fault(READ))? {
-                    held.push(id);
-                } else {
-                    void.push(RowId(id));
-                }
+                let release = release(RowId(id), row).map_err(self.fault(READ))?;
+                visit(release);
             }
             Ok(ControlFlow::Continue(()))
-        })?;
-        Ok((IdSet::new(held), void))
+        })
     }
+}
+
+fn release<'r>(id: RowId, row: &'r rusqlite::Row<'_>) -> rusqlite::Result<Release<'r>> {
+    if !names_its_row(row)? {
+        return Ok(Release::Void(id));
+    }
+    let raw = bytes(row.get_ref(7)?);
+    let name = raw.or(bytes(row.get_ref(1)?));
+    Ok(name.map_or(Release::Void(id), |name| Release::Held(id, name)))
 }
 
 /// Returns true if the release in a row of [`WITH_ROWS`] repeats what the row of `files` says.
@@ -162,7 +174,13 @@ impl<'i> Inserter<'i> {
 /// # Cost
 /// 24 bytes a release, and a pass over the rows of the new index.
 pub(crate) fn copy_releases(old: &Index, new: &Index) -> Result<(), IndexError> {
-    let (held, _) = old.releases()?;
+    let mut held = Vec::new();
+    old.releases(|release| {
+        if let Release::Held(row, _) = release {
+            held.push(row.0);
+        }
+    })?;
+    let held = IdSet::new(held);
     let Some((first, last)) = held.ends() else {
         return Ok(());
     };

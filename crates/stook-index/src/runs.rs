@@ -23,7 +23,8 @@ use crate::mtime::Mtime;
 use crate::name::escape_name;
 use crate::name_table::NameTable;
 use crate::names::{NameWriter, Source};
-use crate::rows::{BAD_ID, BadValue, FIRST_STAGED_ID, RANGE, bytes, last_row, mtime_of};
+use crate::row::{BAD_ID, BadValue, bytes, mtime_of};
+use crate::rows::{FIRST_STAGED_ID, RANGE, last_row};
 use crate::scan::{Step, scan_ids};
 use crate::types::{AsOf, Deletion, RowId, Run, RunId};
 

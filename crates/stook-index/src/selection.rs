@@ -16,7 +16,8 @@ use crate::id_set::IdSet;
 use crate::index::Index;
 use crate::name::{NameHash, NameHasher};
 use crate::newest::{DeletedNames, Version, keep_newest};
-use crate::rows::{COLUMNS, Met, RANGE, RealNames};
+use crate::row::{Met, RealNames};
+use crate::rows::{COLUMNS, RANGE};
 use crate::types::AsOf;
 use crate::types::{Row, RowId, RowRef, RunId};
 

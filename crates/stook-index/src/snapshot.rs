@@ -9,7 +9,7 @@
 //! reads all again, in one transaction.
 
 use std::ops::{ControlFlow, RangeInclusive};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use stook_pool::{Jobs, WorkerPool};
 
@@ -18,7 +18,7 @@ use crate::damage::IndexDamage;
 use crate::error::{IndexError, READ};
 use crate::index::Index;
 use crate::newest::expected_rows;
-use crate::rows::Met;
+use crate::row::Met;
 use crate::selection::last_run;
 use crate::types::AsOf;
 use crate::types::{Deletion, RowId, RowRef};
@@ -64,6 +64,7 @@ impl Index {
         if self.interrupt.is_raised() || self.data_version()? == before {
             return result;
         }
+        drop(result);
         let transaction = self.connection.unchecked_transaction();
         let transaction = transaction.map_err(self.fault(READ))?;
         let result = read(&Snapshot {
@@ -75,7 +76,12 @@ impl Index {
     }
 }
 
-impl Snapshot<'_> {
+impl<'i> Snapshot<'i> {
+    /// Returns the connection that everything else of the state is read by.
+    pub(crate) fn index(&self) -> &'i Index {
+        self.index
+    }
+
     /// Shows the rows of a state to `take`, each range of ids with a part of its own that `new_part` makes for about so many
     /// rows; returns the parts in the order of their ids. Within a part, rows come in the order of their ids.
     ///
@@ -136,7 +142,7 @@ impl Snapshot<'_> {
             .for_each(tasks, |(number, ids)| {
                 let ids = *ids.start()..=last.min(*ids.end());
                 let part = opener.open().and_then(|own| read(&own, ids));
-                let mut result = result.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut result = stook_sys::lock(&result);
                 match (&mut *result, part) {
                     (Ok(finish), Ok(part)) => finish(number, part),
                     (Ok(_), Err(error)) => *result = Err(error),
@@ -144,8 +150,7 @@ impl Snapshot<'_> {
                 }
             });
         index.require_going_on()?;
-        let result = result.into_inner().unwrap_or_else(PoisonError::into_inner);
-        result.map(drop)
+        stook_sys::into_inner(result).map(drop)
     }
 
     /// Returns the attributes of all members, and which blocks are damaged.

@@ -22,7 +22,7 @@ use crate::index::{fault_at, set_durable};
 use crate::interrupt::Interrupt;
 use crate::mtime::Mtime;
 use crate::origin::{Origin, origin};
-use crate::rows::{bytes, signed, unsigned};
+use crate::row::{bytes, signed, unsigned};
 use crate::types::{NewRow, RunId, VolumeId};
 use crate::{place, schema, trust};
 

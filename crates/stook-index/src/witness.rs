@@ -14,7 +14,7 @@
 
 use std::collections::BTreeSet;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use rusqlite::hooks::Action;
 use rusqlite::types::ValueRef;
@@ -213,7 +213,7 @@ impl Touched {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeSet<(usize, i64)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        stook_sys::lock(&self.0)
     }
 }
 

@@ -42,6 +42,7 @@ mod process;
     reason = "rustix does not have the clocks of other processes"
 )]
 mod process_clock;
+mod replace;
 #[expect(unsafe_code, reason = "rustix has neither cachestat nor mincore")]
 mod resident;
 mod root;
@@ -87,6 +88,7 @@ pub use process::{
     most_open_files, peak_memory, raise_open_files, reset_peak_memory, utc_now,
 };
 pub use process_clock::ProcessClock;
+pub use replace::{install, install_new, replace_file};
 pub use resident::{
     ResidencyQuery, Storage, drop_pages, is_name_cached, page_bytes, resident_pages, storage,
 };

@@ -58,10 +58,7 @@ impl Owners {
 }
 
 fn define(table: &Table<u32, Vec<u8>>, id: u32, name: Vec<u8>) {
-    let mut table = table
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
-    table.insert(id, name);
+    crate::lock(table).insert(id, name);
 }
 
 fn remember<K: Hash + Eq + Clone, V: Clone>(

@@ -15,28 +15,28 @@ pub(super) struct Links {
 }
 
 impl Links {
-    /// Groups entries that name another as the first of their file, as `extract` does: in the order of their rows, and only
-    /// while that name has the same content, size, time, owner and mode. Where it has not, the next one takes its place.
+    /// Groups entries that name another as the first of their file, in the order of their rows, and only while that name has
+    /// the same content, size, time, owner and mode. Where it has not, the next one takes its place.
+    ///
+    /// Runs may have named different firsts: a name that is the first of one group can be a further one of another. Then the
+    /// two are one group.
     pub(super) fn of(catalogue: &Catalogue, mut linked: Vec<(u32, &[u8])>) -> Self {
         linked.sort_unstable_by_key(|&(entry, _)| catalogue.facts[entry as usize].row);
         let mut firsts: HashMap<&[u8], u32> = HashMap::new();
-        let mut groups: HashMap<u32, u32> = HashMap::new();
+        let mut groups = Groups::default();
         for (entry, link) in linked {
             let named = || catalogue.find(link).map(|EntryId(entry)| entry);
             let first = firsts.get(link).copied().or_else(named);
-            match first.map(|first| groups.get(&first).copied().unwrap_or(first)) {
+            match first {
                 Some(first) if first != entry && is_same(catalogue, first, entry) => {
-                    groups.insert(first, first);
-                    groups.insert(entry, first);
+                    groups.join(first, entry);
                 }
                 _ => {
                     firsts.insert(link, entry);
                 }
             }
         }
-        let mut members: Vec<(u32, u32)> = groups.into_iter().collect();
-        members.sort_unstable();
-        members.shrink_to_fit();
+        let members = groups.into_members(catalogue);
         let mut counts: Vec<(u32, u32)> = members.iter().map(|&(_, first)| (first, 0)).collect();
         counts.sort_unstable();
         counts.dedup();
@@ -66,6 +66,56 @@ impl Links {
 
     pub(super) fn heap_bytes(&self) -> usize {
         (self.members.capacity() + self.counts.capacity()) * size_of::<(u32, u32)>()
+    }
+}
+
+/// Entries that share a file: a forest, in which each tree is a group.
+#[derive(Debug, Default)]
+struct Groups {
+    /// Each entry leads to another one of its group, or to itself.
+    parents: HashMap<u32, u32>,
+}
+
+impl Groups {
+    /// # Cost
+    /// Nearly constant: paths are halved on the way.
+    fn root(&mut self, mut entry: u32) -> u32 {
+        loop {
+            let parent = *self.parents.entry(entry).or_insert(entry);
+            if parent == entry {
+                return entry;
+            }
+            let above = self.parents.get(&parent).copied().unwrap_or(parent);
+            self.parents.insert(entry, above);
+            entry = above;
+        }
+    }
+
+    fn join(&mut self, first: u32, entry: u32) {
+        let (first, entry) = (self.root(first), self.root(entry));
+        self.parents.insert(entry, first);
+    }
+
+    /// Returns each entry with the one of its group that has the first row, ascending.
+    fn into_members(mut self, catalogue: &Catalogue) -> Vec<(u32, u32)> {
+        let entries: Vec<u32> = self.parents.keys().copied().collect();
+        let mut members: Vec<(u32, u32)> = entries
+            .into_iter()
+            .map(|entry| (entry, self.root(entry)))
+            .collect();
+        let mut firsts: HashMap<u32, u32> = HashMap::new();
+        let row = |entry: u32| catalogue.facts[entry as usize].row;
+        for &(entry, root) in &members {
+            let first = firsts.entry(root).or_insert(entry);
+            if row(entry) < row(*first) {
+                *first = entry;
+            }
+        }
+        for (_, root) in &mut members {
+            *root = firsts.get(root).copied().unwrap_or(*root);
+        }
+        members.sort_unstable();
+        members
     }
 }
 

@@ -12,7 +12,8 @@ use stook_index::{AsOf, Index, IndexDamage, IndexError, RowId, Snapshot};
 use stook_pool::Jobs;
 use stook_timers::scope;
 
-use super::arrange::{Arranged, Deletion, Directories, Item, arrange};
+use super::arrange::{Arranged, Deletion, Item, arrange};
+use super::directories::Directories;
 use super::extras::Extras;
 use super::facts::{Facts, HAS_EXTRA, NO_ATTRIBUTES};
 use super::links::Links;

@@ -21,6 +21,7 @@
 //! of a million members would take minutes to open where reads take time.
 
 mod arrange;
+mod directories;
 mod extras;
 mod facts;
 mod links;

@@ -140,14 +140,12 @@ fn check_members(
         .phase("check", Some(selection.len()), Some(selection.bytes()));
     let _scope = scope!("check");
     for_each_batch(
-        "check",
+        ("check", options.jobs),
         index,
         &selection,
         &checker.volumes,
-        options.jobs,
-        |batch| {
-            checker.check_batch(&batch);
-        },
+        &checker.observer,
+        |batch| checker.check_batch(&batch),
     )
 }
 
@@ -303,9 +301,6 @@ impl<'a> Checker<'a> {
     }
 
     fn check_batch(&self, batch: &RowBatch) {
-        if self.observer.is_interrupted() {
-            return;
-        }
         let volume = match self.volumes.get(batch.volume) {
             Ok(volume) => volume,
             Err(error) => {

@@ -133,20 +133,15 @@ pub fn extract(
         unchanged: AtomicU64::new(0),
     };
     let _scope = scope!("extract");
+    // If it is interrupted, directories keep modes that let the next run go on.
     for_each_batch(
-        "extract",
+        ("extract", options.jobs),
         index,
         &selection,
         &extractor.volumes,
-        options.jobs,
-        |batch| {
-            extractor.extract(&batch);
-        },
+        &extractor.observer,
+        |batch| extractor.extract(&batch),
     )?;
-    if extractor.observer.is_interrupted() {
-        // Directories keep modes that let the next run go on.
-        return Err(ArchiveError::Interrupted);
-    }
     extractor.finish(index, &selection)?;
     index.require_unchanged()?;
     Ok(ExtractReport {
@@ -185,9 +180,6 @@ struct Extractor<'a> {
 
 impl Extractor<'_> {
     fn extract(&self, batch: &RowBatch) {
-        if self.observer.is_interrupted() {
-            return;
-        }
         let _scope = scope!("batch");
         let volume = match self.volumes.get(batch.volume) {
             Ok(volume) => volume,
@@ -289,9 +281,10 @@ impl Extractor<'_> {
                 self.observer.failed(&failure);
             }
         }
-        let pool = worker_pool("finish directories", self.jobs);
+        let is_interrupted = || self.observer.is_interrupted();
+        let pool = worker_pool("finish directories", self.jobs).until(&is_interrupted);
         self.target.finish_directories(&pool, &self.observer);
-        if self.observer.is_interrupted() {
+        if is_interrupted() {
             return Err(ArchiveError::Interrupted);
         }
         self.target.tell_notes(&self.observer);

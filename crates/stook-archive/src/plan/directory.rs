@@ -22,8 +22,7 @@ use std::path::{Path, PathBuf};
 
 use stook_index::Index;
 use stook_sys::{
-    Context, Directory, FileKind, Links, NameBuffer, create_new_file, exists, remove_file, rename,
-    sync_directory,
+    Context, Directory, FileKind, Links, NameBuffer, create_new_file, exists, install, remove_file,
 };
 
 use super::block_file::{bad_file, finish, open_blocks};
@@ -140,8 +139,7 @@ impl PlanDirectory {
             finish(blocks)
         });
         written.context("write", &partial)?;
-        rename(&partial, &path)?;
-        Ok(sync_directory(&self.path)?)
+        Ok(install(&partial, &path)?)
     }
 
     /// Makes the directory, which must not be there; `foreign` has been left in it.

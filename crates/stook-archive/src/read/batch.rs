@@ -13,6 +13,7 @@ use super::BATCH_BYTES;
 use super::volumes::Volumes;
 use crate::ArchiveError;
 use crate::memory::{budget_bytes, worker_pool};
+use crate::observer::Observer;
 use crate::task::begin_in;
 
 /// Header blocks of a usual member: extended header, records, header block.
@@ -78,16 +79,21 @@ impl RowBatch {
     }
 }
 
-/// Calls `work` with all selected rows in batches, on several workers, while the index is being read.
+/// Calls `work` with all selected rows in batches, on several workers, while the index is being read, until the observer
+/// is interrupted.
+///
+/// # Errors
+/// `Interrupted`; `Index` if a row cannot be read any more; `NoThread`.
 pub(crate) fn for_each_batch(
-    name: &'static str,
+    (name, jobs): (&'static str, Jobs),
     index: &mut Index,
     selection: &Selection,
     volumes: &Volumes,
-    jobs: Jobs,
+    observer: &dyn Observer,
     work: impl Fn(RowBatch) + Sync,
 ) -> Result<(), ArchiveError> {
-    let workers = worker_pool(name, jobs);
+    let is_interrupted = || observer.is_interrupted();
+    let workers = worker_pool(name, jobs).until(&is_interrupted);
     let budget = Budget::new(budget_bytes());
     let (sender, receiver) = sync_channel(BATCHES_AHEAD);
     std::thread::scope(|scope| {
@@ -101,6 +107,9 @@ pub(crate) fn for_each_batch(
         let sent = producer
             .join()
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        if is_interrupted() {
+            return Err(ArchiveError::Interrupted);
+        }
         Ok(sent?)
     })
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::ops::ControlFlow;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use stook_index::{
     AttributesEncoder, Index, IndexError, Mtime, NewBlock, NewRow, Row, RowId, Volume, VolumeId,
@@ -20,7 +20,7 @@ use crate::buffers::Buffers;
 use crate::cause::Cause;
 use crate::hasher::{Hashing, VolumeHasher, wait_for};
 use crate::memory::{budget_bytes, worker_pool};
-use crate::mutex::lock;
+use crate::mutex::{into_inner, lock};
 use crate::observer::{CountingObserver, Damage, Failure, Observer};
 use crate::read::{
     BATCH_BYTES, ContentMd5, Interrupted, LoadedRange, SkipBadPages, VolumeBytes, VolumeStore,
@@ -178,7 +178,9 @@ impl VolumeReader<'_> {
         let budget = Budget::new(budget_bytes());
         let volume_md5 = std::thread::scope(|scope| {
             let whole = begin_in(scope, || self.hash_volume(volume, hasher))?;
-            worker_pool("md5s", self.options.jobs).for_each(members.chunks(256), |members| {
+            let is_interrupted = || self.observer.is_interrupted();
+            let pool = worker_pool("md5s", self.options.jobs).until(&is_interrupted);
+            pool.for_each(members.chunks(256), |members| {
                 let done: Vec<Found> = members
                     .iter()
                     .filter_map(|member| self.found(&budget, volume, member))
@@ -190,7 +192,7 @@ impl VolumeReader<'_> {
                 .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             Ok::<_, ArchiveError>(md5)
         })?;
-        let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut found = into_inner(found);
         found.sort_unstable_by_key(|found| found.offset);
         Ok((found, volume_md5))
     }
@@ -214,9 +216,6 @@ impl VolumeReader<'_> {
     }
 
     fn found(&self, budget: &Budget, volume: &dyn VolumeBytes, member: &Member) -> Option<Found> {
-        if self.observer.is_interrupted() {
-            return None;
-        }
         let header = &member.header;
         let not_hashed = too_many_holes(member, self.options.max_hole_bytes);
         let md5 = if header.kind.has_content() && not_hashed.is_none() {

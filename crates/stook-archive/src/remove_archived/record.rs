@@ -20,7 +20,7 @@ use stook_tree::{Listing, Tree, TreeError, Visitor, WalkOptions, join, walk};
 use super::evidence::Place;
 use crate::ArchiveError;
 use crate::folder::Folder;
-use crate::mutex::lock;
+use crate::mutex::{into_inner, lock};
 use crate::observer::{Note, Observer};
 use crate::plan::refuse_planned;
 
@@ -123,10 +123,7 @@ impl Recorder {
             rows: Mutex::default(),
         };
         walk(&root, options, &remaining);
-        let mut rows = remaining
-            .rows
-            .into_inner()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut rows = into_inner(remaining.rows);
         rows.sort_unstable();
         let withdrawn = self
             .index

@@ -369,6 +369,43 @@ fn names_that_shared_a_file_and_no_longer_do_have_numbers_of_their_own() {
     assert_is_tree(&last, scene.source());
 }
 
+#[test]
+fn names_of_one_file_share_a_number_whichever_of_them_each_run_took_for_the_first() {
+    let scene = Scene::archived(&tree! {"a" => file(b"shared"), "b" => hardlink("a")});
+    // The next run archives `a` again, and names `0` as its first; of `b` the first stays `a`.
+    sql(
+        &scene.archive(),
+        "UPDATE files SET mtime = '2001-01-01 00:00:00' WHERE name = 'a'",
+    );
+    fs::hard_link(scene.path("a"), scene.path("0")).unwrap();
+    scene.update();
+    let catalogue = load(&scene.archive());
+    assert_is_tree(&catalogue, scene.source());
+    assert_eq!(catalogue.stat(at(&catalogue, "b")).links, 3);
+}
+
+#[test]
+fn released_names_below_what_is_no_directory_any_more_are_gone() {
+    let scene =
+        Scene::archived(&tree! {"d/a" => file(b"a"), "d/e/b" => file(b"b"), "c" => file(b"c")});
+    let archive = scene.archive();
+    let rows = newest_rows(&archive);
+    let below = rows.iter().filter(|row| row.name.starts_with(b"d"));
+    let mut below: Vec<_> = below.map(|row| row.id).collect();
+    below.sort();
+    let mut index = Index::open_write(archive.join("index.db")).unwrap();
+    assert_eq!(index.record_releases(&below).unwrap(), 4);
+    drop(index);
+    fs::remove_dir_all(scene.path("d")).unwrap();
+    scene.lay(&tree! {"d" => symlink("c")});
+    scene.update();
+    assert_is_tree(&load(&archive), scene.source());
+    fs::remove_file(scene.path("d")).unwrap();
+    scene.lay(&tree! {"d/new" => file(b"new")});
+    scene.update();
+    assert_is_tree(&load(&archive), scene.source());
+}
+
 /// A local folder that counts how often a volume is opened.
 #[derive(Debug)]
 struct Counted {

@@ -211,7 +211,8 @@ fn something_else_in_the_place_of_a_file_is_a_named_failure_and_blocks_nothing()
         let scene = Scene::new(&tree_with(&bytes(len)));
         let recorder = Recorder::at_phase("archive", || change(&scene.path("d/victim")));
         let report = scene.create_with(&options(), &recorder);
-        assert_eq!(recorder.failed_paths(), ["d/victim"]);
+        let text = "cannot archive `d/victim`: another file took its place while it was archived";
+        assert_eq!(recorder.failure_texts(), [text]);
         assert_eq!(report.failed, 1);
         scene.assert_clean();
         scene.update();
@@ -232,7 +233,13 @@ fn a_link_that_is_replaced_is_never_archived_with_a_mixture_of_old_and_new() {
         fs::write(scene.path("now-a-file"), b"file").unwrap();
     });
     let report = scene.create_with(&options(), &recorder);
-    assert_eq!(recorder.failed_paths(), ["gone", "now-a-file"]);
+    let texts = [
+        "cannot archive `now-a-file`: another file took its place while it was archived",
+        "cannot read `gone`: no such file or directory",
+    ];
+    let mut told = recorder.failure_texts();
+    told.sort();
+    assert_eq!(told, texts);
     assert_eq!((report.failed, report.members), (2, 1));
     scene.update();
     scene.assert_extracts_to_source();

@@ -2,11 +2,11 @@
 
 use std::fs;
 
-use stook_archive::{ArchiveError, AsOf, Mtime, RunId, When, WriteOptions};
+use stook_archive::{ArchiveError, AsOf, Mtime, RunId, Version, When, WriteOptions};
 use stook_testkit::{Tree, tree};
 use stook_tree::{Filter, Pattern};
 
-use crate::by_path::{cat, runs, state_at};
+use crate::by_path::{cat, open, runs, state_at};
 use crate::recorder::Recorder;
 use crate::scene::{Scene, all_facts, content, names, options};
 
@@ -15,6 +15,24 @@ fn patterns(texts: &[&str]) -> Vec<Pattern> {
         .iter()
         .map(|text| Pattern::new(text.as_bytes()))
         .collect()
+}
+
+#[test]
+fn versions_of_a_name_are_those_of_all_runs() {
+    let scene = Scene::archived(&tree! {"a" => file(b"1"), "b" => file(b"b")});
+    scene.lay(&tree! {"a" => file(b"22")});
+    scene.update();
+    fs::remove_file(scene.path("a")).unwrap();
+    scene.update();
+    scene.lay(&tree! {"a" => file(b"333")});
+    scene.update();
+    let archive = open(&scene.archive()).unwrap();
+    let found = archive.versions(b"a").unwrap();
+    let version = |version: &Version| (version.row.size, version.run.as_ref().map(|run| run.id.0));
+    let versions: Vec<_> = found.versions.iter().map(version).collect();
+    assert_eq!(versions, [(3, Some(4)), (2, Some(2)), (1, Some(1))]);
+    assert_eq!((found.scanned, found.damages.len()), (0, 0));
+    assert!(archive.versions(b"none").unwrap().versions.is_empty());
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! `stook bench report`: reads results, writes the page and the figures.
 
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use stook_bench::figure::Figure;
 use stook_bench::{BenchError, Remedy, Results, read_results, report};
+use stook_sys::replace_file;
 
 use crate::args::{Common, ReportArgs};
 use crate::exit::{CliError, Ending};
@@ -21,7 +22,7 @@ pub(crate) fn report(args: &ReportArgs, common: &Common) -> Result<Ending, CliEr
     }
     refuse_other_files(&args.output)?;
     let page = report::page(&runs);
-    replace(&args.output, page.as_bytes())?;
+    replace_file(&args.output, page.as_bytes())?;
     let figures = match &args.figures {
         Some(folder) => write_figures(folder, &report::figures(&runs))?,
         None => 0,
@@ -63,25 +64,11 @@ fn refuse_other_files(output: &Path) -> Result<(), CliError> {
     }))
 }
 
-/// Writes a file beside the old one, then puts it into its place: a reader sees one or the other, whole.
-fn replace(path: &Path, bytes: &[u8]) -> Result<(), CliError> {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".partial");
-    let partial = PathBuf::from(name);
-    let written =
-        stook_sys::write_file(&partial, bytes).and_then(|()| stook_sys::rename(&partial, path));
-    if written.is_err() {
-        // The error to report is the one of writing.
-        let _ = stook_sys::remove_file(&partial);
-    }
-    Ok(written?)
-}
-
 fn write_figures(folder: &Path, figures: &[Figure]) -> Result<usize, CliError> {
     stook_sys::create_directory(folder)?;
     for figure in figures {
         let path = folder.join(format!("{}.svg", figure.name));
-        replace(&path, figure.svg().as_bytes())?;
+        replace_file(&path, figure.svg().as_bytes())?;
     }
     Ok(figures.len())
 }

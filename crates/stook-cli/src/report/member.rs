@@ -1,10 +1,10 @@
 //! Members of an archive, as `list` shows them.
 
 use serde::Serialize;
-use stook_archive::{Attributes, MemberKind, RowRef};
+use stook_archive::{Attributes, MemberKind, Mtime, RowRef};
 use stook_sys::display_bytes;
 
-use super::{JsonPath, text_and_hex, time};
+use super::{JsonPath, file_time, text_and_hex, time};
 use crate::output::hex;
 
 /// A member of an archive.
@@ -37,7 +37,7 @@ impl ListedMember {
             path: JsonPath::new(row.name),
             id: row.id.0,
             size: row.size,
-            mtime: time(row.mtime),
+            mtime: known_time(row, attributes),
             md5: row.md5.map(|md5| hex(&md5)),
             volume: row.volume.to_string(),
             offset: row.offset,
@@ -51,6 +51,13 @@ impl ListedMember {
             target_hex,
         }
     }
+}
+
+/// The index keeps years from 1 to 9999 in the row; the attributes have the exact time.
+fn known_time(row: &RowRef<'_>, attributes: Option<&Attributes<'_>>) -> String {
+    let exact = attributes.map(|known| known.mtime);
+    let exact = exact.filter(|&exact| Mtime::from(exact) == row.mtime);
+    exact.map_or_else(|| time(row.mtime), file_time)
 }
 
 fn kind_word(kind: MemberKind) -> &'static str {

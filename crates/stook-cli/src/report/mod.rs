@@ -13,6 +13,7 @@ mod row;
 mod summary;
 
 use serde::Serialize;
+use stook_archive::Mtime;
 use stook_bench::Sample;
 use stook_bench::profile::{Place, ThreadTimes};
 use stook_sys::Timestamp;
@@ -158,8 +159,17 @@ pub(crate) fn text_and_hex(bytes: &[u8]) -> (String, Option<String>) {
     }
 }
 
+/// Returns the exact time of a file as an index has it, in microseconds. Of one that an index cannot have, which keeps the
+/// nearest year that it can, the exact time.
+pub(crate) fn file_time(exact: Timestamp) -> String {
+    match Mtime::from(exact) {
+        Mtime::MIN | Mtime::MAX => crate::time::rfc3339(exact),
+        kept => time(kept),
+    }
+}
+
 /// Returns a time of an index as RFC 3339.
-pub(crate) fn time(time: stook_archive::Mtime) -> String {
+pub(crate) fn time(time: Mtime) -> String {
     crate::time::rfc3339(Timestamp {
         seconds: time.0.div_euclid(1_000_000),
         nanoseconds: u32::try_from(time.0.rem_euclid(1_000_000) * 1000).unwrap_or(0),

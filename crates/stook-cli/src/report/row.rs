@@ -5,7 +5,7 @@ use stook_archive::{Change, Difference, MetadataChange, PlannedVolume, RunCounts
 use stook_bench::profile::SystemCall;
 use stook_sys::{CallCount, FileKind, Metadata, display_bytes};
 
-use super::{JsonPath, time};
+use super::{JsonPath, file_time, time};
 use crate::number::grouped;
 
 /// A path and nothing else.
@@ -133,7 +133,7 @@ impl Differing {
             path: JsonPath::new(&difference.path),
             change: change_word(&difference.change),
             size: difference.size,
-            mtime: difference.mtime.map(time),
+            mtime: difference.mtime.map(file_time),
             archived_size,
             archived_mtime: archived_mtime.map(time),
             metadata,

@@ -10,8 +10,8 @@ mod text;
 
 use std::io::{self, IsTerminal};
 use std::os::unix::ffi::OsStrExt;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use stook_archive::BaseObserver as _;
 use stook_archive::{Failure, Observer};
@@ -20,7 +20,7 @@ use stook_tree::{Detail, Listing, Selection, TreeError, Visitor, WalkOptions, wa
 
 use crate::args::WalkArgs;
 use crate::exit::{CliError, Ending, fatal};
-use crate::mutex::lock;
+use crate::mutex::{into_inner, lock};
 use crate::progress::Reporter;
 use crate::{options, patterns};
 
@@ -166,6 +166,6 @@ impl<T: Default> InTurns<T> {
     }
 
     fn into_all(self) -> Vec<T> {
-        self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
+        into_inner(self.0)
     }
 }

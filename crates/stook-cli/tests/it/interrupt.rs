@@ -241,6 +241,38 @@ fn a_volume_that_claims_endless_holes_holds_nobody_up() {
     }
 }
 
+/// It waits for its reader, so it is in the middle of it.
+#[test]
+fn an_interrupted_list_of_json_ends_with_an_error() {
+    let mut tree = stook_testkit::Tree::new();
+    for number in 0..5000 {
+        tree.insert(format!("f{number:04}"), file(b""));
+    }
+    let place = Place::with(&tree);
+    place.stderr(&["create", "src", "arc"]);
+    for signal_name in ["INT", "TERM"] {
+        let mut child = place.command(&["list", "arc", "--json"]).spawn().unwrap();
+        let mut first = [0; 4096];
+        let stdout = child.stdout.as_mut().unwrap();
+        std::io::Read::read_exact(stdout, &mut first).unwrap();
+        Signal::ready(&child, signal_name).send();
+        let ran = Ran::of(child.wait_with_output().unwrap());
+        assert_eq!(
+            (ran.status, &*ran.stderr),
+            (
+                Some(130),
+                "error: interrupted\nhint: the same command may be given again; what is done already is not done twice\n"
+            )
+        );
+        let last = ran.text().lines().last().unwrap();
+        let last: serde_json::Value = serde_json::from_str(last).unwrap();
+        assert_eq!(
+            (&last["type"], &last["status"]),
+            (&"error".into(), &130.into())
+        );
+    }
+}
+
 /// Where every call takes long, a directory must not be finished first.
 #[test]
 fn commands_on_slow_storage_can_be_interrupted() {

@@ -1,6 +1,7 @@
 //! `--json` and `--dry-run`: the same facts as in the text, and the plan is what happens.
 
 use std::collections::BTreeMap;
+use std::time::{Duration, UNIX_EPOCH};
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
@@ -12,6 +13,35 @@ use crate::place::Place;
 /// Returns the summary, which comes last.
 fn last(lines: &[Value]) -> &Value {
     lines.last().unwrap()
+}
+
+/// A row of the index has no such time, its attributes have.
+#[test]
+fn a_time_beyond_the_year_9999_is_exact() {
+    let place = Place::with(&sample_tree());
+    let set_time = |seconds| {
+        let time = UNIX_EPOCH + Duration::new(seconds, 5);
+        let file = std::fs::File::options();
+        let file = file.clone().write(true).open(place.path("src/a")).unwrap();
+        file.set_modified(time).unwrap();
+        file.metadata().unwrap().modified().unwrap() == time
+    };
+    if !set_time(300_000_000_000) {
+        stook_testkit::skip!("the file system has no such times");
+        return;
+    }
+    place.stderr(&["create", "src", "arc"]);
+    let mtime = |arguments: &[&str]| {
+        let rows = place.rows(arguments);
+        rows.iter().find(|row| row["path"] == "a").unwrap()["mtime"].clone()
+    };
+    assert_eq!(mtime(&["list", "arc", "--json"]), "@300000000000.000000005");
+    place.write("src/a", "another\n");
+    set_time(300_000_000_001);
+    assert_eq!(
+        mtime(&["diff", "src", "arc", "--json"]),
+        "@300000000001.000000005"
+    );
 }
 
 #[test]

@@ -95,6 +95,55 @@ fn another_version_of_a_released_name_is_not_released() {
 }
 
 #[test]
+fn a_release_ends_below_what_is_no_directory_any_more() {
+    for with_directories in [true, false] {
+        for replace in [
+            (|path| fs::write(path, "file\n").unwrap()) as fn(&Path),
+            |path| std::os::unix::fs::symlink("a", path).unwrap(),
+        ] {
+            let place = released_directory(with_directories);
+            let directory = place.path("src/d");
+            replace(&directory);
+            let ran = place.stderr(&["diff", "src", "arc"]);
+            assert!(ran.contains(" 1 deleted, 4 unchanged"), "{ran}");
+            let ran = place.stderr(&["update", "src", "arc"]);
+            assert!(ran.ends_with("4 unchanged; 1 deleted\n"), "{ran}");
+            assert_newest_is_tree(&place, "file");
+            // What is a directory again is another one.
+            fs::remove_file(&directory).unwrap();
+            fs::create_dir(&directory).unwrap();
+            place.write("src/d/new", "new\n");
+            place.stderr(&["update", "src", "arc"]);
+            assert_newest_is_tree(&place, "again");
+            place.stderr(&["check", "arc", "--volumes"]);
+        }
+    }
+}
+
+/// A tree of which a directory was released and is gone.
+fn released_directory(with_directories: bool) -> Place {
+    let place = Place::with(&sample_tree());
+    let more: &[&str] = if with_directories {
+        &[]
+    } else {
+        &["--no-directories"]
+    };
+    place.stderr(&[&["create", "src", "arc"], more].concat());
+    place.stderr(&["remove", "--archived-in", "arc", "src/d"]);
+    place
+}
+
+/// List, extract and diff show no more and no less than the tree has.
+fn assert_newest_is_tree(place: &Place, into: &str) {
+    place.stderr(&["extract", "arc", "--into", into]);
+    place.assert_same_tree("src", into);
+    let listed = place.stdout(&["list", "arc"]);
+    assert!(!listed.contains("d/deep"), "{listed}");
+    let ran = place.stderr(&["diff", "src", "arc"]);
+    assert!(ran.starts_with("0 new, 0 changed, 0 deleted"), "{ran}");
+}
+
+#[test]
 fn what_stays_in_the_tree_is_not_released() {
     let place = archived();
     place.write("src/d/new", "new\n");

@@ -7,7 +7,7 @@
 //! were archived: the next one is mostly the next member of the same block.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use rusqlite::{OptionalExtension, Statement, params};
 
@@ -60,14 +60,13 @@ struct Entries {
 impl MetadataDictionary {
     /// Returns the numbers of metadata. What comes after the first 1,048,575 stays unknown.
     fn numbers(&self, wanted: impl Iterator<Item = RecordedMetadata>) -> Vec<MetadataNumber> {
-        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = stook_sys::lock(&self.0);
         wanted.map(|metadata| entries.number(metadata)).collect()
     }
 
     /// Returns the metadata that each number stands for, from 1 on.
     pub(crate) fn into_entries(self) -> Vec<RecordedMetadata> {
-        let entries = self.0.into_inner();
-        entries.unwrap_or_else(PoisonError::into_inner).all
+        stook_sys::into_inner(self.0).all
     }
 }
 

@@ -6,7 +6,7 @@ use super::AttributesBlock;
 use crate::blocks::{BAD_CRC, BAD_DATA, StoredBlock};
 use crate::error::IndexError;
 use crate::index::Index;
-use crate::rows::BadValue;
+use crate::row::BadValue;
 use crate::schema::ATTRIBUTES;
 use crate::types::VolumeId;
 

@@ -1,7 +1,7 @@
 //! The attributes of all members at once, for passes over all rows.
 
 use std::ops::ControlFlow;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use stook_pool::{Jobs, WorkerPool};
 
@@ -39,7 +39,7 @@ impl AttributesTable {
             .for_each(stored.into_iter(), |block: StoredBlock| {
                 let id = block.id;
                 let block = StoredAttributes(block).decode_or_why();
-                let mut decoded = decoded.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut decoded = stook_sys::lock(&decoded);
                 match block {
                     Ok(block) => decoded.0.push(block),
                     Err(bad) => {
@@ -48,8 +48,7 @@ impl AttributesTable {
                     }
                 }
             });
-        let decoded = decoded.into_inner();
-        let (mut blocks, mut damages) = decoded.unwrap_or_else(PoisonError::into_inner);
+        let (mut blocks, mut damages) = stook_sys::into_inner(decoded);
         blocks.sort_unstable_by_key(|block| (block.volume(), block.first()));
         damages.sort_by_key(|damage| damage.rows.as_ref().map(|rows| *rows.start()));
         Ok((Self { blocks }, damages))

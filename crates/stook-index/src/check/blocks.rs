@@ -5,7 +5,7 @@ use crate::AttributesBlock;
 use crate::blocks::{BAD_CRC, BAD_DATA, BAD_ROW, COLUMNS, StoredBlock};
 use crate::error::{IndexError, READ};
 use crate::frames::FramesBlock;
-use crate::rows::BadValue;
+use crate::row::BadValue;
 use crate::schema::{ATTRIBUTES, FRAMES};
 use crate::types::VolumeId;
 

@@ -9,7 +9,7 @@ use crate::damage::IndexDamage;
 use crate::error::{IndexError, READ};
 use crate::name::{NameHash, NameHasher, escape_name};
 use crate::names::Source;
-use crate::rows::BadValue;
+use crate::row::BadValue;
 use crate::runs::BAD_RUN;
 use crate::types::{RowId, Run};
 

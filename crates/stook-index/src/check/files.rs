@@ -11,10 +11,11 @@ use crate::damage::IndexDamage;
 use crate::error::{IndexError, READ};
 use crate::name::escape_name;
 use crate::names::Source;
-use crate::rows::{
-    BAD_ID, BAD_MD5, BAD_MTIME, BAD_OFFSET, BAD_SIZE, BAD_VOLUME, BadValue, COLUMNS,
-    FIRST_STAGED_ID, RANGE, RealNames, bytes, decode, unsigned, volume_of,
+use crate::row::{
+    BAD_ID, BAD_MD5, BAD_MTIME, BAD_OFFSET, BAD_SIZE, BAD_VOLUME, BadValue, RealNames, bytes,
+    decode, unsigned, volume_of,
 };
+use crate::rows::{COLUMNS, FIRST_STAGED_ID, RANGE};
 use crate::scan::{Step, is_unreadable, scan_ids};
 use crate::types::{RowId, RowRef};
 

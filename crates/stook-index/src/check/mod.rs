@@ -30,7 +30,7 @@ use crate::damage::IndexDamage;
 use crate::error::{IndexError, READ};
 use crate::index::Index;
 use crate::mtime::Mtime;
-use crate::rows::{BadValue, md5_of, mtime_of};
+use crate::row::{BadValue, md5_of, mtime_of};
 use crate::scan::{Step, is_unreadable, scan_ids};
 use crate::schema::{ATTRIBUTES, FRAMES};
 use crate::types::{RowRef, VolumeId};

@@ -9,7 +9,7 @@ use crate::damage::{IndexDamage, IndexFault};
 use crate::error::{IndexError, READ};
 use crate::index::read_maxsize;
 use crate::name::escape_name;
-use crate::rows::{BAD_MD5, BAD_SIZE, unsigned, volume_of};
+use crate::row::{BAD_MD5, BAD_SIZE, unsigned, volume_of};
 use crate::types::FORMAT;
 use crate::types::{Run, VolumeId};
 

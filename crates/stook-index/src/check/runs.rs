@@ -6,7 +6,7 @@ use rusqlite::types::ValueRef;
 use super::{Check, strict_time, text};
 use crate::damage::{IndexDamage, IndexFault};
 use crate::error::{IndexError, READ};
-use crate::rows::volume_of;
+use crate::row::volume_of;
 use crate::runs::{BAD_FINISHED, BAD_STARTED};
 use crate::scan::is_unreadable;
 use crate::types::{Run, VolumeId};

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use super::{Check, text};
 use crate::damage::IndexDamage;
 use crate::error::{IndexError, READ};
-use crate::rows::unsigned;
+use crate::row::unsigned;
 use crate::scan::{Step, is_unreadable, scan_ids};
 use crate::witness::{Sum, Summing, WITNESSED, Witnessed, first_of};
 

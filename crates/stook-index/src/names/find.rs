@@ -6,7 +6,8 @@ use super::{NameSegments, Source, hash_of};
 use crate::damage::IndexDamage;
 use crate::error::{IndexError, READ};
 use crate::index::Index;
-use crate::rows::{COLUMNS, Met, RANGE, RealNames};
+use crate::row::{Met, RealNames};
+use crate::rows::{COLUMNS, RANGE};
 use crate::selection::{Deleted, Selection, last_run};
 use crate::types::AsOf;
 use crate::types::Deletion;
@@ -25,7 +26,7 @@ pub struct NameLookup {
 
 /// Which rows of a name are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wanted {
+pub(super) enum Wanted {
     Newest,
     All,
 }
@@ -121,7 +122,7 @@ impl Index {
     }
 
     /// Returns the rows of a name up to one, the newest first; `None` if that takes a scan of all rows.
-    fn rows_named(
+    pub(super) fn rows_named(
         &self,
         name: &[u8],
         last_row: i64,

@@ -17,11 +17,13 @@
 mod find;
 mod lookup;
 mod segment;
+mod versions;
 mod write;
 
 pub use find::NameLookup;
 pub(crate) use lookup::{NameSegments, Unusable};
 pub(crate) use segment::{Segment, entry_of, hash_of, part_statement, read_part};
+pub use versions::{NameVersions, Version};
 pub(crate) use write::NameWriter;
 
 /// Entries of a part: 32 KiB, which SQLite reads in about the time of two random pages.

@@ -10,7 +10,7 @@ use super::segment::{PartPlace, anchor, encode_part, part_statement};
 use super::{NameSegments, PART_ENTRIES, Segment, Source, Unusable, entry_of, hash_of, read_part};
 use crate::error::{IndexError, READ, WRITE};
 use crate::index::Index;
-use crate::rows::{Met, bytes};
+use crate::row::{Met, bytes};
 use crate::scan::{Step, scan_ids};
 
 /// Entries gathered before they are sorted and written: 8 MiB.

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 
 use proptest::prelude::*;
-use stook_index::{AsOf, Deleted, Index, Mtime, NameLookup, Rebuild, RunId, Selection};
+use stook_index::{AsOf, Deleted, Index, Mtime, NameLookup, Rebuild, RunId, Selection, Version};
 
 use crate::samples::{Folder, all_rows, commit, config, row, selected, volume};
 
@@ -177,7 +177,62 @@ fn assert_agrees_with_a_scan(index: &Index, context: &str) {
             index.absence(AsOf::Now, &matches).unwrap(),
             "{name} after {context}"
         );
+        let mut rows = all_rows(index);
+        rows.retain(|row| row.name == name.as_bytes());
+        rows.reverse();
+        let versions = index.versions(name.as_bytes()).unwrap().versions;
+        let found: Vec<_> = versions.into_iter().map(|version| version.row).collect();
+        assert_eq!(found, rows, "{name} after {context}");
     }
+}
+
+/// Sizes and runs of the versions of a name, the newest first, and how many rows were scanned for them.
+fn versions(index: &Index, name: &str) -> (Vec<(u64, Option<i64>)>, u64) {
+    let found = index.versions(name.as_bytes()).unwrap();
+    let versions = found.versions.iter();
+    let text = |version: &Version| (version.row.size, version.run.as_ref().map(|run| run.id.0));
+    (versions.map(text).collect(), found.scanned)
+}
+
+#[test]
+fn versions_are_those_of_all_runs_and_of_other_programs() {
+    let folder = Folder::new();
+    let mut index = folder.create();
+    run(&mut index, 0, &["a", "b"], &[]);
+    run(&mut index, 1, &["a"], &["b"]);
+    folder.sql(
+        "INSERT INTO files (name, size, mtime, md5, tar, offset)
+            SELECT name, 77, mtime, md5, '000007.tar', offset FROM files WHERE id = 1",
+    );
+    assert_eq!(
+        versions(&index, "a"),
+        (vec![(77, None), (2, Some(2)), (1, Some(1))], 1)
+    );
+    run(&mut index, 2, &["b", "a"], &[]);
+    let of_a = vec![(3, Some(3)), (77, None), (2, Some(2)), (1, Some(1))];
+    assert_eq!(versions(&index, "a"), (of_a, 0));
+    assert_eq!(versions(&index, "b"), (vec![(3, Some(3)), (1, Some(1))], 0));
+    assert_eq!(versions(&index, "none"), (vec![], 0));
+    // A run that has not ended has added what is behind its first row.
+    index.begin_run("update", Mtime(0)).unwrap();
+    commit(&mut index, 3, &["b"], 4);
+    assert_eq!(versions(&index, "b").0[0], (4, Some(4)));
+    folder.sql("DELETE FROM stook_runs WHERE id = 2");
+    assert_eq!(versions(&index, "a").0[2], (2, None));
+}
+
+#[test]
+fn a_version_that_cannot_be_read_is_told() {
+    let folder = Folder::new();
+    let mut index = folder.create();
+    run(&mut index, 0, &["a", "b"], &[]);
+    run(&mut index, 1, &["a", "b"], &[]);
+    folder.sql("UPDATE files SET size = -1 WHERE id = 3");
+    let found = index.versions(b"a").unwrap();
+    assert_eq!(found.versions.len(), 1);
+    assert_eq!(found.damages.len(), 1);
+    assert_eq!(found.damages[0].rows, Some(3..=3));
+    assert!(index.versions(b"b").unwrap().damages.is_empty());
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Type, mode and owner in the table of newest names, and what a record of 40 bytes cannot hold.
 
+use std::os::unix::fs::FileExt;
+
 use stook_index::{
     Attributes, AttributesEncoder, Index, IndexError, MemberKind, Mtime, NameTable, NewRow,
     NewestRow, RecordedMetadata, VolumeId,
@@ -134,6 +136,62 @@ fn what_no_block_has_is_unknown() {
     }
     folder.sql("DROP TABLE stook_attributes");
     assert_eq!(recorded(&load(&folder), 0, 0), None);
+}
+
+/// A block of 4,096 members and one of 904; one of them is not as it was written.
+#[test]
+fn members_of_a_bad_block_are_unknown_and_those_of_the_others_are_not() {
+    for bad in [0..4096, 4096..5000] {
+        for change in [
+            "crc = crc + 1",
+            "crc = NULL",
+            "crc = -1",
+            "entries = entries - 1",
+            "entries = 'many'",
+            "data = NULL",
+            "data = substr(data, 1, 100)",
+            "data = data || x'00'",
+            "data = zeroblob(length(data))",
+        ] {
+            let folder = Folder::new();
+            let mut index = folder.create();
+            commit(&mut index, 0, 5_000);
+            commit(&mut index, 1, 10);
+            let first = bad.start * 1024;
+            folder.sql(&format!(
+                "UPDATE stook_attributes SET {change} WHERE volume = 0 AND first = {first}"
+            ));
+            let table = load(&folder);
+            assert_eq!(table.len(), 5_010);
+            for member in 0..5_000 {
+                let known = (!bad.contains(&member)).then(|| metadata(member));
+                assert_eq!(recorded(&table, 0, member), known, "{member}: {change}");
+            }
+            assert_eq!(recorded(&table, 1, 9), Some(metadata(10)), "{change}");
+        }
+    }
+}
+
+#[test]
+fn where_blocks_cannot_be_read_everything_else_is_known() {
+    let folder = Folder::new();
+    let mut index = folder.create();
+    commit(&mut index, 0, 5_000);
+    drop(index);
+    let connection = rusqlite::Connection::open(&folder.index).unwrap();
+    let query = "SELECT rootpage FROM sqlite_master WHERE name = 'stook_attributes'";
+    let page: i64 = connection.query_row(query, [], |row| row.get(0)).unwrap();
+    drop(connection);
+    let file = std::fs::File::options();
+    let file = file.clone().write(true).open(&folder.index).unwrap();
+    file.write_all_at(&[0xa5; 4096], (page.unsigned_abs() - 1) * 4096)
+        .unwrap();
+    let table = load(&folder);
+    assert_eq!((table.len(), table.damages().len()), (5_000, 0));
+    for member in 0..5_000 {
+        let found = table.lookup(name(0, member).as_bytes()).unwrap();
+        assert_eq!((found.size, found.recorded), (1, None));
+    }
 }
 
 #[test]

@@ -77,6 +77,35 @@ fn a_name_that_is_seen_again_or_has_a_newer_row_loses_its_release() {
 }
 
 #[test]
+fn a_release_ends_below_what_is_no_directory_any_more() {
+    let folder = Folder::new();
+    let names = ["a/b/c", "a/x", "ab/c", "d", "z\u{e9}/y"];
+    let mut index = created(&folder, &names);
+    index
+        .commit_volume(&volume(1), [row(b"r%\xff/x", 1)], None)
+        .unwrap();
+    index.record_releases(&ids(&[1, 2, 3, 4, 5, 6])).unwrap();
+    let ended = |replaced: &[&[u8]]| {
+        let name_table = name_table(&index);
+        replaced
+            .iter()
+            .for_each(|path| name_table.end_releases_below(path));
+        let gone = not_visited(&index, &name_table);
+        let held = name_table.released_not_visited();
+        assert_eq!(
+            (gone.len(), held),
+            (name_table.lost_releases().len(), 6 - gone.len())
+        );
+        gone
+    };
+    assert_eq!(ended(&[]), [""; 0]);
+    assert_eq!(ended(&[b"new", b"d", b"a/x", b"c"]), [""; 0]);
+    assert_eq!(ended(&[b"a"]), ["a/b/c", "a/x"]);
+    assert_eq!(ended(&[b"a/b", b"ab"]), ["a/b/c", "ab/c"]);
+    assert_eq!(ended(&[b"r%\xff"]), ["r%\\xff/x"]);
+}
+
+#[test]
 fn a_release_of_another_member_does_not_hold() {
     for sql in [
         "UPDATE stook_released SET offset = 512",
@@ -142,6 +171,28 @@ fn a_rebuilt_index_keeps_releases_under_its_own_ids() {
         ["a", "found", "other"]
     );
     assert_eq!(damages(&folder), [""; 0]);
+}
+
+/// The staged rows are asked for between the passes over rows and over deletions.
+#[test]
+fn rows_deletions_and_releases_are_of_one_state() {
+    let folder = Folder::new();
+    let mut writer = created(&folder, &["a", "b", "c"]);
+    let reader = Index::open_read(&folder.index).unwrap();
+    let write = std::iter::from_fn(|| {
+        let run = writer.begin_run("update", Mtime(2)).unwrap();
+        commit(&mut writer, 1, &["new"], 1);
+        let deleted: [&[u8]; 1] = [b"b"];
+        writer.finish_run(run, Mtime(3), 0, deleted).unwrap();
+        writer.record_releases(&ids(&[1])).unwrap();
+        None
+    });
+    let before = NameTable::load(&reader, write, Jobs::Fixed(1)).unwrap();
+    assert_eq!((before.len(), before.not_visited()), (3, 3));
+    assert!(before.lookup(b"b").is_some() && before.lookup(b"new").is_none());
+    let after = name_table(&reader);
+    assert_eq!((after.len(), after.not_visited()), (3, 2));
+    assert!(after.lookup(b"b").is_none() && after.lookup(b"new").is_some());
 }
 
 #[test]

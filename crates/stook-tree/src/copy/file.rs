@@ -34,7 +34,13 @@ impl OpenFile {
     pub(super) fn open(entry: &Entry<'_, '_>) -> Result<Self, Fault> {
         let _scope = scope!("open");
         let file = entry.source.open_file(entry.name, Links::Refuse);
-        let file = file.at(Side::Source, "open")?;
+        let file = match file.at(Side::Source, "open") {
+            // What took its place may be a link, which is not followed, or a socket, which cannot be opened.
+            Err(_) if has_other_kind(entry) => {
+                return Err(Fault::because("copy", Reason::Changed));
+            }
+            other => other?,
+        };
         // Before the look at it: some file systems take it for a change.
         let attributes = get_xattrs(&file).at(Side::Source, READ_ATTRIBUTES)?;
         let attributes = without_shadows(attributes);
@@ -48,6 +54,11 @@ impl OpenFile {
             metadata,
         })
     }
+}
+
+fn has_other_kind(entry: &Entry<'_, '_>) -> bool {
+    let now = entry.source.metadata(entry.name, Links::Refuse);
+    now.is_ok_and(|now| now.kind != FileKind::File)
 }
 
 impl Copier<'_, '_> {

@@ -24,7 +24,7 @@ enum State<'h> {
 }
 
 /// Where the first copy is, below the root of the copy.
-#[derive(Debug, Clone)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct First {
     pub(super) directory: Box<[u8]>,
     pub(super) name: Box<[u8]>,
@@ -64,6 +64,28 @@ impl<'h> Links<'h> {
                     Met::Copied(first)
                 }
             },
+        }
+    }
+
+    /// Asks about one of so many names of a file of which none is copied; returns true for the first.
+    pub(super) fn is_first(&self, id: FileId, names: u32) -> bool {
+        let mut files = lock(&self.0);
+        match files.entry(id) {
+            Entry::Vacant(vacant) => {
+                let first = First::default();
+                let left = names.saturating_sub(1);
+                vacant.insert(State::Copied { first, left });
+                true
+            }
+            Entry::Occupied(mut occupied) => {
+                if let State::Copied { left, .. } = occupied.get_mut() {
+                    *left = left.saturating_sub(1);
+                    if *left == 0 {
+                        occupied.remove();
+                    }
+                }
+                false
+            }
         }
     }
 

@@ -146,13 +146,16 @@ impl Copier<'_, '_> {
         metadata: &Metadata,
         same: Option<&Metadata>,
     ) -> Result<Outcome, Fault> {
+        let is_first =
+            metadata.links < 2 || self.links.is_first(metadata.identity(), metadata.links);
         if let (Some(copy), Some(same)) = (copy, same)
             && self.is_right(entry, copy, metadata, same)?
         {
             return Ok(Outcome::Unchanged);
         }
         self.context.would_copy(entry.node, entry.name);
-        let is_content = metadata.kind == FileKind::File && same.is_none();
+        // The other names become links to it.
+        let is_content = metadata.kind == FileKind::File && same.is_none() && is_first;
         Ok(Outcome::Done {
             bytes: if is_content { metadata.size } else { 0 },
             is_reported: false,

@@ -306,6 +306,35 @@ fn what_is_there_is_refused_in_words() {
 }
 
 #[test]
+fn a_dry_run_counts_the_content_of_hard_links_once() {
+    let place = Place::with(&tree! {
+        "f" => file([7; 1000]), "g" => hardlink("f"), "d/h" => hardlink("f"), "i" => file([7; 10]),
+    });
+    let dry = CopyOptions {
+        is_dry_run: true,
+        ..options(2)
+    };
+    let recorded = Recorded::default();
+    let would = place.try_copy(&dry, &recorded);
+    let copied = place.try_copy(&options(2), &recorded);
+    assert_eq!((would.bytes, would.entries), (1010, copied.entries));
+    assert_eq!(copied.bytes, 1010);
+    // Nor again where one of them is there.
+    fs::remove_file(place.path("b/d/h")).unwrap();
+    let dry = CopyOptions {
+        is_dry_run: true,
+        ..update()
+    };
+    let would = place.try_copy(&dry, &recorded);
+    let copied = place.try_copy(&update(), &recorded);
+    assert_eq!(recorded.failures(), []);
+    assert_eq!(
+        (would.entries, would.unchanged),
+        (copied.entries, copied.unchanged)
+    );
+}
+
+#[test]
 fn a_dry_run_tells_all_and_writes_nothing() {
     let place = Place::with(&torture());
     let dry = CopyOptions {

@@ -71,9 +71,6 @@ impl Target {
         directories.sort_by_cached_key(|header| std::cmp::Reverse(depth(header)));
         for level in directories.chunk_by(|a, b| depth(a) == depth(b)) {
             pool.for_each(level.iter(), |header| {
-                if observer.is_interrupted() {
-                    return;
-                }
                 if let Err(error) = self.finish_directory(header) {
                     let failure = Failure::io("set the metadata of", &header.name, &error);
                     observer.failed(&failure);
