@@ -27,8 +27,7 @@ use crate::folder::Folder;
 use crate::guard::{Guard, is_copy};
 use crate::layout::Layout;
 use crate::memory::{budget_bytes, worker_pool};
-pub(crate) use crate::mutex::into_inner;
-use crate::mutex::lock;
+use crate::mutex::{into_inner, lock};
 use crate::not_visited::{NotVisited, count_deleted};
 use crate::observer::{CountingObserver, Note, Observer, require_going_on};
 use crate::pack::Packer;
@@ -231,7 +230,7 @@ impl<'a> Session<'a> {
         };
         let held = index
             .zip(name_table)
-            .map(|(index, name_table)| Held::new(name_table, index));
+            .map(|(index, name_table)| Held::new(name_table, index, &self.source));
         let found = survey(&self.source, &options, held.as_ref(), None, &self.observer);
         self.require_going_on()?;
         if found.metadata_changed > 0 {
@@ -417,8 +416,8 @@ fn load_to_write<'s>(
     }
 }
 
-/// Names that were released from the tree lose that if they are in the tree again, or have a newer version; unless the
-/// source is a copy of the tree.
+/// Names that were released from the tree lose that if they are in the tree again, have a newer version, or are recorded as
+/// deleted; unless the source is a copy of the tree.
 pub(crate) fn withdraw_releases(
     index: &mut Index,
     name_table: Option<&NameTable>,

@@ -258,29 +258,34 @@ impl NameTable {
         self.holding_releases().count()
     }
 
-    /// Returns the rows whose release no longer holds: their names were looked up, are below something else than a directory,
-    /// or have a newer row.
+    /// Returns the rows whose release is to be withdrawn: their names were looked up, have a newer row, or are deleted. One
+    /// that only ended, below something else than a directory, is not among them before that.
     ///
     /// # Cost
     /// A pass over the records if anything is released.
     pub fn lost_releases(&self) -> Vec<RowId> {
-        let holding = IdSet::new(self.holding_releases().collect());
-        let lost = self.released.all().filter(|row| !holding.contains(row.0));
+        let kept = IdSet::new(self.released_rows().collect());
+        let lost = self.released.all().filter(|row| !kept.contains(row.0));
         lost.collect()
     }
 
     /// Returns the newest rows that are released from the tree, and were not met in it.
     fn holding_releases(&self) -> impl Iterator<Item = i64> {
+        self.released_rows().filter(|&row| self.released.holds(row))
+    }
+
+    /// As [`Self::holding_releases`], with those below what the tree has in the place of a directory.
+    fn released_rows(&self) -> impl Iterator<Item = i64> {
         let records: &[Record] = if self.released.is_empty() {
             &[]
         } else {
             &self.table.records
         };
-        let holding = |&(index, record): &(usize, &Record)| {
-            self.released.holds(record.id) && !self.is_visited(index)
+        let is_released = |&(index, record): &(usize, &Record)| {
+            self.released.contains(record.id) && !self.is_visited(index)
         };
-        let holding = records.iter().enumerate().filter(holding);
-        holding.map(|(_, record)| record.id)
+        let released = records.iter().enumerate().filter(is_released);
+        released.map(|(_, record)| record.id)
     }
 
     fn never_visited(&self) -> usize {

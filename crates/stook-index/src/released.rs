@@ -1,8 +1,9 @@
 //! What was released from a tree, while an update goes through that tree.
 //!
 //! A release says that the tree could have the file where it was. Once something else than a directory has the place of a
-//! directory above it, the tree could not: the release has ended, and the name is deleted as any other that is gone. Such
-//! places are noted while many threads go through the tree.
+//! directory above it, the tree could not: the release has ended, and the name counts as any other that is gone. Such
+//! places are noted while many threads go through the tree. That is in memory only: the release itself is kept until the
+//! deletion of its name is recorded, which an update may not do, or not reach.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -49,6 +50,11 @@ impl Released {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.rows.ends().is_none()
+    }
+
+    /// Returns true if a row has a release that names its member, ended or not.
+    pub(crate) fn contains(&self, row: i64) -> bool {
+        self.rows.contains(row)
     }
 
     /// Returns true if a row is released, and the tree could still have it.

@@ -67,7 +67,7 @@ impl Index {
         Ok(count)
     }
 
-    /// Withdraws releases in one transaction: these names are in the tree again, or have a newer row.
+    /// Withdraws releases in one transaction: these names are in the tree again, have a newer row, or are deleted.
     ///
     /// # Errors
     /// `Busy`, `ReadOnly` or `Sqlite` if it cannot be written; nothing is changed then.

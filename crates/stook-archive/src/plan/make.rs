@@ -25,9 +25,10 @@ use super::plan_file::{Base, Made, PlanFile};
 use super::sorted::{Merge, Sorter};
 use crate::ArchiveError;
 use crate::create::WriteOptions;
+use crate::mutex::into_inner;
 use crate::not_visited::NotVisited;
 use crate::observer::Observer;
-use crate::session::{Recovered, Session, into_inner, withdraw_releases};
+use crate::session::{Recovered, Session, withdraw_releases};
 use crate::survey::Survey;
 
 /// How to plan a create or an update.

@@ -91,11 +91,9 @@ fn a_release_ends_below_what_is_no_directory_any_more() {
             .iter()
             .for_each(|path| name_table.end_releases_below(path));
         let gone = not_visited(&index, &name_table);
-        let held = name_table.released_not_visited();
-        assert_eq!(
-            (gone.len(), held),
-            (name_table.lost_releases().len(), 6 - gone.len())
-        );
+        assert_eq!(name_table.released_not_visited(), 6 - gone.len());
+        // Nothing is withdrawn as long as no deletion is recorded.
+        assert_eq!(name_table.lost_releases(), []);
         gone
     };
     assert_eq!(ended(&[]), [""; 0]);
@@ -103,6 +101,22 @@ fn a_release_ends_below_what_is_no_directory_any_more() {
     assert_eq!(ended(&[b"a"]), ["a/b/c", "a/x"]);
     assert_eq!(ended(&[b"a/b", b"ab"]), ["a/b/c", "ab/c"]);
     assert_eq!(ended(&[b"r%\xff"]), ["r%\\xff/x"]);
+}
+
+#[test]
+fn an_ended_release_is_withdrawn_once_its_name_is_deleted() {
+    let folder = Folder::new();
+    let mut index = created(&folder, &["d/x", "d/y"]);
+    index.record_releases(&ids(&[1, 2])).unwrap();
+    let ending = name_table(&index);
+    ending.end_releases_below(b"d");
+    let run = index.begin_run("update", Mtime(2)).unwrap();
+    let is_deleted = |name: &[u8]| name == b"d/x";
+    let deleted = index.finish_run_with_not_visited(run, Mtime(3), 0, &ending, is_deleted);
+    assert_eq!(deleted.unwrap(), 1);
+    let next = name_table(&index);
+    assert_eq!(not_visited(&index, &next), [""; 0]);
+    assert_eq!(next.lost_releases(), ids(&[1]));
 }
 
 #[test]
