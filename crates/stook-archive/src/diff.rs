@@ -156,7 +156,7 @@ pub fn diff(
         sorter: None,
     };
     let collector = Collector::default();
-    let held = Held::new(&name_table, archive.shared_index());
+    let held = Held::new(&name_table, archive.shared_index(), &source);
     let found = survey(
         &source,
         &survey_options,

@@ -13,6 +13,7 @@ use stook_tree::{Filter, Listing, TreeError, Visitor, WalkOptions, split, walk};
 
 use crate::buffers::Buffers;
 use crate::cause::Cause;
+use crate::guard::is_copy;
 use crate::metadata_change::{ArchivedMetadata, MetadataChange, MetadataChanges};
 use crate::mutex::{into_inner, lock};
 use crate::observer::{Failure, Observer, SkipReason};
@@ -45,14 +46,27 @@ pub(crate) struct Held<'a> {
     pub(crate) name_table: &'a NameTable,
     pub(crate) index: &'a Mutex<Index>,
     metadata: ArchivedMetadata<'a>,
+    is_copy: bool,
 }
 
 impl<'a> Held<'a> {
-    pub(crate) fn new(name_table: &'a NameTable, index: &'a Mutex<Index>) -> Self {
+    pub(crate) fn new(
+        name_table: &'a NameTable,
+        index: &'a Mutex<Index>,
+        source: &Directory,
+    ) -> Self {
         Self {
             name_table,
             index,
             metadata: ArchivedMetadata::new(name_table),
+            is_copy: is_copy(&lock(index), source),
+        }
+    }
+
+    /// What is not a directory ends releases below it, unless it is that in a copy of the tree.
+    fn end_releases_below(&self, path: &[u8]) {
+        if !self.is_copy {
+            self.name_table.end_releases_below(path);
         }
     }
 }
@@ -260,6 +274,9 @@ impl Surveyor<'_> {
             return false;
         }
         if metadata.kind == FileKind::Socket {
+            if let Some(held) = self.held {
+                held.end_releases_below(path);
+            }
             self.observer.skipped(path, SkipReason::Socket);
             return false;
         }
@@ -331,7 +348,7 @@ impl Surveyor<'_> {
             return Comparison::New;
         };
         if metadata.kind != FileKind::Directory {
-            held.name_table.end_releases_below(path);
+            held.end_releases_below(path);
         }
         let Some(row) = held.name_table.lookup(path) else {
             return Comparison::New;

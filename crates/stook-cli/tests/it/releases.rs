@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 
 use insta::assert_snapshot;
@@ -118,6 +119,62 @@ fn a_release_ends_below_what_is_no_directory_any_more() {
             place.stderr(&["check", "arc", "--volumes"]);
         }
     }
+}
+
+#[test]
+fn a_release_ends_below_a_socket() {
+    let place = released_directory(false);
+    let _socket = UnixListener::bind(place.path("src/d")).unwrap();
+    let ran = place.stderr(&["update", "src", "arc"]);
+    assert!(ran.ends_with("4 unchanged; 1 deleted\n"), "{ran}");
+    let listed = place.stdout(&["list", "arc"]);
+    assert!(!listed.contains("d/deep"), "{listed}");
+}
+
+/// A name whose release has ended is deleted, or is still released: never neither.
+#[test]
+fn a_release_is_kept_until_its_name_is_deleted() {
+    let not_recorded: [&[&[&str]]; 3] = [
+        &[&["plan", "src", "arc"], &["commit", "arc", "--abandon"]],
+        &[&["update", "src", "arc", "--deletions", "keep"]],
+        &[&["update", "src", "arc", "--exclude", "d/*"]],
+    ];
+    for commands in not_recorded {
+        let place = released_directory(true);
+        let directory = place.path("src/d");
+        fs::write(&directory, "file\n").unwrap();
+        for command in commands {
+            place.stderr(command);
+        }
+        assert_eq!(released(&place), "d/deep", "{commands:?}");
+        fs::remove_file(&directory).unwrap();
+        fs::create_dir(&directory).unwrap();
+        let ran = place.stderr(&["update", "src", "arc"]);
+        assert!(!ran.contains("deleted"), "{commands:?}: {ran}");
+        place.stderr(&["extract", "arc", "--into", "out"]);
+        assert_eq!(place.names("out/d"), ["deep"], "{commands:?}");
+    }
+    let place = released_directory(true);
+    fs::write(place.path("src/d"), "file\n").unwrap();
+    place.stderr(&["update", "src", "arc"]);
+    place.stderr(&["update", "src", "arc"]);
+    assert_eq!(released(&place), "");
+}
+
+#[test]
+fn a_copy_ends_no_release() {
+    let place = archived();
+    place.stderr(&["remove", "--archived-in", "arc", "src/d"]);
+    fs::remove_dir_all(place.path("before/d")).unwrap();
+    place.write("before/d", "file\n");
+    let ran = place.stderr(&["update", "before", "arc"]);
+    assert!(!ran.contains("deleted"), "{ran}");
+    assert_eq!(released(&place), "d d/deep");
+    // The file that only the copy had is gone from the tree, and nothing else.
+    let ran = place.stderr(&["update", "src", "arc"]);
+    assert!(ran.ends_with("4 unchanged; 1 deleted\n"), "{ran}");
+    place.stderr(&["extract", "arc", "--into", "out"]);
+    assert_eq!(place.names("out/d"), ["deep"]);
 }
 
 /// A tree of which a directory was released and is gone.
