@@ -181,8 +181,10 @@ impl VolumeReader<'_> {
             let is_interrupted = || self.observer.is_interrupted();
             let pool = worker_pool("md5s", self.options.jobs).until(&is_interrupted);
             pool.for_each(members.chunks(256), |members| {
+                // Asked before each: small ones are read to their end before they ask.
                 let done: Vec<Found> = members
                     .iter()
+                    .map_while(|member| (!is_interrupted()).then_some(member))
                     .filter_map(|member| self.found(&budget, volume, member))
                     .collect();
                 lock(&found).extend(done);

@@ -1,8 +1,11 @@
 //! Volumes that cannot be read, in part or at all: they are named, and the others are indexed.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use stook_archive::{ArchiveError, AsOf, CheckOptions, Jobs, Silent, reindex};
+use stook_archive::{
+    ArchiveError, AsOf, BaseObserver, CheckOptions, Failure, Jobs, Observer, Silent, reindex,
+};
 use stook_testkit::TempDir;
 
 use crate::by_path::check;
@@ -64,6 +67,43 @@ fn one_bad_size_does_not_stop_a_reindex() {
         names(&archive, AsOf::Now, false),
         ["a0", "z0", "a1", "z1", "a2", "z2"]
     );
+}
+
+/// Is interrupted when so many members are indexed, and counts those that are indexed all the same.
+#[derive(Default)]
+struct EndsEarly {
+    members: AtomicU64,
+}
+
+impl BaseObserver for EndsEarly {
+    type Failure = Failure;
+
+    fn failed(&self, _failure: &Failure) {}
+
+    fn advanced(&self, entries: u64, _bytes: u64) {
+        self.members.fetch_add(entries, Relaxed);
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.members.load(Relaxed) > 0
+    }
+}
+
+impl Observer for EndsEarly {}
+
+#[test]
+fn an_interrupted_reindex_reads_no_more_members() {
+    let place = TempDir::new().unwrap();
+    let archive = place.join("archive");
+    let members: Vec<_> = (0..200)
+        .map(|number| Crafted::file(format!("f{number}"), b"some"))
+        .collect();
+    write_archive(&archive, stook_archive::Dialect::Stook, &members);
+    std::fs::remove_file(archive.join("index.db")).unwrap_or_default();
+    let observer = EndsEarly::default();
+    let ended = reindex(&archive, Jobs::Fixed(1), &observer);
+    assert!(matches!(ended, Err(ArchiveError::Interrupted)), "{ended:?}");
+    assert_eq!(observer.members.into_inner(), 1);
 }
 
 #[test]
