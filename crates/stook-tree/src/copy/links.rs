@@ -10,7 +10,29 @@ use super::visitor::Later;
 
 /// Files with several names, by file system and inode.
 #[derive(Debug, Default)]
-pub(super) struct Links<'h>(Mutex<HashMap<FileId, State<'h>>>);
+pub(super) struct Links<'h> {
+    files: Mutex<HashMap<FileId, State<'h>>>,
+    /// The same of a dry run.
+    told: Mutex<HashMap<FileId, ToldFile>>,
+}
+
+/// A file of which a dry run has told of a name.
+#[derive(Debug)]
+struct ToldFile {
+    /// What the first name was told with.
+    kept: Option<FileId>,
+    /// Names that have not come by yet.
+    left: u32,
+}
+
+/// What a dry run knows of a file when it comes to one of its names.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    /// It is the first.
+    First,
+    /// It becomes one more name of the copy of the first, which is this file if it is kept as it is.
+    Later(Option<FileId>),
+}
 
 #[derive(Debug)]
 enum State<'h> {
@@ -44,7 +66,7 @@ pub(super) enum Met {
 impl<'h> Links<'h> {
     /// Asks about one of the names of a file; `later` is called if it must wait.
     pub(super) fn meet(&self, id: FileId, later: impl FnOnce() -> Later<'h>) -> Met {
-        let mut files = lock(&self.0);
+        let mut files = lock(&self.files);
         match files.entry(id) {
             Entry::Vacant(vacant) => {
                 vacant.insert(State::Copying(Vec::new()));
@@ -67,24 +89,22 @@ impl<'h> Links<'h> {
         }
     }
 
-    /// Asks about one of so many names of a file of which none is copied; returns true for the first.
-    pub(super) fn is_first(&self, id: FileId, names: u32) -> bool {
-        let mut files = lock(&self.0);
-        match files.entry(id) {
+    /// Of a dry run: asks about one of so many names of a file. `kept` is its copy if that stays as it is.
+    pub(super) fn tell(&self, id: FileId, names: u32, kept: Option<FileId>) -> Told {
+        match lock(&self.told).entry(id) {
             Entry::Vacant(vacant) => {
-                let first = First::default();
                 let left = names.saturating_sub(1);
-                vacant.insert(State::Copied { first, left });
-                true
+                vacant.insert(ToldFile { kept, left });
+                Told::First
             }
             Entry::Occupied(mut occupied) => {
-                if let State::Copied { left, .. } = occupied.get_mut() {
-                    *left = left.saturating_sub(1);
-                    if *left == 0 {
-                        occupied.remove();
-                    }
+                let file = occupied.get_mut();
+                file.left = file.left.saturating_sub(1);
+                let first = file.kept;
+                if file.left == 0 {
+                    occupied.remove();
                 }
-                false
+                Told::Later(first)
             }
         }
     }
@@ -92,13 +112,13 @@ impl<'h> Links<'h> {
     /// The first of so many names is copied; returns the names that waited for it.
     pub(super) fn copied(&self, id: FileId, first: First, names: u32) -> Vec<Later<'h>> {
         let left = names.saturating_sub(1);
-        let mut files = lock(&self.0);
+        let mut files = lock(&self.files);
         Self::waiting(files.insert(id, State::Copied { first, left }))
     }
 
     /// The first name could not be copied; returns the names that waited for it.
     pub(super) fn failed(&self, id: FileId) -> Vec<Later<'h>> {
-        let mut files = lock(&self.0);
+        let mut files = lock(&self.files);
         Self::waiting(files.remove(&id))
     }
 

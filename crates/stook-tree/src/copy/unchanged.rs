@@ -7,6 +7,7 @@ use stook_sys::{Directory, FileKind, Links as Follow, Metadata, Xattr, get_xattr
 
 use super::copier::Copier;
 use super::fault::{At, Fault, READ_ATTRIBUTES, Side};
+use super::links::Told;
 use super::visitor::{Entry, Outcome};
 use crate::Reason;
 use crate::metadata::{Current, NamedTarget, Original, RefusedAttributes, User, without_shadows};
@@ -146,15 +147,22 @@ impl Copier<'_, '_> {
         metadata: &Metadata,
         same: Option<&Metadata>,
     ) -> Result<Outcome, Fault> {
-        let is_first =
-            metadata.links < 2 || self.links.is_first(metadata.identity(), metadata.links);
-        if let (Some(copy), Some(same)) = (copy, same)
-            && self.is_right(entry, copy, metadata, same)?
-        {
+        let kept = same.map(Metadata::identity);
+        let told = match metadata.links {
+            0 | 1 => Told::First,
+            names => self.links.tell(metadata.identity(), names, kept),
+        };
+        let is_unchanged = match (&told, copy, same) {
+            (Told::First, Some(copy), Some(same)) => self.is_right(entry, copy, metadata, same)?,
+            (Told::First, ..) => false,
+            (Told::Later(first), ..) => kept.is_some() && kept == *first,
+        };
+        if is_unchanged {
             return Ok(Outcome::Unchanged);
         }
         self.context.would_copy(entry.node, entry.name);
         // The other names become links to it.
+        let is_first = told == Told::First;
         let is_content = metadata.kind == FileKind::File && same.is_none() && is_first;
         Ok(Outcome::Done {
             bytes: if is_content { metadata.size } else { 0 },

@@ -334,6 +334,37 @@ fn a_dry_run_counts_the_content_of_hard_links_once() {
     );
 }
 
+/// A copy links the other names to the one that it meets first, and that needs the content if it is missing.
+#[test]
+fn a_dry_run_counts_what_a_missing_name_needs() {
+    for (missing, bytes, unchanged) in [("f", 1000, 1), ("d/h", 0, 3)] {
+        let place = Place::with(&tree! {
+            "f" => file([7; 1000]), "d/g" => hardlink("f"), "d/h" => hardlink("f"), "i" => file([7; 10]),
+        });
+        place.copy(&options(1));
+        fs::remove_file(place.path("b").join(missing)).unwrap();
+        let real = CopyOptions {
+            is_update: true,
+            ..options(1)
+        };
+        let dry = CopyOptions {
+            is_dry_run: true,
+            ..real.clone()
+        };
+        let recorded = Recorded::default();
+        let would = place.try_copy(&dry, &recorded);
+        let copied = place.try_copy(&real, &recorded);
+        assert_eq!(recorded.failures(), []);
+        let figures = |copied: &Copied| (copied.bytes, copied.unchanged, copied.entries);
+        assert_eq!(figures(&would), figures(&copied), "{missing}");
+        assert_eq!(
+            (copied.bytes, copied.unchanged),
+            (bytes, unchanged),
+            "{missing}"
+        );
+    }
+}
+
 #[test]
 fn a_dry_run_tells_all_and_writes_nothing() {
     let place = Place::with(&torture());
