@@ -1,15 +1,17 @@
 //! Files that get their name in one step: whoever looks, and after a crash, sees what was there before, or the new file, whole.
 //!
 //! ```text
-//!   NAME.partial ──write, sync──> rename to NAME ──> sync the directory
+//!   a temporary name ──write, sync──> rename to NAME ──> sync the directory
 //! ```
 
-use std::ffi::OsString;
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::ffi::OsStr;
+use std::io::{ErrorKind, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use crate::error::{Context, SysError};
-use crate::file::{create_new_file, remove_file, rename, rename_to_new, sync_directory};
+use crate::file::{create_new_file, look_at, remove_file, rename, rename_to_new, sync_directory};
+use crate::temporary::TemporaryNames;
 
 /// Puts a file that is durable under a name, durably, in the place of what has it.
 ///
@@ -29,25 +31,30 @@ pub fn install_new(from: &Path, to: &Path) -> Result<(), SysError> {
     sync_directory(directory_of(to))
 }
 
-/// Writes a file, durably, in the place of what has its name. What an earlier call left half done goes.
+/// Writes a file in the place of what has its name. Its content is durable; so is its name, if the directory may be read.
 ///
 /// # Errors
-/// The operations "create", "write" and "remove" with `NAME.partial`, of which nothing stays; and as [`install`].
+/// "look at" with the directory; "create" and "write" with a temporary name in it, of which nothing stays; and as
+/// [`install`].
 pub fn replace_file(path: &Path, bytes: &[u8]) -> Result<(), SysError> {
-    let mut name = OsString::from(path);
-    name.push(".partial");
-    let partial = PathBuf::from(name);
-    remove_file(&partial)?;
+    let directory = directory_of(path);
+    let inode = look_at(directory)?.identity().1;
+    let name = TemporaryNames::new("partial").next(inode);
+    let partial = directory.join(OsStr::from_bytes(&name));
     let write = || {
         let mut file = create_new_file(&partial)?;
         let written = file.write_all(bytes).and_then(|()| file.sync_all());
         written.context("write", &partial)?;
-        install(&partial, path)
+        rename(&partial, path)
     };
     write().inspect_err(|_| {
         // The error to tell is the one of writing.
         let _ = remove_file(&partial);
-    })
+    })?;
+    match sync_directory(directory) {
+        Err(error) if error.source.kind() == ErrorKind::PermissionDenied => Ok(()),
+        synced => synced,
+    }
 }
 
 fn directory_of(path: &Path) -> &Path {
@@ -59,6 +66,8 @@ fn directory_of(path: &Path) -> &Path {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsString;
+
     use super::*;
 
     fn names(folder: &Path) -> Vec<OsString> {
@@ -72,13 +81,15 @@ mod tests {
     fn a_file_is_replaced_whole_and_nothing_else_stays() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
-        // What was killed before the rename.
-        std::fs::write(folder.path().join("file.partial"), b"half done").unwrap();
+        // Whose it is nobody knows.
+        std::fs::write(folder.path().join("file.partial"), b"of a user").unwrap();
         for content in [&b"old"[..], b"new, and longer", b""] {
             replace_file(&path, content).unwrap();
             assert_eq!(std::fs::read(&path).unwrap(), content);
-            assert_eq!(names(folder.path()), ["file"]);
+            assert_eq!(names(folder.path()), ["file", "file.partial"]);
         }
+        let other = std::fs::read(folder.path().join("file.partial")).unwrap();
+        assert_eq!(other, b"of a user");
     }
 
     #[test]
@@ -89,7 +100,7 @@ mod tests {
         assert_eq!(replace_file(&path, b"x").unwrap_err().operation, "rename");
         assert_eq!(names(folder.path()), ["directory"]);
         let lost = replace_file(&folder.path().join("none/file"), b"x");
-        assert_eq!(lost.unwrap_err().operation, "create");
+        assert_eq!(lost.unwrap_err().operation, "look at");
     }
 
     #[test]

@@ -193,6 +193,21 @@ fn only_a_page_is_replaced() {
     ");
 }
 
+/// Nobody may read the directory that the page is in, so its name cannot be synced.
+#[test]
+fn a_page_is_written_where_names_can_only_be_made() {
+    let place = measured();
+    place.write("out/report.html", "");
+    place.set_mode("out/report.html", 0o666);
+    place.set_mode("out", 0o333);
+    let arguments = ["bench", "report", "fs.jsonl", "-o", "out/report.html"];
+    let ran = place.run_as_nobody(&arguments);
+    assert_eq!(ran.status, Some(0), "{}", ran.stderr);
+    place.set_mode("out", 0o755);
+    assert!(text(&place, "out/report.html").contains("id=\"run-1\""));
+    assert_eq!(place.names("out"), ["report.html"]);
+}
+
 #[test]
 fn results_that_cannot_be_read_are_told() {
     let place = measured();
