@@ -54,6 +54,8 @@ impl From<Ending> for ExitCode {
 #[derive(Debug)]
 pub(crate) enum CliError {
     Archive(ArchiveError),
+    /// The user ended what only reads.
+    ReadingInterrupted,
     Bench(BenchError),
     Sys(stook_sys::SysError),
     /// An option's value is invalid: the option, the value, the reason.
@@ -111,10 +113,22 @@ pub(crate) struct Report {
 }
 
 impl CliError {
+    /// The same error of a command that only reads: there is nothing to go on with.
+    pub(crate) fn of_reading(self) -> Self {
+        match self {
+            Self::Archive(ArchiveError::Interrupted) => Self::ReadingInterrupted,
+            other => other,
+        }
+    }
+
     /// Returns what is printed of it; `None` if the reader of the output has closed it.
     pub(crate) fn report(&self) -> Option<Report> {
         let (text, hint, ending) = match self {
             Self::Output(error) if error.kind() == ErrorKind::BrokenPipe => return None,
+            Self::ReadingInterrupted => {
+                let text = ArchiveError::Interrupted.to_string();
+                (text, None, Ending::Interrupted)
+            }
             Self::Output(error) => {
                 let text = format!("cannot write the output: {}", stook_sys::cause(error));
                 (text, None, Ending::Failed)

@@ -14,7 +14,7 @@ use stook_archive::{
 use stook_sys::{display_bytes, reset_peak_memory};
 
 use crate::args::Common;
-use crate::exit::CliError;
+use crate::exit::{CliError, Ending};
 use crate::hints;
 use crate::mutex::lock;
 use crate::number::grouped;
@@ -25,6 +25,12 @@ use crate::report::{
 
 /// Time before a bar appears: what is over sooner needs none.
 const BAR_DELAY: Duration = Duration::from_millis(250);
+
+/// How long what was interrupted waits for whoever reads its output.
+const READER_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How often that is asked.
+const SIGNAL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Redraws a second at most.
 const BAR_HERTZ: u8 = 20;
@@ -112,6 +118,23 @@ impl Reporter {
             let _ = signal_hook::flag::register(hangup, Arc::clone(interrupted));
         }
         reporter
+    }
+
+    /// Has the process end some time after a signal, whatever it does: a write that nobody reads waits for ever. Only for a
+    /// command that leaves nothing half done.
+    pub(crate) fn end_when_stalled(&self) {
+        let interrupted = Arc::clone(&self.interrupted);
+        let watch = move || {
+            while !interrupted.load(Ordering::Relaxed) {
+                std::thread::sleep(SIGNAL_INTERVAL);
+            }
+            std::thread::sleep(READER_TIMEOUT);
+            signal_hook::low_level::exit(Ending::Interrupted.status().into());
+        };
+        // Without a thread it takes a second signal.
+        let _ = std::thread::Builder::new()
+            .name("stalled".to_owned())
+            .spawn(watch);
     }
 
     /// For an operation that a signal may end at once.

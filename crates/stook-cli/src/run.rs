@@ -29,6 +29,7 @@ pub(crate) fn run(args: Args) -> ExitCode {
         mut common,
     } = args;
     common.json &= command.has_json();
+    let only_reads = command.only_reads();
     stook_sys::raise_open_files();
     timings::begin(&common);
     if common.json {
@@ -37,6 +38,11 @@ pub(crate) fn run(args: Args) -> ExitCode {
     let result = descriptors::require(&command)
         .and_then(|()| options::select_md5_kernel())
         .and_then(|()| dispatch(command, &common));
+    let result = if only_reads {
+        result.map_err(CliError::of_reading)
+    } else {
+        result
+    };
     let ending = result.unwrap_or_else(|error| report(&error, common.json));
     match timings::finish(&common) {
         // What the command found outweighs that its timings could not be written.
@@ -153,7 +159,9 @@ fn damage_or(damages: u64, failed: u64) -> Ending {
 fn list(args: &ListArgs, common: &Common) -> Result<Ending, CliError> {
     // Text may just stop; lines of JSON end with one that says why.
     let reporter = if common.json {
-        Reporter::new(common)
+        let reporter = Reporter::new(common);
+        reporter.end_when_stalled();
+        reporter
     } else {
         Reporter::without_signals(common)
     };

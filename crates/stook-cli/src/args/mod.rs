@@ -195,6 +195,12 @@ impl Command {
         self.name_in_json().is_some() || matches!(self, Self::Bench(_))
     }
 
+    /// Returns true if the command writes nothing but its output: after an interruption there is nothing to go on with.
+    pub(crate) fn only_reads(&self) -> bool {
+        use Command::{Cat, Check, Diff, List, Walk};
+        matches!(self, Cat(_) | Check(_) | Diff(_) | List(_) | Walk(_))
+    }
+
     /// Returns the name in the header of `--json`; `None` if the command prints no such lines, or results of a bench,
     /// which have a header of their own.
     pub(crate) fn name_in_json(&self) -> Option<&'static str> {

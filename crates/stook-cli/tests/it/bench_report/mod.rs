@@ -197,6 +197,7 @@ fn only_a_page_is_replaced() {
 #[test]
 fn a_page_is_written_where_names_can_only_be_made() {
     let place = measured();
+    std::fs::create_dir(place.path("out")).unwrap();
     place.write("out/report.html", "");
     place.set_mode("out/report.html", 0o666);
     place.set_mode("out", 0o333);
