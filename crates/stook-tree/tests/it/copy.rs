@@ -337,7 +337,7 @@ fn a_dry_run_counts_the_content_of_hard_links_once() {
 /// A copy links the other names to the one that it meets first, and that needs the content if it is missing.
 #[test]
 fn a_dry_run_counts_what_a_missing_name_needs() {
-    for (missing, bytes, unchanged) in [("f", 1000, 1), ("d/h", 0, 3)] {
+    for (missing, bytes) in [("f", 1000), ("d/h", 0)] {
         let place = Place::with(&tree! {
             "f" => file([7; 1000]), "d/g" => hardlink("f"), "d/h" => hardlink("f"), "i" => file([7; 10]),
         });
@@ -357,11 +357,7 @@ fn a_dry_run_counts_what_a_missing_name_needs() {
         assert_eq!(recorded.failures(), []);
         let figures = |copied: &Copied| (copied.bytes, copied.unchanged, copied.entries);
         assert_eq!(figures(&would), figures(&copied), "{missing}");
-        assert_eq!(
-            (copied.bytes, copied.unchanged),
-            (bytes, unchanged),
-            "{missing}"
-        );
+        assert_eq!(copied.bytes, bytes, "{missing}");
     }
 }
 
