@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use stook_index::IndexError;
+use stook_index::{IndexError, VolumeId};
 use stook_pool::NoThread;
 use stook_sys::{LockError, SysError, display_bytes, display_path};
 use stook_volume::VolumeError;
@@ -190,14 +190,16 @@ pub enum ArchiveError {
         /// Names in it, sorted.
         names: Vec<Vec<u8>>,
     },
-    /// Every number behind the last volume is too large for a volume.
+    /// There are too few numbers behind the last volume.
     #[error(
-        "cannot add a volume to `{}`: the number of the last one is the largest there is",
+        "cannot add a volume to `{}`: there are too few numbers behind `{last}`",
         display_path(path)
     )]
     NoVolumeNumber {
         /// The archive.
         path: PathBuf,
+        /// The last volume, in the index or by the name of a file.
+        last: VolumeId,
     },
     /// A part was planned with symbolic links followed, and is built without, or the other way round.
     #[error(

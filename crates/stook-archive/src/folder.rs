@@ -122,25 +122,30 @@ impl Folder {
     pub(crate) fn foreign_entries(&self) -> Result<Vec<Vec<u8>>, ArchiveError> {
         let mut names = Vec::new();
         self.for_each_name(|name| names.push(name.to_vec()))?;
-        names.retain(|name| !self.is_own(name));
-        names.sort();
-        Ok(names)
+        let mut foreign = Vec::new();
+        for name in names {
+            if !self.is_own(&name)? {
+                foreign.push(name);
+            }
+        }
+        foreign.sort();
+        Ok(foreign)
     }
 
     /// Returns true for what a run may have left that was killed before there was an index.
-    fn is_own(&self, name: &[u8]) -> bool {
+    fn is_own(&self, name: &[u8]) -> Result<bool, ArchiveError> {
         if name == LOCK.as_bytes() {
-            return WriterLock::is_at(&self.lock_path());
+            return Ok(WriterLock::is_at(&self.lock_path()));
         }
         if name == PLAN_DIRECTORY.as_bytes() {
             return PlanDirectory::of(&self.path).is_own();
         }
         if name.starts_with(b"index.db.partial") && is_needed(name) {
             let origin = Index::unfinished_origin(self.index());
-            return matches!(origin, Origin::Own | Origin::Blank);
+            return Ok(matches!(origin, Origin::Own | Origin::Blank));
         }
         let id = std::str::from_utf8(name).ok().and_then(unfinished_id);
-        id.is_some_and(|id| self.is_own_unfinished(id, false))
+        Ok(id.is_some_and(|id| self.is_own_unfinished(id, false)))
     }
 
     fn ids(&self, parse: impl Fn(&str) -> Option<VolumeId>) -> Result<Vec<VolumeId>, ArchiveError> {

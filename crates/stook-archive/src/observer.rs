@@ -98,6 +98,14 @@ pub enum Note {
     /// A part was built again, and so many members fewer were written: what was built before stays.
     #[error("what was built before stays: it has {}", more_members(*.0))]
     KeptBuilt(u64),
+    /// The volume of a part was damaged between the decision to commit it and its turn. So many members of it count as failed.
+    #[error("what was built of part {part:06} is damaged: {}", count_as_failed(*.members))]
+    BuiltLost {
+        /// Number of the part.
+        part: u32,
+        /// Members that were written.
+        members: u64,
+    },
     /// What a removal takes is not recorded, because an archive that only zstash has written stays as it is.
     #[error("what is removed is not recorded: only zstash has written the archive")]
     NotRecordedInForeignArchive,
@@ -107,6 +115,13 @@ fn more_members(number: u64) -> String {
     match number {
         1 => "one more member".to_owned(),
         number => format!("{number} more members"),
+    }
+}
+
+fn count_as_failed(members: u64) -> String {
+    match members {
+        1 => "its member counts as failed".to_owned(),
+        members => format!("its {members} members count as failed"),
     }
 }
 

@@ -81,8 +81,15 @@ pub(crate) fn next_volume(
 /// # Errors
 /// `NoVolumeNumber`.
 pub(crate) fn volume_behind(folder: &Folder, last: VolumeId) -> Result<VolumeId, ArchiveError> {
-    last.next().ok_or_else(|| ArchiveError::NoVolumeNumber {
+    if let Some(next) = last.next() {
+        return Ok(next);
+    }
+    // The one at fault is a file, unless it is in the index alone; behind it are at most the volumes of this run.
+    let in_folder = folder.numbers()?.into_iter().chain(folder.unfinished()?);
+    let near = in_folder.filter(|id| last.0 - id.0 <= u64::from(u32::MAX));
+    Err(ArchiveError::NoVolumeNumber {
         path: folder.path().to_owned(),
+        last: near.max().unwrap_or(last),
     })
 }
 

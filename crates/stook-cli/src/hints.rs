@@ -3,11 +3,12 @@
 //! Libraries say what failed and why; none of their texts names an option.
 
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use stook_archive::{
     ArchiveError, AsOf, BuildReport, Cause, CommitReport, IndexError, MissingName, Note,
-    StopReason, UnlikelyDeletions,
+    PlanFileError, StopReason, UnlikelyDeletions,
 };
 use stook_bench::{BenchError, ProfileRemedy, Remedy};
 use stook_sys::{display_bytes, display_path, is_not_permitted};
@@ -94,9 +95,7 @@ fn of_plan(error: &ArchiveError) -> Option<String> {
             format!("`stook plan SOURCE {}` makes one", display_path(path))
         }
         ArchiveError::PlanOutdated { path } => give_up(&display_path(path)),
-        ArchiveError::BadPlanFile { path, source } if !source.is_unread() => {
-            give_up(&archive_of(path))
-        }
+        ArchiveError::BadPlanFile { path, source } => of_plan_file(path, source),
         ArchiveError::ForeignInPlan { .. } => {
             "move that away, then try again; a plan needs the directory for itself".into()
         }
@@ -127,14 +126,31 @@ fn give_up(archive: &str) -> String {
     format!("`stook commit {archive} --abandon` gives the plan up; then plan again")
 }
 
-/// Returns the archive of a file in a plan directory; a part may have been copied to anywhere.
-fn archive_of(file: &Path) -> String {
+/// Giving up a plan, which takes all that was built, is the last advice: the file may be the wrong one, or sound.
+fn of_plan_file(file: &Path, error: &PlanFileError) -> String {
     let plan = file.parent().filter(|plan| plan.ends_with("stook.plan"));
-    match plan.and_then(Path::parent) {
-        Some(archive) => display_path(archive),
-        None => "ARCHIVE".to_owned(),
+    let name = file.file_name().unwrap_or_default().as_bytes();
+    match (error, plan.and_then(Path::parent)) {
+        (PlanFileError::Version { .. }, _) => "use the stook that made the plan".to_owned(),
+        (error, Some(archive)) if error.is_unread() => {
+            let (plan, archive) = (
+                display_path(archive.join("stook.plan")),
+                display_path(archive),
+            );
+            format!(
+                "try again when it can be read; if it never can, move `{plan}` away, and `stook update SOURCE {archive}` goes on without the plan"
+            )
+        }
+        (PlanFileError::NoPart, _) => NO_PART.to_owned(),
+        (PlanFileError::Foreign, None) if !name.starts_with(b"part-") => NO_PART.to_owned(),
+        (_, Some(archive)) => give_up(&display_path(archive)),
+        (_, None) => {
+            "the part in the `stook.plan` of its archive may be sound: copy it again".to_owned()
+        }
     }
 }
+
+const NO_PART: &str = "`stook build` takes a file `part-…` of a plan";
 
 fn of_not_built(archive: &Path, parts: &[PathBuf], are_retries: bool) -> String {
     let first = display_path(parts.first().map_or(Path::new("PART"), PathBuf::as_path));
@@ -248,6 +264,7 @@ pub(crate) fn of_note(note: &Note) -> Option<&'static str> {
             "`--same-permissions` restores them, given by the superuser"
         }
         Note::NotVerified(_) => "`stook check` reads every member",
+        Note::BuiltLost { .. } => "the next `stook update` archives them",
         Note::NamesScanned(_) => "the next `stook update` adds an index of names",
         Note::MetadataChanged(_) => "`--metadata` archives them again",
         Note::WouldStop(_) => "`stook update --deletions` says what is meant",

@@ -413,12 +413,19 @@ mod tests {
         let [one, other] = ["one", "other"].map(|name| folder.path().join(name));
         std::fs::create_dir(&one).unwrap();
         std::fs::write(one.join("f"), b"").unwrap();
-        let missing = exchange(&one, &other).unwrap_err();
-        assert!(missing.is_not_found() && missing.path == other);
+        // Where the file system cannot, it does not look for the names either.
+        let missing = exchange(&one, &other);
+        assert!(match missing {
+            Ok(is_done) => !is_done,
+            Err(error) => error.is_not_found() && error.path == other,
+        });
         std::fs::create_dir(&other).unwrap();
         let is_done = exchange(&one, &other).unwrap();
         let now = if is_done { &other } else { &one };
         assert!(exists(&now.join("f")).unwrap().is_some());
+        if !is_done {
+            stook_testkit::skip!("names cannot be exchanged here");
+        }
     }
 
     #[test]

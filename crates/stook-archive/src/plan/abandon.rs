@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use stook_index::{Index, RunId};
-use stook_sys::{Context, Directory, exists, remove_file};
+use stook_sys::{Context, Directory, remove_file};
 
 use super::directory::PlanDirectory;
 use super::plan_file::{Made, PlanFile};
@@ -30,7 +30,8 @@ pub struct AbandonReport {
 ///
 /// If nothing of the plan was committed, its run is taken back, too; an index and a folder that were made for it go. If
 /// something was, that stays, and the run is like one that was interrupted: the next `create` or `update` goes on with it.
-/// Files that stook did not make stay where they are.
+/// Files that stook did not make stay where they are. From its first step on nothing of the plan can be committed: a call
+/// that was ended early is called again, or the next writer removes what it left.
 ///
 /// # Errors
 /// `NoPlan`; `Locked` while a plan is made or committed; `Sys` if something cannot be removed. A builder that is still
@@ -42,21 +43,24 @@ pub fn abandon(archive: &Path) -> Result<AbandonReport, ArchiveError> {
     let no_plan = || ArchiveError::NoPlan {
         path: archive.to_owned(),
     };
-    if exists(directory.path())?.is_none() {
+    if !directory.has_own()? {
         return Err(no_plan());
     }
     let lock = folder.lock()?;
-    let plan = match directory.read() {
-        // A damaged plan is given up all the same.
-        Err(ArchiveError::BadPlanFile { source, .. }) if !source.is_unread() => None,
-        read => read?,
-    };
-    let (parts, built) = directory.counts()?;
-    let had_own = directory.has_own()?;
-    let foreign = directory.remove()?;
-    if !had_own && !foreign.is_empty() {
+    if !directory.has_own()? {
         return Err(no_plan());
     }
+    let plan = match directory.read() {
+        Ok(Some(plan)) => {
+            directory.give_up()?;
+            Some(plan)
+        }
+        // An earlier call was ended early.
+        Ok(None) => directory.read_given_up().or_else(unless_damaged)?,
+        Err(error) => unless_damaged(error)?,
+    };
+    let (parts, built) = directory.counts()?;
+    let foreign = directory.remove()?;
     let mut report = AbandonReport {
         parts,
         built,
@@ -72,6 +76,14 @@ pub fn abandon(archive: &Path) -> Result<AbandonReport, ArchiveError> {
         }
     }
     Ok(report)
+}
+
+/// A damaged plan is given up all the same; one that cannot be read may be sound.
+fn unless_damaged(error: ArchiveError) -> Result<Option<PlanFile>, ArchiveError> {
+    match error {
+        ArchiveError::BadPlanFile { source, .. } if !source.is_unread() => Ok(None),
+        error => Err(error),
+    }
 }
 
 /// Takes back the run of a plan of which nothing was committed. Returns true if the archive began with it, and is gone.

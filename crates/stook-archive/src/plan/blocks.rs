@@ -17,7 +17,7 @@ pub(crate) const MAX_BLOCK: usize = 1 << 20;
 
 const MAGIC: &[u8; 9] = b"stookplan";
 /// The fuzz target `part` writes it, too.
-const VERSION: u8 = 3;
+const VERSION: u8 = 4;
 const END: u8 = b'E';
 
 /// Why a file of a plan cannot be used.
@@ -30,6 +30,9 @@ pub enum PlanFileError {
     /// It is something else, or its beginning is damaged.
     #[error("it does not begin like a file of a plan")]
     Foreign,
+    /// It is of a plan, and no part.
+    #[error("it is a file of a plan, but not a part")]
+    NoPart,
     /// Another version of stook made it.
     #[error("it is of version {version}, and this stook knows version {VERSION}")]
     Version {
@@ -82,6 +85,15 @@ pub(crate) enum FileRole {
 }
 
 impl FileRole {
+    const ALL: [Self; 6] = [
+        Self::Plan,
+        Self::Part,
+        Self::Sorted,
+        Self::Deleted,
+        Self::Built,
+        Self::Commit,
+    ];
+
     fn code(self) -> u8 {
         match self {
             Self::Plan => b'P',
@@ -166,7 +178,11 @@ impl<R: Read> BlockReader<R> {
             return Err(PlanFileError::Version { version: rest[0] });
         }
         if rest[1] != role.code() {
-            return Err(PlanFileError::Foreign);
+            let is_other = FileRole::ALL.iter().any(|other| other.code() == rest[1]);
+            return Err(match role {
+                FileRole::Part if is_other => PlanFileError::NoPart,
+                _ => PlanFileError::Foreign,
+            });
         }
         Ok(Self {
             input,

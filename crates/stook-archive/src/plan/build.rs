@@ -9,16 +9,15 @@ use std::time::Duration;
 use stook_index::VolumeId;
 use stook_pool::Jobs;
 use stook_sys::{
-    Context, Directory, Links, Owners, create_directory, exchange, exists, open_file,
-    rename_to_new, sync_directory, utc_now,
+    Context, Directory, Links, Owners, create_directory, exchange, open_file, utc_now,
 };
 use stook_timers::scope;
 
 use super::block_file::{READ_BYTES, bad_file};
 use super::blocks::PlanFileError;
-use super::build_result::{BuildResult, read_result, rows_md5, write_result};
-use super::damage::{ONLY_VOLUME, volume_damage};
-use super::directory::{built_name, remove_built, taken_name};
+use super::build_result::{BuildResult, rows_md5, write_result};
+use super::damage::ONLY_VOLUME;
+use super::install::{Earlier, NewResult, earlier, remove_building};
 use super::member::{GroupPiece, Member};
 use super::part::{PartHeader, PartReader};
 use super::{Batch, OutputStream, VolumeSplitter, batches};
@@ -27,7 +26,7 @@ use crate::cause::Since;
 use crate::commit_queue::{BuiltPart, Target};
 use crate::folder::Folder;
 use crate::mutex::lock;
-use crate::observer::{CountingObserver, Note, Observer};
+use crate::observer::{CountingObserver, Observer};
 use crate::pack::Packer;
 use crate::session::pack_all;
 use crate::survey::open_source;
@@ -123,122 +122,18 @@ pub fn build_part(
     };
     let installed = builder.build(reader).and_then(|result| {
         write_result(&building, &result)?;
-        install(&building, destination, &header, &result, &observer)
+        let new = NewResult {
+            building: &building,
+            destination,
+            header: &header,
+            result: &result,
+        };
+        new.install(exchange, &observer)
     });
     let removed = remove_building(&building);
     let report = installed?;
     removed?;
     Ok(report)
-}
-
-/// What was built of a part before.
-enum Earlier {
-    None,
-    Complete(BuildReport),
-    /// Members failed, or the volume is not whole.
-    Incomplete(BuildReport),
-    Damaged,
-}
-
-fn earlier(destination: &Path, header: &PartHeader) -> Result<Earlier, ArchiveError> {
-    let names = [taken_name(header.number), built_name(header.number)];
-    for (is_taken, name) in [true, false].into_iter().zip(names) {
-        let path = destination.join(name);
-        if exists(&path)?.is_none() {
-            continue;
-        }
-        let result = match read_result(&path) {
-            Err(ArchiveError::BadPlanFile { source, .. }) if !source.is_unread() => {
-                return Ok(Earlier::Damaged);
-            }
-            other => other?,
-        };
-        let volume = result.volume.as_ref();
-        let damage = volume.map_or(Ok(None), |volume| volume_damage(&path, volume.len))?;
-        let (has_failures, report) = (result.failed > 0, report_on(&result, header, path)?);
-        return Ok(match damage {
-            // A commit has it: to build it again would be for nothing.
-            _ if is_taken => Earlier::Complete(report),
-            Some(_) => Earlier::Damaged,
-            None if has_failures => Earlier::Incomplete(report),
-            None => Earlier::Complete(report),
-        });
-    }
-    Ok(Earlier::None)
-}
-
-/// Gives the folder its name, unless what another process has built meanwhile, or what was there before, has more members.
-/// What it replaces has the name of `building` then, or is removed.
-fn install(
-    building: &Path,
-    destination: &Path,
-    header: &PartHeader,
-    result: &BuildResult,
-    observer: &dyn Observer,
-) -> Result<BuildReport, ArchiveError> {
-    let built = destination.join(built_name(header.number));
-    let before = building.with_extension("before");
-    match earlier(destination, header)? {
-        Earlier::Complete(report) => return Ok(report),
-        Earlier::Incomplete(report) if report.members > result.members => {
-            observer.note(&Note::KeptBuilt(report.members - result.members));
-            return Ok(report);
-        }
-        Earlier::None => {}
-        Earlier::Incomplete(_) | Earlier::Damaged => match exchange(building, &built) {
-            Ok(true) => {
-                sync_directory(destination)?;
-                return report_on(result, header, built);
-            }
-            // The file system cannot: for a moment there is none.
-            Ok(false) => match rename_to_new(&built, &before) {
-                Err(error) if error.is_not_found() => {}
-                other => other?,
-            },
-            // Another process is replacing it, or a commit has taken it.
-            Err(error) if error.is_not_found() => {}
-            Err(error) => return Err(error.into()),
-        },
-    }
-    match rename_to_new(building, &built) {
-        // Another process was quicker.
-        Err(error) if error.source.kind() == std::io::ErrorKind::AlreadyExists => {}
-        Err(error) => {
-            let _ = rename_to_new(&before, &built);
-            return Err(error.into());
-        }
-        Ok(()) => {
-            sync_directory(destination)?;
-            remove_building(&before)?;
-            return report_on(result, header, built);
-        }
-    }
-    remove_building(&before)?;
-    let installed = read_result(&built)?;
-    report_on(&installed, header, built)
-}
-
-fn remove_building(building: &Path) -> Result<(), ArchiveError> {
-    match exists(building)? {
-        Some(_) => remove_built(building),
-        None => Ok(()),
-    }
-}
-
-fn report_on(
-    result: &BuildResult,
-    header: &PartHeader,
-    built: PathBuf,
-) -> Result<BuildReport, ArchiveError> {
-    result.require(header.plan, header.number, &built)?;
-    Ok(BuildReport {
-        built,
-        members: result.members,
-        bytes: result.bytes,
-        volume_bytes: result.volume.map_or(0, |volume| volume.len),
-        failed: result.failed,
-        overflowed: result.overflowed.len() as u64,
-    })
 }
 
 struct Builder<'a> {

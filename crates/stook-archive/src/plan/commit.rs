@@ -8,7 +8,9 @@
 //!   4  for each: rows and volume get the names of an unfinished volume, then all is as in `create`
 //!   5  the run ends, or the plan names the other parts
 //! ```
-//! A commit that was killed begins anew before step 3, and goes on from step 4 behind it, when it is called again.
+//! A commit that was killed begins anew before step 3, and goes on from step 4 behind it, when it is called again. What was
+//! built is compared once more before it moves: a volume that is damaged by then takes the commit back to step 1, if nothing
+//! has moved yet. Later its members count as failed, for others that failed are in other parts already.
 //! Whatever it left, an archive whose plan is abandoned then is one with an interrupted run.
 
 use std::collections::BTreeSet;
@@ -20,7 +22,7 @@ use stook_timers::scope;
 
 use super::commit_log::{AssignedVolume, CommitLog, read_log};
 use super::commit_options::CommitOptions;
-use super::damage::ONLY_VOLUME;
+use super::damage::{BuiltDamage, ONLY_VOLUME, assigned_damage};
 use super::deleted_names::DeletedNames;
 use super::directory::{PlanDirectory, PlanState, plan_state, remove_built};
 use super::parts_writer::PlannedPart;
@@ -29,8 +31,8 @@ use super::prepare::Preparation;
 use crate::ArchiveError;
 use crate::attributes::fill_new_volumes;
 use crate::folder::Folder;
-use crate::observer::{CountingObserver, Observer};
-use crate::recovery::remove_staging;
+use crate::observer::{CountingObserver, Note, Observer};
+use crate::recovery::{remove_staging, remove_unfinished};
 
 /// What a commit did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -51,6 +53,9 @@ pub struct CommitReport {
     /// True if an earlier call had committed everything, and was ended before it had removed the plan. This one has removed
     /// it; what the earlier one had counted is not known any more, but for what failed.
     pub was_committed: bool,
+    /// Once everything is committed: names that stay in the plan directory, because stook did not make them or cannot remove
+    /// them.
+    pub foreign: Vec<Vec<u8>>,
 }
 
 /// Commits the parts of a plan, which must all be built, and ends the run if nothing is left over.
@@ -58,6 +63,7 @@ pub struct CommitReport {
 /// Volumes get the next numbers in the order of the parts, and their rows one transaction each. What was built is compared
 /// with its part first: rows, length and MD5 of the volume. With [`FailedMembers::Record`](crate::FailedMembers::Record), parts of members that failed
 /// before need not be built. A call that was ended after the run had ended goes on, too: it removes what is left of the plan.
+/// Once everything is committed, what cannot be removed of the plan is no error, but named in the report.
 ///
 /// # Errors
 /// `NoPlan`; `NotBuilt` if parts are missing; `PlanOutdated` if another program has written to the archive since it was
@@ -66,8 +72,9 @@ pub struct CommitReport {
 /// archive's file system. After any other error the same call goes on.
 ///
 /// # Cost
-/// One pass over the parts and their rows, and the transactions. With [`BuiltVolumes::Verified`](crate::BuiltVolumes::Verified) volumes are read once, up to
-/// eight at a time: at the speed of the storage, or of one MD5 for a single volume. No byte is copied.
+/// One pass over the parts and four over the files of their rows, and the transactions: rows are hashed, checked by SQLite and
+/// compared before anything is decided, and hashed once more before they move. With [`BuiltVolumes::Verified`](crate::BuiltVolumes::Verified) volumes are read once, up to
+/// eight at a time: at the speed of the storage, or of one MD5 for a single volume. No byte of a volume is copied.
 pub fn commit(
     archive: &Path,
     options: &CommitOptions,
@@ -84,14 +91,12 @@ pub fn commit(
     let mut index = folder.open_index_to_write()?;
     let report = match plan_state(archive, &index)?.ok_or_else(no_plan)? {
         PlanState::Reserving(plan) => commit_plan(&folder, &mut index, &plan, options, observer)?,
-        PlanState::Committed { failed } => {
-            directory.remove()?;
-            CommitReport {
-                failed,
-                was_committed: true,
-                ..CommitReport::default()
-            }
-        }
+        PlanState::Committed { failed } => CommitReport {
+            failed,
+            was_committed: true,
+            foreign: directory.clean_up(),
+            ..CommitReport::default()
+        },
     };
     if report.remaining.is_empty() {
         // The archive is whole by now, whatever the volumes of others are like.
@@ -115,7 +120,7 @@ fn commit_plan(
         plan,
         observer,
     };
-    let log = match read_log(&directory, plan)? {
+    let log = match committer.log(index)? {
         Some(log) => log,
         None => {
             committer.require_base(index, &[])?;
@@ -145,7 +150,7 @@ struct Committer<'a> {
 impl Committer<'_> {
     /// Refuses to write behind what another program has written since.
     fn require_base(&self, index: &Index, volumes: &[AssignedVolume]) -> Result<(), ArchiveError> {
-        let present: BTreeSet<VolumeId> = index.volumes()?.iter().map(|volume| volume.id).collect();
+        let present = present_volumes(index)?;
         let committed = volumes.iter().filter(|volume| present.contains(&volume.id));
         let (volumes, rows) = committed.fold((0, 0), |(volumes, rows), volume| {
             (volumes + 1, rows + volume.members)
@@ -157,6 +162,48 @@ impl Committer<'_> {
                 path: self.folder.path().to_owned(),
             })
         }
+    }
+
+    /// Returns what a commit that was killed has decided, unless it is to be decided anew; then no log is left.
+    fn log(&self, index: &Index) -> Result<Option<CommitLog>, ArchiveError> {
+        let log = read_log(self.directory, self.plan)?;
+        if let Some(log) = &log
+            && (self.is_begun(index, log)? || !self.is_damaged(log)?)
+        {
+            return Ok(Some(log.clone()));
+        }
+        // That of the parts before these is left by a kill, too.
+        self.directory.remove_log()?;
+        for part in log.map_or(0..0, |log| log.remaining) {
+            remove_file(&self.directory.part(part))?;
+        }
+        Ok(None)
+    }
+
+    /// Returns true if a volume of the log is in the archive, or on its way.
+    fn is_begun(&self, index: &Index, log: &CommitLog) -> Result<bool, ArchiveError> {
+        let present = present_volumes(index)?;
+        for volume in &log.volumes {
+            let is_moving = exists(&self.folder.staging(volume.id))?.is_some();
+            if is_moving || present.contains(&volume.id) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn is_damaged(&self, log: &CommitLog) -> Result<bool, ArchiveError> {
+        for volume in &log.volumes {
+            if self.damage(volume)?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn damage(&self, volume: &AssignedVolume) -> Result<Option<BuiltDamage>, ArchiveError> {
+        let taken = self.directory.taken(volume.part);
+        assigned_damage(self.folder, &taken, volume, self.observer)
     }
 
     fn commit_volumes(
@@ -172,26 +219,44 @@ impl Committer<'_> {
             (members + volume.members, bytes + volume.bytes)
         });
         self.observer.phase("commit", Some(members), Some(bytes));
-        let present: BTreeSet<VolumeId> = index.volumes()?.iter().map(|volume| volume.id).collect();
+        let present = present_volumes(index)?;
         for volume in &log.volumes {
+            self.observer.advanced(volume.members, volume.bytes);
             if !present.contains(&volume.id) {
+                if self.damage(volume)?.is_some() {
+                    self.give_up(volume)?;
+                    report.failed += volume.members;
+                    continue;
+                }
                 self.commit_volume(index, volume)?;
             }
             remove_staging(self.folder, volume.id)?;
-            self.observer.advanced(volume.members, volume.bytes);
             report.members += volume.members;
             report.bytes += volume.bytes;
             report.volumes += 1;
         }
-        for part in self.plan.parts.clone() {
-            for left in [self.directory.taken(part), self.directory.built(part)] {
-                if exists(&left)?.is_some() {
-                    remove_built(&left)?;
-                }
-            }
-            remove_file(&self.directory.part(part))?;
-        }
         Ok(report)
+    }
+
+    /// Leaves a volume that is damaged to the next update.
+    fn give_up(&self, volume: &AssignedVolume) -> Result<(), ArchiveError> {
+        let (folder, id) = (self.folder, volume.id);
+        if exists(&folder.staging(id))?.is_some() {
+            move_if_there(&folder.volume(id), &folder.partial(id))?;
+            remove_unfinished(folder, id)?;
+        }
+        let (part, members) = (volume.part, volume.members);
+        self.observer.note(&Note::BuiltLost { part, members });
+        Ok(())
+    }
+
+    /// Removes the parts that are committed. What cannot be removed goes with the plan, or is named then.
+    fn remove_parts(&self) {
+        for part in self.plan.parts.clone() {
+            let _ = remove_built(&self.directory.taken(part));
+            let _ = remove_built(&self.directory.built(part));
+            let _ = remove_file(&self.directory.part(part));
+        }
     }
 
     /// From the first step on, the files are those of an unfinished volume of the run.
@@ -202,20 +267,15 @@ impl Committer<'_> {
     ) -> Result<(), ArchiveError> {
         let _scope = scope!("commit");
         let (folder, id) = (self.folder, volume.id);
-        let taken = self.directory.taken(volume.part);
-        if exists(&taken)?.is_some() {
-            let built = Folder::new(&taken);
-            self.take_rows(&built, id)?;
-            if exists(&built.partial(ONLY_VOLUME))?.is_some() {
-                rename_to_new(&built.partial(ONLY_VOLUME), &folder.partial(id))?;
-            }
-        }
-        if exists(&folder.volume(id))?.is_some() {
-            // Killed just before the transaction ended.
-            rename_to_new(&folder.volume(id), &folder.partial(id))?;
-        }
+        let taken = Folder::new(&self.directory.taken(volume.part));
+        // Rows that have moved are known to be as they were built; behind that they change.
+        move_if_there(&taken.staging(ONLY_VOLUME), &folder.staging(id))?;
+        move_if_there(&taken.partial(ONLY_VOLUME), &folder.partial(id))?;
+        // Killed just before the transaction ended.
+        move_if_there(&folder.volume(id), &folder.partial(id))?;
         sync_directory(folder.path())?;
-        let staging = Staging::open_until(folder.staging(id), &folder.interrupt)?;
+        let mut staging = Staging::open_until(folder.staging(id), &folder.interrupt)?;
+        self.give_number(&mut staging, id)?;
         let make_durable = || -> Result<Volume, ArchiveError> {
             rename_to_new(&folder.partial(id), &folder.volume(id))?;
             sync_directory(folder.path())?;
@@ -229,13 +289,8 @@ impl Committer<'_> {
         Ok(())
     }
 
-    /// Gives the rows of a part to a volume of the run.
-    fn take_rows(&self, built: &Folder, id: VolumeId) -> Result<(), ArchiveError> {
-        let rows = built.staging(ONLY_VOLUME);
-        if exists(&rows)?.is_none() {
-            return Ok(());
-        }
-        let mut staging = Staging::open_until(&rows, &self.folder.interrupt)?;
+    /// Makes the rows of a part those of a volume of the run.
+    fn give_number(&self, staging: &mut Staging, id: VolumeId) -> Result<(), ArchiveError> {
         if let Some(mut checkpoint) = staging.checkpoint()? {
             checkpoint.run = RunId(self.plan.id().run);
             checkpoint.volume = id;
@@ -243,8 +298,7 @@ impl Committer<'_> {
             checkpoint.planned_end = checkpoint.planned;
             staging.record(&checkpoint, [], &[])?;
         }
-        drop(staging);
-        Ok(rename_to_new(&rows, &self.folder.staging(id))?)
+        Ok(())
     }
 
     /// Ends the run, or puts what is left over in the place of the plan.
@@ -259,7 +313,7 @@ impl Committer<'_> {
             let names = DeletedNames::of(self.directory, self.plan)?;
             let now = Mtime::from(utc_now());
             report.deleted = index.finish_run_with(run, now, report.failed, names)?;
-            self.directory.remove()?;
+            report.foreign = self.directory.clean_up();
             return Ok(());
         }
         for part in log.remaining.clone() {
@@ -276,6 +330,20 @@ impl Committer<'_> {
             bytes: report.remaining.iter().map(|part| part.bytes).sum(),
             ..self.plan.clone()
         })?;
-        Ok(remove_file(&self.directory.commit_log())?)
+        // Not before: a commit that goes on may need them.
+        self.remove_parts();
+        self.directory.remove_log()
     }
+}
+
+fn present_volumes(index: &Index) -> Result<BTreeSet<VolumeId>, ArchiveError> {
+    Ok(index.volumes()?.iter().map(|volume| volume.id).collect())
+}
+
+/// Gives a file a name that nothing has; one that has moved already is fine.
+fn move_if_there(from: &Path, to: &Path) -> Result<(), ArchiveError> {
+    if exists(from)?.is_some() {
+        rename_to_new(from, to)?;
+    }
+    Ok(())
 }

@@ -30,6 +30,8 @@ pub(crate) struct AssignedVolume {
     pub(crate) part: u32,
     pub(crate) id: VolumeId,
     pub(crate) built: BuiltVolume,
+    /// Of the file with its rows and attributes.
+    pub(crate) rows_md5: [u8; 16],
     pub(crate) members: u64,
     pub(crate) bytes: u64,
 }
@@ -59,6 +61,7 @@ pub(crate) fn write_log(directory: &PlanDirectory, log: &CommitLog) -> Result<()
             block.number(volume.part.into());
             block.number(volume.id.0);
             encode_volume(Some(&volume.built), &mut block);
+            block.extend(volume.rows_md5);
             block.number(volume.members);
             block.number(volume.bytes);
             blocks.write(b'V', &block)?;
@@ -114,6 +117,7 @@ fn decode_assigned(payload: &[u8]) -> Option<AssignedVolume> {
         part: fields.number32()?,
         id: VolumeId(fields.number()?),
         built: decode_volume(&mut fields)??,
+        rows_md5: fields.array()?,
         members: fields.number()?,
         bytes: fields.number()?,
     };

@@ -8,32 +8,33 @@
 //!     building-000003-* a part that is being built, or whose builder was killed
 //!     built-000003/     its volume, its rows, and what became of its members
 //!     taken-000003/     the same, while it is committed
-//!     damaged-000003/   the same, if it is not as it was built
+//!     damaged-000003/   the same, if it is not as it was built; -2 and so on if that name is taken
 //!     commit            which part becomes which volume: from here on a commit that was killed goes on
+//!     given-up          the plan, while it is given up: nothing can be committed any more
 //!     sorted-000001     while the plan is made: members that did not fit into memory
 //! ```
 //! It is stook's own by the content of its files: each begins with the same bytes. While the run of the plan is unfinished,
 //! the archive is reserved. A plan directory of any other run is what a kill left, and the next writer removes it.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Read};
+use std::io::{self, BufReader, BufWriter};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use stook_index::Index;
 use stook_sys::{
-    Context, Directory, FileKind, Links, NameBuffer, create_new_file, exists, install, remove_file,
+    Context, Directory, FileKind, Links, create_new_file, exists, install, is_no_directory,
+    remove_file, sync_directory,
 };
 
-use super::block_file::{bad_file, finish, open_blocks};
-use super::blocks::{BlockWriter, FileRole, PlanFileError, is_plan_file};
+use super::block_file::{bad_file, finish};
+use super::blocks::{BlockReader, BlockWriter, FileRole, PlanFileError};
+use super::contents::{Contents, GIVEN_UP, Origin, PLAN, name_of, names, origin, remove_own};
 use super::plan_file::{PlanFile, decode_plan, encode_plan};
 use crate::ArchiveError;
 
 /// Its name in the archive's folder.
 pub(crate) const PLAN_DIRECTORY: &str = "stook.plan";
-
-const PLAN: &[u8] = b"plan";
 
 #[derive(Debug, Clone)]
 pub(crate) struct PlanDirectory {
@@ -75,51 +76,64 @@ impl PlanDirectory {
         self.path.join(taken_name(number))
     }
 
-    pub(crate) fn damaged(&self, number: u32) -> PathBuf {
-        self.file(&format!("damaged-{number:06}"))
+    /// Returns where what was built goes if it is damaged: the first of several names, if others are taken.
+    pub(crate) fn damaged(&self, number: u32, attempt: u32) -> PathBuf {
+        match attempt {
+            1 => self.file(&format!("damaged-{number:06}")),
+            attempt => self.file(&format!("damaged-{number:06}-{attempt}")),
+        }
     }
 
     pub(crate) fn sorted(&self, number: u32) -> PathBuf {
         self.file(&format!("sorted-{number:06}"))
     }
 
-    /// Reads the plan; None if there is none.
+    /// Reads the plan; None if there is none, or only one that is given up.
     pub(crate) fn read(&self) -> Result<Option<PlanFile>, ArchiveError> {
-        let path = self.file("plan");
-        match exists(&path) {
-            Ok(Some(_)) => {}
-            Ok(None) => return Ok(None),
-            // A user's file has the name of the directory.
-            Err(error) if error.source.kind() == io::ErrorKind::NotADirectory => return Ok(None),
-            Err(error) => return Err(error.into()),
-        }
-        let read = || {
-            let mut blocks = open_blocks(&path, FileRole::Plan)?;
-            let plan = blocks
-                .next_block()?
-                .and_then(|(_, payload)| decode_plan(payload));
-            let plan = plan.ok_or_else(|| blocks.malformed("it is no plan"))?;
-            match blocks.next_block()? {
-                None => Ok(plan),
-                Some(_) => Err(blocks.malformed("there is more than one plan")),
-            }
+        self.read_from(PLAN)
+    }
+
+    /// Reads a plan of which the removal was ended early.
+    pub(crate) fn read_given_up(&self) -> Result<Option<PlanFile>, ArchiveError> {
+        self.read_from(GIVEN_UP)
+    }
+
+    fn read_from(&self, name: &str) -> Result<Option<PlanFile>, ArchiveError> {
+        let Some(directory) = self.open()? else {
+            return Ok(None);
         };
-        match read() {
-            // A user's file of that name.
+        match read_plan(&directory, name) {
+            Err(PlanFileError::Io(error)) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            // Something of the user's that has this name.
             Err(PlanFileError::Foreign) if !self.has_own()? => Ok(None),
-            other => other.map(Some).map_err(bad_file(&path)),
+            other => other.map(Some).map_err(bad_file(&self.file(name))),
         }
     }
 
     /// Returns true if a file of a plan is there, damaged or not.
     pub(crate) fn has_own(&self) -> Result<bool, ArchiveError> {
         let contents = self.contents()?;
-        Ok(contents.is_some_and(|(_, contents)| !contents.own.is_empty()))
+        Ok(contents.is_some_and(|(_, contents)| contents.is_stooks))
+    }
+
+    /// Makes sure that nothing is committed any more.
+    pub(crate) fn give_up(&self) -> Result<(), ArchiveError> {
+        Ok(install(&self.file(PLAN), &self.file(GIVEN_UP))?)
+    }
+
+    /// Removes the file `commit`, durably.
+    pub(crate) fn remove_log(&self) -> Result<(), ArchiveError> {
+        let path = self.commit_log();
+        if exists(&path)?.is_some() {
+            remove_file(&path)?;
+            sync_directory(&self.path)?;
+        }
+        Ok(())
     }
 
     /// Writes the plan, durably.
     pub(crate) fn write(&self, plan: &PlanFile) -> Result<(), ArchiveError> {
-        self.replace("plan", FileRole::Plan, |blocks| {
+        self.replace(PLAN, FileRole::Plan, |blocks| {
             blocks.write(b'P', &encode_plan(plan))
         })
     }
@@ -170,16 +184,33 @@ impl PlanDirectory {
         let Some((directory, contents)) = self.contents()? else {
             return Ok(Vec::new());
         };
-        for name in contents.own {
-            remove_own(&directory, &name)
-                .context("remove", self.path.join(std::ffi::OsStr::from_bytes(&name)))?;
+        let mut removed = Ok(());
+        for name in &contents.own {
+            if removed.is_err() && (name == PLAN.as_bytes() || name == GIVEN_UP.as_bytes()) {
+                break;
+            }
+            let path = self.path.join(std::ffi::OsStr::from_bytes(name));
+            removed = removed.and(remove_own(&directory, name).context("remove", path));
         }
+        removed?;
         let (parent, name) = self.parent()?;
         match parent.remove_directory(name) {
-            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {}
+            Err(error)
+                if [io::ErrorKind::DirectoryNotEmpty, io::ErrorKind::NotFound]
+                    .contains(&error.kind()) => {}
             other => other.context("remove", &self.path)?,
         }
         Ok(contents.foreign)
+    }
+
+    /// As [`PlanDirectory::remove`], once the plan is needed no more: what cannot be removed stays, too.
+    pub(crate) fn clean_up(&self) -> Vec<Vec<u8>> {
+        self.remove().unwrap_or_else(|_| {
+            let opened = self.open().ok().flatten();
+            let mut left = opened.map_or(Vec::new(), |found| names(&found).unwrap_or_default());
+            left.sort();
+            left
+        })
     }
 
     /// Returns how many parts there are, and how many of them are built; for reports only.
@@ -188,14 +219,17 @@ impl PlanDirectory {
             return Ok((0, 0));
         };
         let names = names(&directory).context("list", &self.path)?;
-        let count = |prefix: &[u8]| names.iter().filter(|name| name.starts_with(prefix)).count();
-        Ok((count(b"part-") as u64, count(b"built-") as u64))
+        let count = |prefixes: &[&[u8]]| {
+            let is_counted = |name: &&Vec<u8>| prefixes.iter().any(|p| name.starts_with(p));
+            names.iter().filter(is_counted).count() as u64
+        };
+        Ok((count(&[b"part-"]), count(&[b"built-", b"taken-"])))
     }
 
     /// Returns true if it is there, and stook made all that is in it.
-    pub(crate) fn is_own(&self) -> bool {
-        let contents = self.contents();
-        contents.is_ok_and(|found| found.is_some_and(|(_, contents)| contents.foreign.is_empty()))
+    pub(crate) fn is_own(&self) -> Result<bool, ArchiveError> {
+        let contents = self.contents()?;
+        Ok(contents.is_some_and(|(_, contents)| contents.foreign.is_empty()))
     }
 
     /// Returns what is in it; None if there is no directory of this name.
@@ -214,83 +248,29 @@ impl PlanDirectory {
             Ok(directory) => Ok(Some(directory)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             // A link or a file of that name: not ours.
-            Err(error) if error.kind() == io::ErrorKind::NotADirectory => Ok(None),
+            Err(error) if is_no_directory(&error) => Ok(None),
             Err(error) => Err(error).context("open", &self.path).map_err(Into::into),
         }
     }
 }
 
-/// What is in a plan directory.
-struct Contents {
-    /// Names of what is stook's own, in the order in which they are removed.
-    own: Vec<Vec<u8>>,
-    /// Names of all else, sorted.
-    foreign: Vec<Vec<u8>>,
-}
-
-impl Contents {
-    fn of(directory: &Directory) -> io::Result<Self> {
-        let mut found = names(directory)?;
-        found.sort();
-        let (mut own, mut foreign): (Vec<_>, Vec<_>) =
-            found.into_iter().partition(|name| is_own(directory, name));
-        if let Some(place) = own.iter().position(|name| name == PLAN) {
-            // As long as it is there, a removal that was killed can go on.
-            let plan = own.remove(place);
-            own.push(plan);
-        } else if !own.is_empty()
-            && is_file(directory, PLAN)
-            && let Some(place) = foreign.iter().position(|name| name == PLAN)
-        {
-            // Beside parts it is their plan, beyond recognition. Alone it would count as the user's.
-            own.insert(0, foreign.remove(place));
-        }
-        Ok(Self { own, foreign })
+fn read_plan(directory: &Directory, name: &str) -> Result<PlanFile, PlanFileError> {
+    let name = name.as_bytes();
+    let found = directory.metadata(name, Links::Refuse);
+    if found.map_err(PlanFileError::Io)?.kind != FileKind::File {
+        return Err(PlanFileError::Foreign);
     }
-}
-
-fn is_file(directory: &Directory, name: &[u8]) -> bool {
-    let metadata = directory.metadata(name, Links::Refuse);
-    metadata.is_ok_and(|metadata| metadata.kind == FileKind::File)
-}
-
-fn names(directory: &Directory) -> io::Result<Vec<Vec<u8>>> {
-    let mut found = Vec::new();
-    directory.names(&mut NameBuffer::default(), |entry| {
-        found.push(entry.name.to_vec());
-    })?;
-    Ok(found)
-}
-
-/// Files that a part leaves when it is built; the journal is there after a kill.
-const BUILT_FILES: [&str; 4] = [
-    "000000.tar.partial",
-    "000000.rows.partial",
-    "000000.rows.partial-journal",
-    "result",
-];
-
-const RESULT_WHILE_WRITTEN: &str = "result.partial";
-
-fn is_own(directory: &Directory, name: &[u8]) -> bool {
-    if is_built(name) {
-        let inner = directory.open_beneath(name);
-        let is_ours = |name: &Vec<u8>| {
-            let mut ours = BUILT_FILES.iter().chain([&RESULT_WHILE_WRITTEN]);
-            ours.any(|ours| ours.as_bytes() == &name[..])
-        };
-        return inner.is_ok_and(|inner| names(&inner).is_ok_and(|names| names.iter().all(is_ours)));
+    let file = directory.open_file(name, Links::Refuse);
+    let file = file.map_err(PlanFileError::Io)?;
+    let mut blocks = BlockReader::new(BufReader::new(file), FileRole::Plan)?;
+    let plan = blocks
+        .next_block()?
+        .and_then(|(_, payload)| decode_plan(payload));
+    let plan = plan.ok_or_else(|| blocks.malformed("it is no plan"))?;
+    match blocks.next_block()? {
+        None => Ok(plan),
+        Some(_) => Err(blocks.malformed("there is more than one plan")),
     }
-    let known = [PLAN, b"deleted", b"commit"];
-    let base = name.strip_suffix(b".partial").unwrap_or(name);
-    let is_known =
-        known.contains(&base) || name.starts_with(b"part-") || name.starts_with(b"sorted-");
-    is_known && begins_as_ours(directory, name)
-}
-
-fn is_built(name: &[u8]) -> bool {
-    let prefixes: [&[u8]; 4] = [b"built-", b"building-", b"taken-", b"damaged-"];
-    prefixes.iter().any(|prefix| name.starts_with(prefix))
 }
 
 /// Returns the name of what was built of a part.
@@ -302,34 +282,28 @@ pub(crate) fn taken_name(number: u32) -> String {
     format!("taken-{number:06}")
 }
 
-/// An empty file was made and not written yet.
-fn begins_as_ours(directory: &Directory, name: &[u8]) -> bool {
-    let beginning = directory.open_file(name, Links::Refuse).and_then(|file| {
-        let mut bytes = Vec::new();
-        file.take(16).read_to_end(&mut bytes).map(|_| bytes)
-    });
-    beginning.is_ok_and(|bytes| bytes.is_empty() || is_plan_file(&bytes))
+/// Removes a folder with what was built of a part. Returns false, with nothing done, if stook did not make it.
+pub(crate) fn remove_built(path: &Path) -> Result<bool, ArchiveError> {
+    let (parent, name) = (folder_of(path)?, name_of(path));
+    if origin(&parent, name).context("look at", path)? == Origin::Foreign {
+        return Ok(false);
+    }
+    remove_own(&parent, name).context("remove", path)?;
+    Ok(true)
 }
 
-fn remove_own(directory: &Directory, name: &[u8]) -> io::Result<()> {
-    if !is_built(name) {
-        return directory.remove(name);
+/// Refuses to replace something that stook did not build of a part.
+pub(crate) fn require_built(path: &Path) -> Result<(), ArchiveError> {
+    match origin(&folder_of(path)?, name_of(path)).context("look at", path)? {
+        Origin::Foreign if exists(path)?.is_some() => Err(ArchiveError::NameTaken {
+            path: path.to_owned(),
+        }),
+        _ => Ok(()),
     }
-    let inner = directory.open_beneath(name)?;
-    for file in names(&inner)? {
-        inner.remove(&file)?;
-    }
-    directory.remove_directory(name)
 }
 
-/// Removes a directory of [`is_built`]'s names with what a builder left in it.
-pub(crate) fn remove_built(path: &Path) -> Result<(), ArchiveError> {
-    let parent = Directory::open(path.parent().unwrap_or(Path::new(".")))?;
-    let name = path.file_name().map_or(&b""[..], OsStrExt::as_bytes);
-    if is_own(&parent, name) {
-        remove_own(&parent, name).context("remove", path)?;
-    }
-    Ok(())
+fn folder_of(path: &Path) -> Result<Directory, ArchiveError> {
+    Ok(Directory::open(path.parent().unwrap_or(Path::new(".")))?)
 }
 
 /// What the plan of an archive is to it.

@@ -9,11 +9,11 @@ use stook_index::{Index, Staging, VolumeId};
 use stook_sys::{Directory, Owners, exists, remove_file};
 use stook_timers::scope;
 
-use super::build_result::{read_result, rows_md5};
-use super::commit_log::{AssignedVolume, CommitLog, write_log};
+use super::build_result::read_result;
+use super::commit_log::{AssignedVolume, CommitLog, read_log, write_log};
 use super::commit_options::{BuiltVolumes, CommitOptions, FailedMembers};
 use super::comparison::{Comparison, Remainder};
-use super::damage::{BuiltDamage, DamagedPart, ONLY_VOLUME, volume_damage};
+use super::damage::{BuiltDamage, DamagedPart, ONLY_VOLUME, rows_damage, volume_damage};
 use super::deleted_names::DeletedNames;
 use super::directory::{PlanDirectory, built_name};
 use super::part::is_retry;
@@ -55,10 +55,10 @@ impl Preparation<'_> {
         let taken = TakenParts::take(self.directory, built)?;
         let numbers = PartNumbers::from(self.plan.parts.end);
         let decided = self.decide_on(index, &taken, given_up, &numbers);
-        if let Err(error) = &decided {
-            self.undo(&taken, &numbers, error);
+        match decided {
+            Ok(log) => Ok(log),
+            Err(error) => Err(self.undo(&taken, &numbers, error)),
         }
-        decided
     }
 
     /// Finds where the parts were built.
@@ -213,10 +213,8 @@ impl Preparation<'_> {
             if let Some(damage) = volume_damage(&taken.path, volume.len)? {
                 return Ok(Err(damage));
             }
-            match rows_md5(&taken.path, self.observer)? {
-                None => return Ok(Err(BuiltDamage::RowsMissing)),
-                found if found != result.rows_md5 => return Ok(Err(BuiltDamage::RowsChanged)),
-                Some(_) => {}
+            if let Some(damage) = rows_damage(&taken.path, result.rows_md5, self.observer)? {
+                return Ok(Err(damage));
             }
             if let Err(damage) = self.compare_rows(&taken.path, volume.len, &mut comparison)? {
                 return Ok(Err(damage));
@@ -231,6 +229,7 @@ impl Preparation<'_> {
             part: taken.part,
             id,
             built,
+            rows_md5: result.rows_md5.unwrap_or_default(),
             members,
             bytes,
         })))
@@ -270,19 +269,26 @@ impl Preparation<'_> {
         })
     }
 
-    /// After an error: what was built is as it was, but for what is damaged.
-    fn undo(&self, taken: &TakenParts<'_>, numbers: &PartNumbers, error: &ArchiveError) {
+    /// After an error: what was built is as it was, but for what is damaged. Returns the error to report: that something
+    /// damaged is in the way and stays comes first.
+    fn undo(
+        &self,
+        taken: &TakenParts<'_>,
+        numbers: &PartNumbers,
+        error: ArchiveError,
+    ) -> ArchiveError {
         // Decided all the same: the next commit goes on with it.
-        if !matches!(exists(&self.directory.commit_log()), Ok(None)) {
-            return;
+        if !matches!(read_log(self.directory, self.plan), Ok(None)) {
+            return error;
         }
         for number in self.plan.parts.end..numbers.next() {
             let _ = remove_file(&self.directory.part(number));
         }
-        let damaged = match error {
+        let damaged = match &error {
             ArchiveError::BadBuilt { parts } => parts.iter().map(|part| &*part.part).collect(),
             _ => BTreeSet::new(),
         };
-        taken.put_back(&damaged);
+        let put_back = taken.put_back(&damaged);
+        put_back.err().unwrap_or(error)
     }
 }

@@ -3,12 +3,13 @@
 //! ```text
 //!   built-000003 ──> taken-000003 ──┬─> volume of the archive
 //!        ^                 │        └─> damaged-000003: a builder builds the part again
-//!        └── not committed ┘
+//!        └── not committed ┘              (damaged-000003-2, if something of the user's has that name)
 //! ```
 //! A part may be built again at any time, in any process. Without a name of its own, what a commit has verified could be
 //! replaced before it is committed.
 
 use std::collections::BTreeSet;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use stook_sys::rename_to_new;
@@ -43,7 +44,7 @@ impl<'a> TakenParts<'a> {
                 directory.built(part)
             } else {
                 if let Err(error) = rename_to_new(&found, &path) {
-                    taken.put_back(&BTreeSet::new());
+                    taken.put_back(&BTreeSet::new())?;
                     return Err(error.into());
                 }
                 found
@@ -55,21 +56,33 @@ impl<'a> TakenParts<'a> {
 
     /// Lets go of the parts; those that are damaged get a name of their own, so that they are built again.
     ///
-    /// Not an error if it fails: the next commit finds what is left.
-    pub(crate) fn put_back(&self, damaged: &BTreeSet<&Path>) {
+    /// # Errors
+    /// `Sys` if one of these cannot be put aside, and would stop every commit. One that is sound and does not get its name
+    /// back is found by the next commit.
+    pub(crate) fn put_back(&self, damaged: &BTreeSet<&Path>) -> Result<(), ArchiveError> {
         for taken in &self.parts {
             if damaged.contains(&*self.directory.part(taken.part)) {
-                let _ = set_aside(&taken.path, &self.directory.damaged(taken.part));
+                self.put_aside(taken)?;
             } else {
                 let _ = rename_to_new(&taken.path, &taken.origin);
             }
         }
+        Ok(())
     }
-}
 
-fn set_aside(path: &Path, aside: &Path) -> Result<(), ArchiveError> {
-    if stook_sys::exists(aside)?.is_some() {
-        remove_built(aside)?;
+    fn put_aside(&self, taken: &TakenPart) -> Result<(), ArchiveError> {
+        let mut attempt = 1;
+        loop {
+            let aside = self.directory.damaged(taken.part, attempt);
+            match rename_to_new(&taken.path, &aside) {
+                Err(error) if error.source.kind() == io::ErrorKind::AlreadyExists => {
+                    // Of an earlier commit, or the user's.
+                    if !remove_built(&aside)? {
+                        attempt += 1;
+                    }
+                }
+                other => return Ok(other?),
+            }
+        }
     }
-    Ok(rename_to_new(path, aside)?)
 }

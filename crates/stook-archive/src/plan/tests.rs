@@ -8,9 +8,9 @@ use super::check_part;
 use super::part::{PartHeader, PlanId};
 use super::piece::{PieceEncoder, is_path_below};
 
-fn header() -> Vec<u8> {
-    let mut block = Vec::new();
-    let header = PartHeader {
+/// How members of part 3 are written.
+pub(super) fn a_header() -> PartHeader {
+    PartHeader {
         plan: PlanId { run: 1, made: 2 },
         number: 3,
         dialect: Dialect::Stook,
@@ -21,8 +21,12 @@ fn header() -> Vec<u8> {
         is_retry: false,
         limit: 1 << 40,
         filesystem: (8, 1),
-    };
-    header.encode(&mut block);
+    }
+}
+
+fn header() -> Vec<u8> {
+    let mut block = Vec::new();
+    a_header().encode(&mut block);
     block
 }
 

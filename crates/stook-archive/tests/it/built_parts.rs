@@ -114,6 +114,15 @@ fn a_part_with_failures_is_built_again_when_its_files_can_be_read() {
     assert_same_archive(&expected(&scene, &options()), &scene.archive());
 }
 
+/// Raises a flag when it is dropped.
+struct Raised<'a>(&'a AtomicBool);
+
+impl Drop for Raised<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn a_part_that_is_built_again_is_there_all_the_time() {
     let scene = Scene::new(&three_files());
@@ -129,6 +138,8 @@ fn a_part_that_is_built_again_is_there_all_the_time() {
     }
     let is_done = AtomicBool::new(false);
     std::thread::scope(|threads| {
+        // Ends the watch also if a build panics.
+        let ending = Raised(&is_done);
         let watch = threads.spawn(|| {
             while !is_done.load(Ordering::Relaxed) {
                 assert!(
@@ -143,7 +154,7 @@ fn a_part_that_is_built_again_is_there_all_the_time() {
                 build(&scene, part, &Recorder::new())
             });
         }
-        is_done.store(true, Ordering::Relaxed);
+        drop(ending);
         watch.join().unwrap();
     });
 }

@@ -32,6 +32,7 @@ mod metadata_changes;
 mod other_programs;
 mod plan;
 mod plan_damage;
+mod plan_states;
 mod planned;
 mod read_only_media;
 mod recorder;

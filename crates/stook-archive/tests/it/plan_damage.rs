@@ -11,7 +11,7 @@ use stook_testkit::{Tree, tree};
 
 use crate::by_path::{runs, update};
 use crate::planned::{
-    assert_same_archive, build, build_all, committed, expected, many_files, names, planned,
+    assert_same_archive, build, build_all, committed, copy, expected, many_files, names, planned,
     small_volumes,
 };
 use crate::recorder::Recorder;
@@ -37,18 +37,6 @@ fn with_plan() -> (Scene, PlanReport) {
 
 fn plan_file(scene: &Scene, name: &str) -> std::path::PathBuf {
     scene.archive().join("stook.plan").join(name)
-}
-
-/// Copies a folder of plain files.
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for name in names(from) {
-        if from.join(&name).is_dir() {
-            copy(&from.join(&name), &to.join(&name));
-        } else {
-            fs::copy(from.join(&name), to.join(&name)).unwrap();
-        }
-    }
 }
 
 #[test]
@@ -236,26 +224,6 @@ fn damaged_parts_go_with_their_plan() {
 }
 
 #[test]
-fn a_plan_that_cannot_be_read_now_is_not_given_up() {
-    let (scene, planned) = with_plan();
-    let (path, away) = (plan_file(&scene, "plan"), scene.beside("away"));
-    fs::rename(&path, &away).unwrap();
-    // Reading a directory is an error of the system, not damage.
-    fs::create_dir(&path).unwrap();
-    let refused = abandon(&scene.archive()).unwrap_err();
-    let ArchiveError::BadPlanFile { source, .. } = &refused else {
-        panic!("{refused:?}");
-    };
-    assert!(matches!(source, PlanFileError::Io(_)), "{source:?}");
-    assert!(planned.parts[0].path.exists());
-    fs::remove_dir(&path).unwrap();
-    fs::rename(&away, &path).unwrap();
-    build_all(&scene, &planned);
-    committed(&scene.archive(), FailedMembers::Retry);
-    scene.assert_extracts_to_source();
-}
-
-#[test]
 fn a_commit_that_was_killed_at_its_end_is_completed() {
     for left in [&["plan", "deleted", "part-000000"][..], &["plan"]] {
         let (scene, planned) = with_plan();
@@ -293,20 +261,6 @@ fn a_commit_that_was_killed_at_its_end_is_completed() {
 }
 
 #[test]
-fn a_removal_that_ends_early_leaves_the_plan() {
-    let (scene, _) = with_plan();
-    // Cannot be removed as the file that it should be.
-    let obstacle = plan_file(&scene, "taken-000000/result");
-    fs::create_dir_all(&obstacle).unwrap();
-    let refused = abandon(&scene.archive()).unwrap_err();
-    assert!(matches!(refused, ArchiveError::Sys(_)), "{refused:?}");
-    assert!(plan_file(&scene, "plan").exists());
-    fs::remove_dir(&obstacle).unwrap();
-    assert!(abandon(&scene.archive()).unwrap().planned.is_some());
-    assert_eq!(scene.archive_files(), ["000000.tar", "index.db"]);
-}
-
-#[test]
 fn volumes_have_no_number_behind_the_last_one() {
     let scene = Scene::new(&many_files());
     let archive = scene.archive();
@@ -317,7 +271,7 @@ fn volumes_have_no_number_behind_the_last_one() {
         fs::write(archive.join(last), "").unwrap();
         let refused = try_commit(&archive);
         assert!(
-            matches!(refused, Err(ArchiveError::NoVolumeNumber { .. })),
+            matches!(&refused, Err(error @ ArchiveError::NoVolumeNumber { .. }) if error.to_string().contains(last)),
             "{refused:?}"
         );
         fs::remove_file(archive.join(last)).unwrap();

@@ -136,3 +136,15 @@ pub(crate) fn expected(scene: &Scene, write: &WriteOptions) -> PathBuf {
     create(scene.source(), &expected, write, &Recorder::new()).unwrap();
     expected
 }
+
+/// Copies a folder of plain files.
+pub(crate) fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for name in names(from) {
+        if from.join(&name).is_dir() {
+            copy(&from.join(&name), &to.join(&name));
+        } else {
+            fs::copy(from.join(&name), to.join(&name)).unwrap();
+        }
+    }
+}

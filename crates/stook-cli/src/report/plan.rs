@@ -85,6 +85,9 @@ impl Planned {
 
     pub(crate) fn text(&self) -> String {
         let ends = also(self.metadata, OTHER_METADATA) + &failed(self.failed);
+        if self.members == 0 && self.deleted == 0 && self.dry_run {
+            return format!("nothing to archive, so the archive would not be reserved{ends}");
+        }
         if !self.reserved && !self.dry_run {
             return format!("nothing to archive, so the archive is not reserved{ends}");
         }
@@ -147,6 +150,8 @@ pub(crate) struct Committed {
     parts: usize,
     failed: u64,
     already_committed: bool,
+    /// What is left in the plan directory.
+    foreign: Vec<JsonPath>,
 }
 
 impl Committed {
@@ -159,13 +164,19 @@ impl Committed {
             parts: report.remaining.len(),
             failed: report.failed,
             already_committed: report.was_committed,
+            foreign: report
+                .foreign
+                .iter()
+                .map(|name| JsonPath::new(name))
+                .collect(),
         }
     }
 
     pub(crate) fn text(&self) -> String {
         if self.already_committed {
             let failed = failed(self.failed);
-            return format!("everything was committed already; removed the plan{failed}");
+            let stays = staying(&self.foreign, "stays");
+            return format!("everything was committed already; removed the plan{failed}{stays}");
         }
         let mut text = format!(
             "committed {}, {}, in {}{}",
@@ -178,8 +189,17 @@ impl Committed {
             let parts = count(self.parts as u64, "part", "parts");
             text += &format!("; {parts} to build with what failed or did not fit");
         }
-        text + &failed(self.failed)
+        text + &failed(self.failed) + &staying(&self.foreign, "stays")
     }
+}
+
+/// Names what is left in the plan directory.
+fn staying(names: &[JsonPath], why: &str) -> String {
+    let each = names.iter().map(|name| {
+        let name = display_bytes(name.path.as_bytes());
+        format!("; `stook.plan/{name}` {why}")
+    });
+    each.collect()
 }
 
 /// What `commit --abandon` gave up.
@@ -220,10 +240,6 @@ impl Abandoned {
         if self.archive_removed {
             text += "; the archive held nothing else, and is removed";
         }
-        for name in &self.foreign {
-            let name = display_bytes(name.path.as_bytes());
-            text += &format!("; `stook.plan/{name}` was not made by stook, and stays");
-        }
-        text
+        text + &staying(&self.foreign, "was not made by stook, and stays")
     }
 }

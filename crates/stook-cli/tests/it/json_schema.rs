@@ -231,7 +231,7 @@ fn build_and_commit() {
     assert_snapshot!(golden(&place, &["commit", "arc"]), @r#"
     {"type":"header","schema":1,"stook":"0.1.0","command":"commit"}
     {"type":"part","path":"arc/stook.plan/part-000001","members":1,"bytes":5,"volume_bytes":10240,"retry":true}
-    {"type":"summary","members":2,"bytes":5,"volumes":1,"deleted":0,"parts":1,"failed":0,"already_committed":false}
+    {"type":"summary","members":2,"bytes":5,"volumes":1,"deleted":0,"parts":1,"failed":0,"already_committed":false,"foreign":[]}
     "#);
     assert_snapshot!(golden(&place, &["commit", "arc"]), @r#"
     {"type":"header","schema":1,"stook":"0.1.0","command":"commit"}
@@ -239,7 +239,7 @@ fn build_and_commit() {
     "#);
     assert_snapshot!(golden(&place, &["commit", "arc", "--record-failures"]), @r#"
     {"type":"header","schema":1,"stook":"0.1.0","command":"commit"}
-    {"type":"summary","members":0,"bytes":0,"volumes":0,"deleted":0,"parts":0,"failed":1,"already_committed":false}
+    {"type":"summary","members":0,"bytes":0,"volumes":0,"deleted":0,"parts":0,"failed":1,"already_committed":false,"foreign":[]}
     "#);
 }
 

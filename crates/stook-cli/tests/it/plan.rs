@@ -185,6 +185,90 @@ fn a_dry_run_says_what_a_plan_would_hold() {
 }
 
 #[test]
+fn a_dry_run_of_nothing_says_so() {
+    let place = Place::with(&Tree::basic());
+    place.stderr(&["create", "src", "arc"]);
+    assert_snapshot!(place.stdout(&["plan", "src", "arc", "--dry-run"]), @"nothing to archive, so the archive would not be reserved");
+}
+
+#[test]
+fn a_plan_is_given_up_only_when_nothing_else_helps() {
+    let place = Place::with(&Tree::basic());
+    place.stderr(&["create", "src", "arc"]);
+    place.write("src/late", "late");
+    place.stderr(&SMALL_PLAN);
+    let refused = |arguments: &[&str]| {
+        let ran = place.run(arguments);
+        assert_eq!(ran.status, Some(1), "{arguments:?}");
+        ran.stderr
+    };
+    assert_snapshot!(refused(&["build", "arc/stook.plan/plan", "src"]), @"
+    error: cannot use `arc/stook.plan/plan`: it is a file of a plan, but not a part
+    hint: `stook build` takes a file `part-…` of a plan
+    ");
+    assert_snapshot!(refused(&["build", "src/late", "src"]), @"
+    error: cannot use `src/late`: it does not begin like a file of a plan
+    hint: `stook build` takes a file `part-…` of a plan
+    ");
+    let plan = place.path("arc/stook.plan");
+    let part = std::fs::read(plan.join("part-000000")).unwrap();
+    std::fs::write(place.path("part-000000"), &part[..part.len() - 1]).unwrap();
+    assert_snapshot!(refused(&["build", "part-000000", "src"]), @"
+    error: cannot use `part-000000`: it is cut off
+    hint: the part in the `stook.plan` of its archive may be sound: copy it again
+    ");
+    let bytes = std::fs::read(plan.join("plan")).unwrap();
+    let with = |place: usize, byte: u8| {
+        let mut bytes = bytes.clone();
+        bytes[place] = byte;
+        std::fs::write(plan.join("plan"), bytes).unwrap();
+    };
+    with(9, 77);
+    assert_snapshot!(refused(&COMMIT), @"
+    error: cannot use `arc/stook.plan/plan`: it is of version 77, and this stook knows version 4
+    hint: use the stook that made the plan
+    ");
+    with(40, 77);
+    assert_snapshot!(refused(&COMMIT), @"
+    error: cannot use `arc/stook.plan/plan`: block 0 is not as it was written
+    hint: `stook commit arc --abandon` gives the plan up; then plan again
+    ");
+    assert_eq!(
+        place.names("arc/stook.plan"),
+        ["deleted", "part-000000", "plan"]
+    );
+}
+
+#[test]
+fn a_plan_that_cannot_be_read_has_a_way_out() {
+    let place = Place::with(&Tree::basic());
+    place.stderr(&["create", "src", "arc"]);
+    place.write("src/late", "late");
+    place.stderr(&SMALL_PLAN);
+    let plan = place.path("arc/stook.plan/plan");
+    std::fs::set_permissions(&plan, std::os::unix::fs::PermissionsExt::from_mode(0o000)).unwrap();
+    let ran = place.run_as_nobody(&COMMIT);
+    assert_eq!(ran.status, Some(1));
+    assert_snapshot!(ran.stderr, @"
+    error: cannot use `arc/stook.plan/plan`: permission denied
+    hint: try again when it can be read; if it never can, move `arc/stook.plan` away, and `stook update SOURCE arc` goes on without the plan
+    ");
+    std::fs::rename(place.path("arc/stook.plan"), place.path("away")).unwrap();
+    place.stderr(&["update", "src", "arc"]);
+    place.stderr(&["check", "arc", "--volumes"]);
+}
+
+#[test]
+fn a_commit_names_what_stays_of_the_plan() {
+    let place = Place::with(&Tree::basic());
+    place.stderr(&SMALL_PLAN);
+    build_all(&place);
+    place.write("arc/stook.plan/notes", "mine");
+    assert_snapshot!(place.stderr(&COMMIT), @"committed 56 entries, 483 kB, in 1 volume; `stook.plan/notes` stays");
+    assert_eq!(place.names("arc/stook.plan"), ["notes"]);
+}
+
+#[test]
 fn what_is_wrong_with_a_plan_is_said_with_a_way_out() {
     let place = Place::with(&stook_testkit::tree! { "a" => file(b"hello"), "b" => file(b"bytes") });
     place.stderr(&["plan", "src", "arc", "--volume-size", "3KiB"]);
