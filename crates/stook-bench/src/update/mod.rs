@@ -109,7 +109,7 @@ impl UpdateStudy {
     pub fn prepare(options: UpdateOptions, started: &str) -> Result<Self, BenchError> {
         if options.tools.is_empty() || options.repeats == 0 {
             let why = "there must be a tool, and one repeat at least";
-            return Err(BenchError::Usage(why.to_owned()));
+            return Err(BenchError::usage(why.to_owned()));
         }
         let sources = Source::all(&options.directories)?;
         let holder = sources::holder(options.work.as_deref(), &sources)?;

@@ -78,7 +78,7 @@ fn ending(unequal: u64) -> Ending {
 }
 
 fn options(args: &BenchUpdateArgs) -> Result<UpdateOptions, CliError> {
-    let three = || BenchError::Usage("--dirs takes three directories".to_owned());
+    let three = || BenchError::usage("--dirs takes three directories".to_owned());
     let directories = <[PathBuf; 3]>::try_from(args.dirs.clone());
     let stook = std::env::current_exe().context("find", "the running program")?;
     Ok(UpdateOptions {
