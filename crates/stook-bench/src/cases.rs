@@ -7,7 +7,7 @@ use crate::figure::clean;
 use crate::latency::Latencies;
 use crate::record::{Kind, Results, Sample};
 use crate::shares::Shares;
-use crate::statistics::{Ratio, Spread, ratio_of_medians};
+use crate::statistics::{Ratio, Spread, median, ratio_of_medians};
 
 /// The samples of one command under the same conditions, in the order of their rounds; there is one at least.
 #[derive(Debug, Clone)]
@@ -143,6 +143,13 @@ impl<'a> Case<'a> {
         self.spread(|sample| sample.real_seconds).median
     }
 
+    /// Returns what was handled, by the median, per second of the median wall time; None if no time passed.
+    pub(crate) fn rate(&self, handled: impl Fn(&Sample) -> Option<u64>) -> Option<f64> {
+        let handled = median(&self.known(|sample| handled(sample).map(as_float)))?;
+        let seconds = self.median();
+        (seconds > 0.0).then_some(handled / seconds)
+    }
+
     /// Returns how much longer it took than another one.
     pub(crate) fn ratio_to(&self, other: &Case<'_>) -> Option<Ratio> {
         ratio_of_medians(&self.seconds(), &other.seconds())
@@ -193,12 +200,6 @@ pub(crate) fn as_float(count: u64) -> f64 {
     count as f64
 }
 
-/// Returns something handled per second.
-pub(crate) fn per_second(count: Option<u64>, sample: &Sample) -> Option<f64> {
-    let rate = as_float(count?) / sample.real_seconds;
-    (sample.real_seconds > 0.0).then_some(rate)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -230,16 +231,16 @@ mod tests {
         };
         let cases = Cases::of(&results);
         assert_eq!(cases.values(0), ["hot", "cold", "hot (local)", "(no name)"]);
-        let rates = |case: &Case<'_>| case.known(|sample| per_second(sample.files, sample));
+        let rate = |case: &Case<'_>| case.rate(|sample| sample.files);
         let hot = cases.find(&["hot"]).unwrap();
         let shares = hot.shares().unwrap();
         assert_eq!(
-            (hot.seconds(), rates(hot)),
-            (vec![2.0, 4.0], vec![50.0, 25.0])
+            (hot.seconds(), hot.median(), rate(hot)),
+            (vec![2.0, 4.0], 3.0, Some(100.0 / 3.0))
         );
         assert_eq!((shares.cpu, shares.blocked()), (0.25, None));
         // No time passed: there is no rate and no share.
         let none = cases.find(&["(no name)"]).unwrap();
-        assert_eq!((rates(none), none.shares()), (vec![], None));
+        assert_eq!((rate(none), none.shares()), (None, None));
     }
 }

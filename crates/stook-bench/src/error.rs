@@ -50,8 +50,13 @@ pub enum BenchError {
         remedy: Remedy,
     },
     /// What was asked for makes no sense.
-    #[error("{0}")]
-    Usage(String),
+    #[error("{what}")]
+    Usage {
+        /// Why not.
+        what: String,
+        /// What would make sense, if that is known.
+        remedy: Option<Remedy>,
+    },
     /// A tool has no command for what every tool must do.
     #[error("the tool `{tool}` has no command for {operation}")]
     NoToolCommand {
@@ -94,6 +99,37 @@ pub enum BenchError {
 }
 
 impl BenchError {
+    /// Returns what would help, if anything is known to.
+    pub fn remedy(&self) -> Option<&Remedy> {
+        match self {
+            Self::During { source, .. } => source.remedy(),
+            Self::Missing { remedy, .. } => Some(remedy),
+            Self::Usage { remedy, .. } | Self::Refused { remedy, .. } => remedy.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// Returns that what was asked for makes no sense.
+    pub fn usage(what: impl Into<String>) -> Self {
+        Self::Usage {
+            what: what.into(),
+            remedy: None,
+        }
+    }
+
+    /// Returns the same where it is known what would make sense.
+    pub(crate) fn usage_with(remedy: Remedy, what: impl Into<String>) -> Self {
+        Self::Usage {
+            what: what.into(),
+            remedy: Some(remedy),
+        }
+    }
+
+    /// Returns that there is nothing to measure.
+    pub(crate) fn no_rounds() -> Self {
+        Self::usage_with(Remedy::AskForRounds, "zero rounds measure nothing")
+    }
+
     /// Returns that the measurement cannot be made, where nothing is known to help.
     pub(crate) fn refused(what: impl Into<String>) -> Self {
         Self::Refused {

@@ -33,6 +33,14 @@ pub enum Remedy {
     MeasureLess,
     /// Fewer files need less space.
     MakeFewerFiles,
+    /// One round or more must be asked for.
+    AskForRounds,
+    /// More files take longer, so that figures mean something.
+    MeasureMoreFiles,
+    /// More rounds show how far apart they are.
+    MeasureMoreRounds,
+    /// The caches can be dropped before each run.
+    DropCaches,
     /// A copy that nobody else writes to can be measured.
     CopyFirst,
     /// What is archived must not change by it.
@@ -60,6 +68,8 @@ pub enum ProfileRemedy {
     BeSuperuser,
     /// A folder that is not there must be named.
     NameNewFolder,
+    /// What Python runs must be named.
+    NamePythonProgram,
     /// The program must not end by itself without its cleanup.
     EndWithCleanup,
     /// One of these functions can be timed.

@@ -75,13 +75,14 @@ impl CopyObserver for Failures<'_> {}
 
 impl RemoveObserver for Failures<'_> {}
 
-/// Hands every directory of a tree to a function, which several threads call.
+/// Hands every directory of a tree to a function, which several threads call, until the observer wants an end.
 ///
 /// # Errors
-/// As [`Failures::none`], if a directory cannot be read.
+/// As [`Failures::none`], if a directory cannot be read, [`BenchError::Interrupted`] if it ended early.
 pub(crate) fn each_directory(
     tree: &Path,
     detail: Detail,
+    observer: &dyn Observer,
     take: impl Fn(&Listing) + Sync,
 ) -> Result<(), BenchError> {
     let options = WalkOptions {
@@ -91,26 +92,33 @@ pub(crate) fn each_directory(
     };
     let each = Each {
         take,
-        failures: Failures::default(),
+        failures: Failures::of(observer),
     };
     walk(&Directory::open(tree)?, &options, &each);
+    if observer.is_stopped() {
+        return Err(BenchError::Interrupted);
+    }
     each.failures.none(tree)
 }
 
-struct Each<F> {
+struct Each<'a, F> {
     take: F,
-    failures: Failures<'static>,
+    failures: Failures<'a>,
 }
 
-impl<F: Fn(&Listing) + Sync> stook_pool::Observer for Each<F> {
+impl<F: Fn(&Listing) + Sync> stook_pool::Observer for Each<'_, F> {
     type Failure = TreeError;
 
     fn failed(&self, error: &TreeError) {
         self.failures.failed(error);
     }
+
+    fn is_interrupted(&self) -> bool {
+        self.failures.is_interrupted()
+    }
 }
 
-impl<F: Fn(&Listing) + Sync> Visitor for Each<F> {
+impl<F: Fn(&Listing) + Sync> Visitor for Each<'_, F> {
     fn directory(&self, listing: Listing) {
         (self.take)(&listing);
     }
@@ -153,9 +161,9 @@ pub(crate) struct Count {
 ///
 /// # Errors
 /// As [`each_directory`].
-pub(crate) fn count(tree: &Path) -> Result<Count, BenchError> {
+pub(crate) fn count(tree: &Path, observer: &dyn Observer) -> Result<Count, BenchError> {
     let total: Mutex<Count> = Mutex::default();
-    each_directory(tree, Detail::Facts, |listing| {
+    each_directory(tree, Detail::Facts, observer, |listing| {
         let mut own = Count::default();
         let all = listing.entries.iter().map(Entry::metadata);
         for file in all.filter(|facts| facts.kind == FileKind::File) {

@@ -174,7 +174,7 @@ impl CliError {
 fn ending_of_bench(error: &BenchError) -> Ending {
     match error {
         BenchError::Interrupted => Ending::Interrupted,
-        BenchError::Usage(_) | BenchError::NoToolCommand { .. } => Ending::Usage,
+        BenchError::Usage { .. } | BenchError::NoToolCommand { .. } => Ending::Usage,
         _ => Ending::Failed,
     }
 }

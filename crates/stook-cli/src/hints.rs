@@ -281,14 +281,11 @@ pub(crate) fn of_note(note: &Note) -> Option<&'static str> {
 /// Returns advice about an error that ended a bench or a profile.
 pub(crate) fn of_bench(error: &BenchError) -> Option<String> {
     Some(match error {
-        BenchError::During { source, .. } => return of_bench(source),
         BenchError::Newer { .. } => "use the version of stook that wrote it, or a newer one".into(),
         BenchError::NoToolCommand { tool, operation } => {
             format!("`--tool '{tool}:{operation}=COMMAND'` gives it one")
         }
-        BenchError::Missing { remedy, .. } => of_remedy(remedy),
-        BenchError::Refused { remedy, .. } => of_remedy(remedy.as_ref()?),
-        _ => return None,
+        error => of_remedy(error.remedy()?),
     })
 }
 
@@ -323,6 +320,12 @@ pub(crate) fn of_remedy(remedy: &Remedy) -> String {
             "fewer files (--files), fewer tools (--tools), or fewer phases (--phases) need less"
         }
         Remedy::MakeFewerFiles => "ask for fewer files, or free some space",
+        Remedy::AskForRounds => "`--rounds` with 1 or a larger number",
+        Remedy::MeasureMoreFiles => "`--files` with a larger number",
+        Remedy::MeasureMoreRounds => {
+            "`--rounds` with a larger number, on a machine that does nothing else"
+        }
+        Remedy::DropCaches => "`--cold` drops the caches before each run",
         Remedy::CopyFirst => "a copy that nobody else writes to can be measured",
         Remedy::KeepSource => "what is archived must stay as it is",
     };
@@ -344,6 +347,9 @@ fn of_profile(remedy: &ProfileRemedy) -> String {
         }
         ProfileRemedy::BeSuperuser => "processes of other users take the rights of the superuser",
         ProfileRemedy::NameNewFolder => "`--out` names a new folder",
+        ProfileRemedy::NamePythonProgram => {
+            "`--lines` takes `python3 SCRIPT`, `python3 -m MODULE` or `python3 -c CODE`"
+        }
         ProfileRemedy::EndWithCleanup => "a program that ends with `os._exit` cannot be timed",
         ProfileRemedy::SampleCompiled => "`--on-cpu` shows what compiled functions do",
         ProfileRemedy::UseMainModule => "functions of the program itself are in `__main__`",
@@ -447,6 +453,109 @@ mod tests {
         ] {
             assert_eq!(hint, expected);
         }
+    }
+
+    /// Every remedy, and what its text names.
+    fn remedies() -> Vec<(Remedy, &'static str)> {
+        let name = || "rival".to_owned();
+        vec![
+            (Remedy::WatchMountOrProcess, "--watch takes the root of"),
+            (Remedy::WatchProcess, "--watch the number"),
+            (Remedy::NameOtherInputs, "other files with --files"),
+            (Remedy::NameInputs, "files with --files"),
+            (Remedy::KeepInputsIdle, "--files can name others"),
+            (Remedy::KeepInputsAsTheyAre, "writes what it reads"),
+            (Remedy::DropOutput, "/dev/null"),
+            (Remedy::DropCachesAsRoot, "only root"),
+            (
+                Remedy::InstallOrLeaveOut("tar"),
+                "`tar`, or choose other tools with --tools",
+            ),
+            (
+                Remedy::InstallOrGiveCommand(name()),
+                "`--tool rival=COMMAND`",
+            ),
+            (Remedy::NameEmptyDirectory, "new or empty directory"),
+            (Remedy::NameOtherWorkDirectory, "`--work DIR`"),
+            (Remedy::NameOtherFile, "another file"),
+            (
+                Remedy::MeasureLess,
+                "--files), fewer tools (--tools), or fewer phases (--phases)",
+            ),
+            (Remedy::MakeFewerFiles, "fewer files"),
+            (Remedy::AskForRounds, "`--rounds` with 1"),
+            (Remedy::MeasureMoreFiles, "`--files` with a larger number"),
+            (Remedy::MeasureMoreRounds, "`--rounds` with a larger number"),
+            (Remedy::DropCaches, "`--cold`"),
+            (Remedy::CopyFirst, "a copy"),
+            (Remedy::KeepSource, "must stay as it is"),
+        ]
+    }
+
+    fn remedies_of_profiles() -> Vec<(ProfileRemedy, &'static str)> {
+        let names = || vec!["main".to_owned(), "Cart.total".to_owned()];
+        vec![
+            (ProfileRemedy::InstallPerf, "`linux-perf`"),
+            (ProfileRemedy::AllowPerf, "kernel.perf_event_paranoid=1"),
+            (ProfileRemedy::BuildKernelWithPerf, "CONFIG_PERF_EVENTS"),
+            (ProfileRemedy::InstallStrace, "`strace`"),
+            (
+                ProfileRemedy::InstallLineProfiler,
+                "`pip install line_profiler`",
+            ),
+            (
+                ProfileRemedy::RecordLonger,
+                "`--for`, and sample it with `--on-cpu`",
+            ),
+            (ProfileRemedy::BeSuperuser, "superuser"),
+            (ProfileRemedy::NameNewFolder, "`--out`"),
+            (
+                ProfileRemedy::NamePythonProgram,
+                "`--lines` takes `python3 SCRIPT`",
+            ),
+            (ProfileRemedy::EndWithCleanup, "`os._exit`"),
+            (
+                ProfileRemedy::TimeOneOf(names()),
+                "it has `main`, `Cart.total`",
+            ),
+            (ProfileRemedy::SampleCompiled, "`--on-cpu`"),
+            (ProfileRemedy::UseMainModule, "`__main__`"),
+            (ProfileRemedy::CallInSameProcess, "other processes"),
+            (ProfileRemedy::CleanBeforeRuns, "`--before`"),
+            (ProfileRemedy::UnwindWithDwarf, "`--dwarf`"),
+            (ProfileRemedy::UnwindByFramePointers, "without `--dwarf`"),
+            (ProfileRemedy::NameCompiledCode, "/tmp/perf-PID.map"),
+            (ProfileRemedy::ShowPythonFrames, "`python3 -X perf`"),
+        ]
+    }
+
+    #[test]
+    fn every_remedy_of_a_bench_has_a_text() {
+        let of_profiles = remedies_of_profiles().into_iter();
+        let of_profiles = of_profiles.map(|(remedy, text)| (Remedy::Profile(remedy), text));
+        let all: Vec<_> = remedies().into_iter().chain(of_profiles).collect();
+        for (remedy, text) in &all {
+            let hint = of_remedy(remedy);
+            assert!(hint.contains(text), "{remedy:?}: {hint}");
+        }
+        // One that is new must be added above.
+        let types = include_str!("../../stook-bench/src/remedy.rs").lines();
+        let is_variant = |line: &&str| line.starts_with("    ") && line.ends_with(',');
+        let wrapped = 1;
+        assert_eq!(all.len() + wrapped, types.filter(is_variant).count());
+    }
+
+    #[test]
+    fn an_error_during_a_run_keeps_its_hint() {
+        let source = BenchError::Missing {
+            what: "no `rival`".to_owned(),
+            remedy: Remedy::InstallOrLeaveOut("rival"),
+        };
+        let error = BenchError::During {
+            when: "in round 2".to_owned(),
+            source: Box::new(source),
+        };
+        assert!(of_bench(&error).unwrap().contains("install `rival`"));
     }
 
     #[test]

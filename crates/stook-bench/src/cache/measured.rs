@@ -316,7 +316,7 @@ fn first_run(
     }
     job.succeed(when, observer)?;
     // The run may have filled a cache that is among them.
-    named_paths(named)
+    named_paths(named, observer)
 }
 
 /// Returns how many lines a command prints, as `wc` has it. They go through a pipe, as there may be any number of them:

@@ -103,7 +103,7 @@ impl CacheOptions {
 /// Two to four more runs of each command than there are samples.
 pub fn cache(options: &CacheOptions, observer: &dyn Observer) -> Result<CacheOutcome, BenchError> {
     if options.rounds == 0 {
-        return Err(BenchError::Usage("there must be a round".to_owned()));
+        return Err(BenchError::no_rounds());
     }
     let method = Method::available();
     let watched = options

@@ -207,6 +207,7 @@ mod tests {
     fn what_is_no_fuse_mount_has_no_server() {
         let error = Watched::new(&Watch::Mount("/".into())).unwrap_err();
         assert_eq!(error.to_string(), "no process is found that serves `/`");
+        assert_eq!(error.remedy(), Some(&Remedy::WatchMountOrProcess));
     }
 
     #[test]

@@ -42,7 +42,7 @@ pub(super) fn run_traced(
         job.text()
     );
     observer.warning_with(&what, &Remedy::NameInputs);
-    named_paths(&words)
+    named_paths(&words, observer)
 }
 
 fn traced(job: &Job, trace: &str) -> Job {

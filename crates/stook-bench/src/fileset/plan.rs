@@ -86,12 +86,12 @@ impl<'a> Plan<'a> {
     /// 8 bytes a directory.
     pub(super) fn new(spec: &'a Spec, files: u64, seed: u64) -> Result<Self, BenchError> {
         if files == 0 {
-            return Err(BenchError::Usage(
+            return Err(BenchError::usage(
                 "a file set needs at least one file".to_owned(),
             ));
         }
         if files > MOST_FILES {
-            return Err(BenchError::Usage(format!(
+            return Err(BenchError::usage(format!(
                 "a file set has at most {MOST_FILES} files, and not {files}"
             )));
         }

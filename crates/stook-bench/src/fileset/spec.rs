@@ -172,7 +172,7 @@ impl Spec {
         if !is_path && stook_sys::exists(path)?.is_none() {
             let names = Self::NAMES.map(|name| format!("`{name}`")).join(", ");
             let path = display_path(path);
-            return Err(BenchError::Usage(format!(
+            return Err(BenchError::usage(format!(
                 "there is no spec `{path}`: it is neither one of {names} nor a file"
             )));
         }
@@ -189,7 +189,7 @@ impl Spec {
             let before = text.get(..at).unwrap_or(text).matches('\n').count();
             let line = text.lines().nth(before).unwrap_or_default().trim();
             let (path, number, why) = (display_path(path), before + 1, error.message());
-            BenchError::Usage(format!(
+            BenchError::usage(format!(
                 "cannot use `{path}`, line {number}, `{line}`: {why}"
             ))
         })?;

@@ -203,11 +203,12 @@ fn modes_do_not_depend_on_what_the_directory_hands_on() {
 fn nothing_is_made_of_no_files_or_in_a_directory_that_is_not_empty() {
     let folder = TempDir::new().unwrap();
     let none = make(&folder.join("new"), &options("arc", 0), &Quiet::default());
-    assert!(matches!(none, Err(BenchError::Usage(_))));
+    assert!(matches!(none, Err(BenchError::Usage { .. })));
     assert!(!folder.join("new").exists());
     std::fs::write(folder.join("mine"), "mine").unwrap();
     let error = make(folder.path(), &options("arc", 9), &Quiet::default()).unwrap_err();
     assert!(error.to_string().ends_with("` is not empty"));
+    assert_eq!(error.remedy(), Some(&Remedy::NameEmptyDirectory));
     assert_eq!(std::fs::read(folder.join("mine")).unwrap(), b"mine");
     let error = make(&folder.join("mine"), &options("arc", 9), &Quiet::default()).unwrap_err();
     assert!(
@@ -318,7 +319,7 @@ fn a_set_that_there_is_no_room_for_is_refused_before_anything_is_made() {
             return;
         };
         let error = make(&disk.0.join("set"), &options("arc", 900), &Quiet::default()).unwrap_err();
-        assert!(matches!(error, BenchError::Refused { .. }));
+        assert_eq!(error.remedy(), Some(&Remedy::MakeFewerFiles));
         assert!(error.to_string().contains(what), "{error}");
         assert_eq!(std::fs::read_dir(&disk.0).unwrap().count(), 0);
     }

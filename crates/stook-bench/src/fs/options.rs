@@ -44,16 +44,17 @@ impl FsOptions {
     /// # Errors
     /// [`BenchError::Usage`].
     pub(super) fn check(&self) -> Result<(), BenchError> {
+        if self.rounds == 0 {
+            return Err(BenchError::no_rounds());
+        }
         let wrong = if self.targets.is_empty() {
             "no target was given"
-        } else if self.rounds == 0 {
-            "zero rounds measure nothing"
         } else if self.phases.is_empty() || self.tools.is_empty() {
             "no phase or no tool was chosen"
         } else {
             return Ok(());
         };
-        Err(BenchError::Usage(wrong.to_owned()))
+        Err(BenchError::usage(wrong))
     }
 
     /// What was chosen twice is done once.

@@ -194,7 +194,7 @@ impl Bench<'_> {
         };
         let expected = self.packed.count;
         if matches!(run.phase, Phase::Untar | Phase::CopyTree) {
-            let found = trees::count(&product)?;
+            let found = trees::count(&product, self.observer)?;
             if found == expected {
                 return Ok(());
             }

@@ -3,10 +3,9 @@
 use super::advice::{Concern, advise};
 use super::figures::Figures;
 use super::phase::Tool;
-use crate::cases::{Case, as_float, per_second};
+use crate::cases::{Case, as_float};
 use crate::numbers::{duration, grouped, seconds};
 use crate::record::{Header, Sample};
-use crate::statistics::median;
 use crate::table::Table;
 
 /// What the words in the tables mean.
@@ -92,8 +91,8 @@ fn details(figures: &Figures<'_>, target: &str) -> Table {
 fn row(case: &Case<'_>) -> [String; 8] {
     let spread = case.spread(|sample| sample.real_seconds);
     let rate = |handled: fn(&Sample) -> Option<u64>, unit: f64| {
-        let rates = case.known(|sample| per_second(handled(sample), sample));
-        median(&rates).map_or_else(String::new, |rate| grouped(rate / unit))
+        let rate = case.rate(handled);
+        rate.map_or_else(String::new, |rate| grouped(rate / unit))
     };
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
     let [cpu, waited, blocked] = case.shares().map_or_else(Default::default, |shares| {

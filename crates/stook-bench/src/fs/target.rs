@@ -45,7 +45,7 @@ pub(super) fn look_at_all(
         let identity = directory(path)?;
         if let Some((_, other)) = seen.iter().find(|(other, _)| *other == identity) {
             let (one, other) = (display_path(path), display_path(other));
-            return Err(BenchError::Usage(format!(
+            return Err(BenchError::usage(format!(
                 "the targets `{other}` and `{one}` are the same directory"
             )));
         }

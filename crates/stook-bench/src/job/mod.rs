@@ -211,7 +211,7 @@ impl Job {
     }
 
     fn words(&self) -> Result<(&OsString, &[OsString]), BenchError> {
-        let none = || BenchError::Usage("no command was given".to_owned());
+        let none = || BenchError::usage("no command was given");
         self.command.split_first().ok_or_else(none)
     }
 

@@ -20,7 +20,7 @@ fn files() -> Option<(TempDir, Vec<PathBuf>)> {
     for number in 0..FILES {
         std::fs::write(folder.join(format!("{number:02}")), vec![1; 50_000]).unwrap();
     }
-    let paths = named_paths(&[folder.path().to_owned()]).unwrap();
+    let paths = named_paths(&[folder.path().to_owned()], &()).unwrap();
     assert_eq!(paths.len(), FILES + 1, "the folder, too");
     Some((folder, paths))
 }

@@ -126,7 +126,7 @@ pub struct PairOutcome {
 /// [`BenchError::Command`] if a command fails; [`BenchError::Usage`] for a spec without sides or rounds.
 pub fn pair(spec: &PairSpec, observer: &dyn Observer) -> Result<PairOutcome, BenchError> {
     if spec.sides.is_empty() || spec.rounds == 0 {
-        return Err(BenchError::Usage(
+        return Err(BenchError::usage(
             "there must be a side and a round".to_owned(),
         ));
     }

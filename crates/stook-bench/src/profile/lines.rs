@@ -88,7 +88,7 @@ pub fn profile_lines(
     if module.is_empty() || name.is_empty() {
         let such = "such as `__main__:main` or `shop.cart:Cart.total`";
         let text = format!("`{function}` is not MODULE:FUNCTION, {such}");
-        return Err(BenchError::Usage(text));
+        return Err(BenchError::usage(text));
     }
     let result = stook_sys::memory_file()?;
     let job = Job::new(options.words(&result)?);
@@ -142,18 +142,13 @@ impl Python {
         let first = command.first().map(OsString::as_os_str).unwrap_or_default();
         if is_python(first) {
             require_program(first, search_path)?;
-            return Self::split(command).ok_or_else(|| {
-                let missing = "a script, `-m MODULE` or `-c CODE` is missing";
-                BenchError::Usage(format!("this is no Python program: {missing}"))
-            });
+            return Self::split(command).ok_or_else(|| not_python(command, "names nothing to run"));
         }
         // A program whose first line names Python.
         let script = find_program(first, search_path);
         let interpreter = script.as_deref().and_then(interpreter_of);
         let (Some(script), Some(interpreter)) = (script, interpreter) else {
-            let text = Job::new(command.iter().cloned()).text();
-            let what = format!("`{text}` is not a Python program, such as `python3 SCRIPT`");
-            return Err(BenchError::Usage(what));
+            return Err(not_python(command, "is not a Python program"));
         };
         let mut program = command.to_vec();
         program[0] = script.into();
@@ -184,6 +179,12 @@ impl Python {
             program,
         })
     }
+}
+
+fn not_python(command: &[OsString], why: &str) -> BenchError {
+    let text = Job::new(command.iter().cloned()).text();
+    let remedy = Remedy::Profile(ProfileRemedy::NamePythonProgram);
+    BenchError::usage_with(remedy, format!("`{text}` {why}"))
 }
 
 fn is_python(program: &OsStr) -> bool {
@@ -247,6 +248,10 @@ mod tests {
         Python::of(&words, OsStr::new(PATH))
     }
 
+    fn names_a_program() -> Remedy {
+        Remedy::Profile(ProfileRemedy::NamePythonProgram)
+    }
+
     fn python(interpreter: &[&str], how: &'static str, program: &[&str]) -> Python {
         let words = |words: &[&str]| words.iter().map(OsString::from).collect();
         Python {
@@ -273,7 +278,11 @@ mod tests {
         assert_eq!(found, python(&[name], "code", &["f()"]));
         for words in [&[name][..], &[name, "-m"], &[name, "-u"]] {
             let error = of(words).unwrap_err();
-            assert!(matches!(error, BenchError::Usage(_)), "{error}");
+            assert!(
+                error.to_string().ends_with("` names nothing to run"),
+                "{error}"
+            );
+            assert_eq!(error.remedy(), Some(&names_a_program()));
         }
     }
 
@@ -294,10 +303,8 @@ mod tests {
             let expected = expected.map(|words| python(words, "script", &[name, "a"]));
             assert_eq!(of(&[name, "a"]).ok(), expected, "{line}");
         }
-        let error = of(&["ls", "-l"]).unwrap_err().to_string();
-        assert!(
-            error.starts_with("`ls -l` is not a Python program"),
-            "{error}"
-        );
+        let error = of(&["ls", "-l"]).unwrap_err();
+        assert_eq!(error.to_string(), "`ls -l` is not a Python program");
+        assert_eq!(error.remedy(), Some(&names_a_program()));
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::words::{number, plain, words};
-use crate::cases::{Case, Cases, as_float, per_second};
+use crate::cases::{Case, Cases, as_float};
 use crate::figure::{Unit, three_digits};
 use crate::latency::Latencies;
 use crate::record::Sample;
@@ -61,10 +61,10 @@ pub(super) fn measures(cases: &Cases<'_>) -> Table {
     table.written("BLOCKED", shares().map(blocked));
     table.figures(
         "files/s",
-        of_samples(|sample| per_second(sample.files, sample)),
+        rows().map(|case| case.rate(|sample| sample.files)),
     );
-    let megabytes = of_samples(|sample| Some(per_second(sample.bytes, sample)? / 1e6));
-    table.figures("MB/s", megabytes);
+    let bytes = rows().map(|case| case.rate(|sample| sample.bytes));
+    table.figures("MB/s", bytes.map(|bytes| Some(bytes? / 1e6)));
     let peaks = of_samples(|sample| sample.peak_bytes.map(as_float));
     if peaks.iter().any(Option::is_some) {
         let show = |bytes| format!("{:.1}", bytes / 1_048_576.0);

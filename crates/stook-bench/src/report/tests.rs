@@ -149,7 +149,7 @@ fn what_a_bench_itself_says_is_on_the_page() {
     );
     contains(
         &plain(&warnings::of(&run(0.001))),
-        "On `slow`, less than 10 ms is too short to be judged; more files take longer: delete.",
+        "On `slow`, these took less than 10 ms, too short to judge: delete.",
     );
     let cache = results(Kind::Cache, vec![sample(&[("state", "hot")], 0.001)]);
     contains(

@@ -87,10 +87,13 @@ pub(super) fn compare_trees(
         .iter()
         .map(|error| below(&error.path, [source, extracted]).to_vec())
         .collect();
-    if failed.is_empty() && digest(source)?.has_names_of(&digest(extracted)?) {
+    if failed.is_empty() && digest(source, observer)?.has_names_of(&digest(extracted, observer)?) {
         return Ok(Difference::default());
     }
-    let (before, after) = (paths_below(source)?, paths_below(extracted)?);
+    let (before, after) = (
+        paths_below(source, observer)?,
+        paths_below(extracted, observer)?,
+    );
     let names = |paths: &'_ BTreeMap<Vec<u8>, bool>| paths.keys().cloned().collect::<BTreeSet<_>>();
     let after = names(&after);
     let mut difference = Difference::of_names(&names(&before), &after);
@@ -134,9 +137,13 @@ impl Listed {
 /// than once the last one counts, as that is the newest version.
 ///
 /// # Errors
-/// [`BenchError::Sys`] if the source cannot be read.
-pub(super) fn compare_list(source: &Path, printed: &[u8]) -> Result<Listed, BenchError> {
-    let paths = paths_below(source)?;
+/// [`BenchError::Sys`] if the source cannot be read, [`BenchError::Interrupted`].
+pub(super) fn compare_list(
+    source: &Path,
+    printed: &[u8],
+    observer: &dyn Observer,
+) -> Result<Listed, BenchError> {
+    let paths = paths_below(source, observer)?;
     let files = paths.iter().filter(|(_, is_directory)| !**is_directory);
     let expected = files.map(|(path, _)| path.as_slice()).collect();
     let end = if printed.contains(&0) { 0 } else { b'\n' };
@@ -200,7 +207,7 @@ mod tests {
         tree! { "a" => file(b""), "d/b" => file(b""), "d/c" => file(b""), "e" => dir() }
             .write(folder.path())
             .unwrap();
-        compare_list(folder.path(), printed.as_bytes()).unwrap()
+        compare_list(folder.path(), printed.as_bytes(), &()).unwrap()
     }
 
     #[test]

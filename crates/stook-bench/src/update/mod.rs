@@ -106,12 +106,16 @@ impl UpdateStudy {
     /// [`BenchError::Sys`] for a directory that cannot be read, [`BenchError::Refused`] for directories in each other, a
     /// work directory in one of them, too little free space, or caches that may not be dropped; [`BenchError::Missing`] for a tool
     /// that is not installed, [`BenchError::Usage`] for none at all, or none repeats.
-    pub fn prepare(options: UpdateOptions, started: &str) -> Result<Self, BenchError> {
+    pub fn prepare(
+        options: UpdateOptions,
+        started: &str,
+        observer: &dyn Observer,
+    ) -> Result<Self, BenchError> {
         if options.tools.is_empty() || options.repeats == 0 {
             let why = "there must be a tool, and one repeat at least";
-            return Err(BenchError::Usage(why.to_owned()));
+            return Err(BenchError::usage(why));
         }
-        let sources = Source::all(&options.directories)?;
+        let sources = Source::all(&options.directories, observer)?;
         let holder = sources::holder(options.work.as_deref(), &sources)?;
         sources::require_free_space(&holder, &sources)?;
         let mut header = Header::new(Kind::Update, started);

@@ -163,7 +163,7 @@ impl<'a> Rounds<'a> {
         state: (usize, bool),
     ) -> Result<TreeDigest, BenchError> {
         run.copy(from)?;
-        let made = digest(&run.source)?;
+        let made = digest(&run.source, self.observer)?;
         if *self.sources_made.entry(state).or_insert(made) == made {
             return Ok(made);
         }
@@ -300,7 +300,7 @@ impl Run<'_> {
         self.settle()?;
         let when = format!("in {}", self.when(name));
         let ran = job.succeed(&when, self.observer)?;
-        if digest(&self.source)? != *made {
+        if digest(&self.source, self.observer)? != *made {
             let what = format!("`{}` changed the source {when}", job.text());
             return Err(BenchError::refused_with(Remedy::KeepSource, what));
         }
@@ -323,7 +323,7 @@ impl Run<'_> {
         };
         job.output = Output::Kept;
         let ran = job.succeed(&format!("in {}", self.when("list")), self.observer)?;
-        compare_list(&self.source, &ran.stdout).map(Some)
+        compare_list(&self.source, &ran.stdout, self.observer).map(Some)
     }
 
     /// Waits until all that was written is on the disk, so that no command pays for another one.

@@ -7,6 +7,7 @@ use stook_sys::{Context, Directory, FileId, display_path};
 use stook_tree::Summary;
 
 use super::tree_digest;
+use crate::Observer;
 use crate::error::BenchError;
 use crate::remedy::Remedy;
 use crate::space::Need;
@@ -30,8 +31,11 @@ impl Source {
     ///
     /// # Errors
     /// [`BenchError::Sys`] if one is not there, is no directory or cannot be read, [`BenchError::Refused`] if one is in
-    /// another one.
-    pub(super) fn all(paths: &[PathBuf; 3]) -> Result<Vec<Self>, BenchError> {
+    /// another one, [`BenchError::Interrupted`].
+    pub(super) fn all(
+        paths: &[PathBuf; 3],
+        observer: &dyn Observer,
+    ) -> Result<Vec<Self>, BenchError> {
         let mut above = Vec::new();
         for path in paths {
             let directory = Directory::open(path)?;
@@ -43,7 +47,7 @@ impl Source {
             Ok(Self {
                 path: path.clone(),
                 label: label(path, paths)?,
-                summary: tree_digest::summary(path)?,
+                summary: tree_digest::summary(path, observer)?,
                 identity: above[0],
             })
         });
@@ -168,7 +172,7 @@ mod tests {
     }
 
     fn all(folder: &TempDir, names: [&str; 3]) -> Result<Vec<Source>, BenchError> {
-        Source::all(&names.map(|name| folder.join(name)))
+        Source::all(&names.map(|name| folder.join(name)), &())
     }
 
     #[test]

@@ -23,7 +23,7 @@ fn what_runs_leave_behind_goes_when_space_is_short() {
         caches: Caches::Hot,
         finish: Finish::Ended,
     };
-    let study = UpdateStudy::prepare(options, "2026-11-21T10:00:00Z").unwrap();
+    let study = UpdateStudy::prepare(options, "2026-11-21T10:00:00Z", &()).unwrap();
     for (least, left) in [(0, 6), (u64::MAX, 1)] {
         let work = ScratchDirectory::make(folder.path()).unwrap();
         let mut rounds = Rounds::new(&study, &work, &quiet).unwrap();

@@ -262,7 +262,7 @@ impl<'a> Named<'a> {
 }
 
 fn usage(text: &str, why: &str) -> BenchError {
-    BenchError::Usage(format!("cannot use `{text}` as a tool: {why}"))
+    BenchError::usage(format!("cannot use `{text}` as a tool: {why}"))
 }
 
 fn with_arguments(command: &str) -> String {

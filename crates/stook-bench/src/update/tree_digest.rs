@@ -10,6 +10,7 @@ use std::sync::Mutex;
 use stook_sys::{FileKind, into_inner, lock};
 use stook_tree::{Detail, Selection, Summary, SummaryBuilder, join};
 
+use crate::Observer;
 use crate::error::BenchError;
 use crate::trees::each_directory;
 
@@ -35,10 +36,10 @@ impl TreeDigest {
 /// Walks a tree and returns its digest.
 ///
 /// # Errors
-/// [`BenchError::Sys`] with the first directory that cannot be read.
-pub(super) fn digest(tree: &Path) -> Result<TreeDigest, BenchError> {
+/// As [`each_directory`].
+pub(super) fn digest(tree: &Path, observer: &dyn Observer) -> Result<TreeDigest, BenchError> {
     let total: Mutex<TreeDigest> = Mutex::default();
-    each_directory(tree, Detail::Facts, |listing| {
+    each_directory(tree, Detail::Facts, observer, |listing| {
         let mut own = TreeDigest::default();
         if !listing.path.is_empty() {
             own.add(&listing.path, FileKind::Directory, None);
@@ -86,10 +87,10 @@ fn hash(value: impl Hash) -> u64 {
 ///
 /// # Errors
 /// As [`digest`].
-pub(super) fn summary(tree: &Path) -> Result<Summary, BenchError> {
+pub(super) fn summary(tree: &Path, observer: &dyn Observer) -> Result<Summary, BenchError> {
     let builder: Mutex<SummaryBuilder> = Mutex::default();
     let all = Selection::default();
-    each_directory(tree, Detail::Facts, |listing| {
+    each_directory(tree, Detail::Facts, observer, |listing| {
         lock(&builder).add(listing, &all);
     })?;
     Ok(into_inner(builder).summary())
@@ -99,9 +100,12 @@ pub(super) fn summary(tree: &Path) -> Result<Summary, BenchError> {
 ///
 /// # Errors
 /// As [`digest`].
-pub(super) fn paths_below(tree: &Path) -> Result<BTreeMap<Vec<u8>, bool>, BenchError> {
+pub(super) fn paths_below(
+    tree: &Path,
+    observer: &dyn Observer,
+) -> Result<BTreeMap<Vec<u8>, bool>, BenchError> {
     let all: Mutex<BTreeMap<Vec<u8>, bool>> = Mutex::default();
-    each_directory(tree, Detail::Kinds, |listing| {
+    each_directory(tree, Detail::Kinds, observer, |listing| {
         let entries = listing.entries.iter().map(|entry| listing.name(entry));
         let entries = entries.map(|name| (join(&listing.path, name), false));
         let own = (!listing.path.is_empty()).then(|| (listing.path.clone(), true));
@@ -118,7 +122,7 @@ mod tests {
     fn seen(tree: &stook_testkit::Tree) -> TreeDigest {
         let folder = TempDir::new().unwrap();
         tree.write(folder.path()).unwrap();
-        digest(folder.path()).unwrap()
+        digest(folder.path(), &()).unwrap()
     }
 
     #[test]
@@ -139,7 +143,7 @@ mod tests {
         tree! { "a/b" => file(b""), "c" => symlink("a") }
             .write(folder.path())
             .unwrap();
-        let paths = paths_below(folder.path()).unwrap();
+        let paths = paths_below(folder.path(), &()).unwrap();
         let found: Vec<(&[u8], bool)> = paths.iter().map(|(path, is)| (&**path, *is)).collect();
         let expected: [(&[u8], bool); 3] = [(b"a", true), (b"a/b", false), (b"c", false)];
         assert_eq!(found, expected);

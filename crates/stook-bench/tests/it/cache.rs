@@ -208,7 +208,7 @@ fn what_the_user_named_must_prove_something() {
 fn no_rounds_make_no_sense_and_an_end_is_an_end() {
     let _alone = alone_with_the_caches();
     let none = cache(&CacheOptions::new(Job::new(["true"]), 0), &Quiet::default());
-    assert!(matches!(none, Err(BenchError::Usage(_))));
+    assert!(matches!(none, Err(BenchError::Usage { .. })));
     let stopped = cache(
         &CacheOptions::new(Job::new(["sleep", "60"]), 1),
         &Quiet::stopped(),

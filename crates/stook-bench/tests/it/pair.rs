@@ -141,5 +141,5 @@ fn hot_inputs_are_in_memory_and_cold_ones_are_not() {
 #[test]
 fn a_spec_without_sides_makes_no_sense() {
     let none = json!({"sides": [], "rounds": 1, "state": "hot"});
-    assert!(matches!(measured(none), Err(BenchError::Usage(_))));
+    assert!(matches!(measured(none), Err(BenchError::Usage { .. })));
 }

@@ -33,7 +33,7 @@ fn options(folder: &TempDir, tools: &[&str]) -> UpdateOptions {
 }
 
 fn study(options: UpdateOptions, quiet: &Quiet) -> Result<u64, BenchError> {
-    UpdateStudy::prepare(options, "2026-11-21T10:00:00Z")?.run(quiet)
+    UpdateStudy::prepare(options, "2026-11-21T10:00:00Z", quiet)?.run(quiet)
 }
 
 /// An archiver that copies: right, but for what the test puts behind its `extract`.

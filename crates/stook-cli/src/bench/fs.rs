@@ -1,13 +1,16 @@
 //! `stook bench fs`.
 
+use stook_bench::Remedy;
 use stook_bench::fileset::{FilesetOptions, Jobs, Spec};
-use stook_bench::fs::{Concern, FsBench, FsCaches, FsOptions, Phase, Tool, advise};
+use stook_bench::fs::{Advice, Concern, FsBench, FsCaches, FsOptions, Phase, Tool, advise};
 use stook_sys::Context;
 
 use super::observer::BenchObserver;
 use super::results::{ResultsWriter, now, or_header};
 use crate::args::{BenchFsArgs, Common, PhaseName, ToolName};
 use crate::exit::{CliError, Ending};
+use crate::hints;
+use crate::output;
 use crate::progress::Reporter;
 use crate::report::Measured;
 
@@ -23,6 +26,7 @@ pub(crate) fn fs(args: &BenchFsArgs, common: &Common) -> Result<Ending, CliError
     let advice = advise(&samples).into_iter();
     let (warnings, advice): (Vec<_>, Vec<_>) =
         advice.partition(|advice| advice.concern == Concern::Warning);
+    let remedies = unique(&warnings);
     let measured = Measured {
         samples: samples.len(),
         warnings: warnings.into_iter().map(|advice| advice.text).collect(),
@@ -30,7 +34,24 @@ pub(crate) fn fs(args: &BenchFsArgs, common: &Common) -> Result<Ending, CliError
         ..Measured::default()
     };
     writer.print(measured, &stook_bench::fs::text(&header, &samples))?;
+    for remedy in remedies {
+        output::message(&format!("hint: {}", hints::of_remedy(&remedy)));
+    }
     Ok(Ending::Done)
+}
+
+/// Returns what helps against some warnings, each once: several targets may have the same ones.
+fn unique(warnings: &[Advice]) -> Vec<Remedy> {
+    let mut unique = Vec::new();
+    for remedy in warnings
+        .iter()
+        .filter_map(|warning| warning.remedy.as_ref())
+    {
+        if !unique.contains(remedy) {
+            unique.push(remedy.clone());
+        }
+    }
+    unique
 }
 
 fn prepared(args: &BenchFsArgs, common: &Common, reporter: &Reporter) -> Result<FsBench, CliError> {

@@ -14,7 +14,7 @@ pub(crate) fn measure(args: &BenchPairArgs, common: &Common) -> Result<Ending, C
     let text = stook_sys::read_text(&args.spec)?;
     let spec: PairSpec = serde_json::from_str(&text).map_err(|error| {
         let path = stook_sys::display_path(&args.spec);
-        BenchError::Usage(format!("cannot use `{path}`: {error}"))
+        BenchError::usage(format!("cannot use `{path}`: {error}"))
     })?;
     let reporter = Reporter::new(common);
     // Samples are printed at the end: those of a pair that is refused count for nothing.

@@ -22,7 +22,7 @@ const COMMAND: &str = "bench update";
 
 pub(crate) fn update(args: &BenchUpdateArgs, common: &Common) -> Result<Ending, CliError> {
     let reporter = Reporter::new(common);
-    let (study, csv) = or_header(prepared(args), COMMAND, common)?;
+    let (study, csv) = or_header(prepared(args, common, &reporter), COMMAND, common)?;
     let writer = ResultsWriter::begin(COMMAND, study.header(), &args.save, common)
         .inspect_err(|_| csv.remove())?;
     let observer = BenchObserver::new(&reporter, common).keeping(|sample| writer.keep(sample));
@@ -45,10 +45,15 @@ pub(crate) fn update(args: &BenchUpdateArgs, common: &Common) -> Result<Ending, 
 }
 
 /// Makes sure that all can be kept, and begins the files for it.
-fn prepared(args: &BenchUpdateArgs) -> Result<(UpdateStudy, Csv), CliError> {
+fn prepared(
+    args: &BenchUpdateArgs,
+    common: &Common,
+    reporter: &Reporter,
+) -> Result<(UpdateStudy, Csv), CliError> {
+    let observer = BenchObserver::new(reporter, common);
     let options = options(args)?;
     let tools = options.tools.clone();
-    let study = UpdateStudy::prepare(options, &now())?;
+    let study = UpdateStudy::prepare(options, &now(), &observer)?;
     if let Some(folder) = &args.figures {
         stook_sys::create_directory(folder)?;
     }
@@ -78,7 +83,7 @@ fn ending(unequal: u64) -> Ending {
 }
 
 fn options(args: &BenchUpdateArgs) -> Result<UpdateOptions, CliError> {
-    let three = || BenchError::Usage("--dirs takes three directories".to_owned());
+    let three = || BenchError::usage("--dirs takes three directories");
     let directories = <[PathBuf; 3]>::try_from(args.dirs.clone());
     let stook = std::env::current_exe().context("find", "the running program")?;
     Ok(UpdateOptions {

@@ -76,6 +76,10 @@ fn targets_are_measured_with_all_tools_and_left_as_they_were() {
             .find(is_row)
             .map(|line| line.split_whitespace().count())
     };
+    // Names of 150 files are found in no time, on both targets.
+    let hint = "\nhint: `--files` with a larger number\n";
+    assert!(text.contains("too short to judge: "), "{text}");
+    assert_eq!(ran.stderr.matches(hint).count(), 1, "{}", ran.stderr);
     for (target, tool) in [("a", "system"), ("a", "stook"), ("b", "single")] {
         assert_eq!(row(target, tool), Some(10), "{target} {tool}: {text}");
     }
@@ -182,7 +186,7 @@ fn what_makes_no_sense_is_refused() {
     };
     assert_eq!(
         refused(&["bench", "fs", "a", "--rounds", "0"]),
-        "error: zero rounds measure nothing\n"
+        "error: zero rounds measure nothing\nhint: `--rounds` with 1 or a larger number\n"
     );
     let twice = refused(&["bench", "fs", "a", "./a"]);
     assert_eq!(

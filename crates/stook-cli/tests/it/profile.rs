@@ -326,7 +326,7 @@ fn what_cannot_be_run_is_refused_and_leaves_nothing() {
         (
             &["--lines", "__main__:f", "--", "ls", "-l"],
             2,
-            "error: `ls -l` is not a Python program",
+            "error: `ls -l` is not a Python program\nhint: `--lines` takes `python3 SCRIPT`, ",
         ),
         (
             &["--lines", "f", "--", "python3", "x.py"],

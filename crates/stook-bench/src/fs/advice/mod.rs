@@ -8,6 +8,7 @@ use super::phase::{Phase, Tool};
 use crate::cases::Case;
 use crate::numbers::duration;
 use crate::record::Sample;
+use crate::remedy::Remedy;
 use crate::warnings::{TOO_SHORT_SECONDS, Warning, of_times};
 
 /// Fewer rounds than this say nothing about how sure a figure is.
@@ -55,6 +56,19 @@ pub struct Advice {
     pub concern: Concern,
     /// The sentence, without its end.
     pub text: String,
+    /// What would make doubtful figures say more.
+    pub remedy: Option<Remedy>,
+}
+
+impl Advice {
+    fn of(target: &str, concern: Concern, text: String) -> Self {
+        Self {
+            target: target.to_owned(),
+            concern,
+            text,
+            remedy: None,
+        }
+    }
 }
 
 /// Returns what the samples of `stook bench fs` say, the warnings last.
@@ -62,14 +76,7 @@ pub fn advise(samples: &[Sample]) -> Vec<Advice> {
     let figures = Figures::of(samples);
     let mut all = Vec::new();
     for target in &figures.targets {
-        let mut say = |concern, text| {
-            let target = target.clone();
-            all.push(Advice {
-                target,
-                concern,
-                text,
-            });
-        };
+        let mut say = |concern, text| all.push(Advice::of(target, concern, text));
         if figures.cases.rounds >= LEAST_ROUNDS {
             if let Some(text) = keep_tarred(&figures, target) {
                 say(Concern::KeepTarred, text);
@@ -80,7 +87,7 @@ pub fn advise(samples: &[Sample]) -> Vec<Advice> {
         if let Some(text) = long_tail(&figures, target) {
             say(Concern::LongTail, text);
         }
-        warnings(&figures, target, &mut |text| say(Concern::Warning, text));
+        all.extend(warnings(&figures, target));
     }
     all.sort_by_key(|advice| advice.concern == Concern::Warning);
     all
@@ -238,29 +245,43 @@ fn long_tail(figures: &Figures<'_>, target: &str) -> Option<String> {
     longest.map(|(_, text)| text)
 }
 
-fn warnings(figures: &Figures<'_>, target: &str, say: &mut dyn FnMut(String)) {
+fn warnings(figures: &Figures<'_>, target: &str) -> Vec<Advice> {
     let has =
         |case: &Case<'_>, is_it: fn(&Warning) -> bool| of_times(&case.seconds()).iter().any(is_it);
     let short = |case: &Case<'_>| has(case, |warning| matches!(warning, Warning::TooShort(_)));
     let wide =
         |case: &Case<'_>| !short(case) && has(case, |warning| matches!(warning, Warning::Wide(_)));
     let reads = figures.case(target, Phase::Read.name(), Tool::Stook.name());
-    if keep_tarred(figures, target).is_some() && !reads.is_some_and(is_cold) {
-        say(format!(
-            "on `{target}`, the archive was read after it was copied there, so perhaps from memory; with dropped caches it is not"
-        ));
-    }
-    if let Some(which) = which(figures, target, &short) {
-        let limit = TOO_SHORT_SECONDS * 1000.0;
-        say(format!(
-            "on `{target}`, less than {limit:.0} ms is too short to be judged; more files take longer: {which}"
-        ));
-    }
-    if let Some(which) = which(figures, target, &wide) {
-        say(format!(
-            "on `{target}`, rounds differ by more than a fifth; more of them on a quiet machine tell more: {which}"
-        ));
-    }
+    let is_warm = keep_tarred(figures, target).is_some() && !reads.is_some_and(is_cold);
+    let from_memory = "the archive was read after it was copied there, so perhaps from memory";
+    let limit = TOO_SHORT_SECONDS * 1000.0;
+    let listed =
+        |what: String, which: Option<String>| which.map(|which| format!("{what}: {which}"));
+    let all = [
+        (is_warm.then(|| from_memory.to_owned()), Remedy::DropCaches),
+        (
+            listed(
+                format!("these took less than {limit:.0} ms, too short to judge"),
+                which(figures, target, &short),
+            ),
+            Remedy::MeasureMoreFiles,
+        ),
+        (
+            listed(
+                "the times of rounds differ by more than a fifth".to_owned(),
+                which(figures, target, &wide),
+            ),
+            Remedy::MeasureMoreRounds,
+        ),
+    ];
+    let found = all.into_iter().filter_map(|(what, remedy)| {
+        let text = format!("on `{target}`, {}", what?);
+        Some(Advice {
+            remedy: Some(remedy),
+            ..Advice::of(target, Concern::Warning, text)
+        })
+    });
+    found.collect()
 }
 
 /// Whether the caches were dropped before each run.
