@@ -5,22 +5,25 @@
 use crate::args::Command;
 use crate::exit::CliError;
 
-/// What each command that opens files gets by with; 24 were enough for all of them in tests, plus what a caller leaves open.
-const NEEDED: usize = 32;
+/// What a command gets by with that has to do with archives; 24 were enough for all of them in tests, plus what a caller
+/// leaves open.
+const FOR_ARCHIVES: usize = 32;
+
+/// What those get by with that only go through trees.
+const FOR_TREES: usize = 20;
 
 /// # Errors
 /// If the process may not open so many.
 pub(crate) fn require(command: &Command) -> Result<(), CliError> {
-    let opens_nothing = matches!(
-        command,
-        Command::Completions(_) | Command::Man(_) | Command::Reference
-    );
+    let needed = match command {
+        Command::Completions(_) | Command::Man(_) | Command::Reference => 0,
+        Command::Walk(_) | Command::Copy(_) => FOR_TREES,
+        Command::Remove(args) if args.archived_in.is_none() => FOR_TREES,
+        _ => FOR_ARCHIVES,
+    };
     let found = stook_sys::most_open_files();
-    if opens_nothing || found >= NEEDED {
+    if found >= needed {
         return Ok(());
     }
-    Err(CliError::FewDescriptors {
-        found,
-        needed: NEEDED,
-    })
+    Err(CliError::FewDescriptors { found, needed })
 }

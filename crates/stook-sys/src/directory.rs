@@ -19,7 +19,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use crate::calls as fs;
-use crate::{Context, FileKind, Metadata, SysError, Timestamp};
+use crate::{Context, FileId, FileKind, Metadata, SysError, Timestamp};
 
 /// What to do with a symbolic link in the last place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -154,6 +154,15 @@ impl Directory {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let fd = fs::openat(self, "..", flags, Mode::empty())?;
         Ok(Self { fd: Some(fd) })
+    }
+
+    /// Opens the directory so many levels above, to read its names, if it is this one; None if it is another: something
+    /// on the way was moved.
+    pub fn open_known_above(&self, levels: usize, expected: FileId) -> io::Result<Option<Self>> {
+        let fd = fs::openat(self, "../".repeat(levels), DIRECTORY_FLAGS, Mode::empty())?;
+        let above = Self { fd: Some(fd) };
+        let is_expected = above.own_metadata()?.identity() == expected;
+        Ok(is_expected.then_some(above))
     }
 
     fn open_pieces(
@@ -521,6 +530,22 @@ mod tests {
         assert!(root.open_beneath(b"link/b").is_err());
         assert!(root.open_beneath(b"a/../..").is_err());
         assert!(root.open_following(b"link/b").is_ok());
+    }
+
+    #[test]
+    fn a_directory_above_is_opened_if_it_is_the_known_one() {
+        let (_folder, root) = scratch();
+        let identity = |directory: &Directory| directory.own_metadata().unwrap().identity();
+        let mut below = root.try_clone().unwrap();
+        for name in [b"a", b"b"] {
+            below.create_directory(name, 0o755).unwrap();
+            below = below.open_beneath(name).unwrap();
+        }
+        let above = |levels| below.open_known_above(levels, identity(&root)).unwrap();
+        assert_eq!(identity(&above(2).unwrap()), identity(&root));
+        assert!(above(1).is_none() && above(3).is_none());
+        fs::renameat(&root, "a/b", &root, "b").unwrap();
+        assert!(above(2).is_none() && above(1).is_some());
     }
 
     #[test]

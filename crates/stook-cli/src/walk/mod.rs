@@ -50,6 +50,10 @@ pub(crate) fn run(args: &WalkArgs, is_json: bool, reporter: &Reporter) -> Result
 trait Sink: Sync {
     /// Takes a directory, and those of its entries that path and kind do not rule out.
     fn take(&self, listing: &Listing, walker: &Walker<'_>);
+    /// Returns how many bytes of a path are looked at, besides those that a pattern looks at.
+    fn longest_path(&self) -> usize {
+        usize::MAX
+    }
     /// Returns true if it takes no more.
     fn is_closed(&self) -> bool {
         false
@@ -138,6 +142,14 @@ impl<S: Sink> stook_tree::Observer for Visit<'_, S> {
 }
 
 impl<S: Sink> Visitor for Visit<'_, S> {
+    fn longest_path(&self) -> usize {
+        if self.walker.selection.filter.is_empty() {
+            self.sink.longest_path()
+        } else {
+            usize::MAX
+        }
+    }
+
     fn prunes(&self, path: &[u8]) -> bool {
         self.walker.selection.filter.prunes(path)
     }

@@ -50,6 +50,10 @@ impl Sink for Counter {
         self.counters
             .with(|counter| counter.add(listing, &walker.selection));
     }
+
+    fn longest_path(&self) -> usize {
+        SummaryBuilder::LONGEST_PATH
+    }
 }
 
 impl Counter {

@@ -74,22 +74,23 @@ fn too_few_descriptors_are_one_error_and_as_many_as_it_names_are_enough() {
         tree.insert(format!("large{number}"), file(vec![number; 3 << 20]));
     }
     let place = Place::with(&tree);
-    let commands: [&[&str]; 13] = [
-        &["create", "src", "arc", "--volume-size", "2MiB"],
-        &["update", "src", "arc"],
-        &["diff", "src", "arc"],
-        &["check", "arc"],
-        &["list", "arc"],
-        &["cat", "arc", "large1"],
-        &["extract", "arc", "--into", "out"],
-        &["reindex", "arc"],
-        &["walk", "src"],
-        &["walk", "src", "--summary"],
-        &["copy", "src", "b"],
-        &["copy", "src", "b", "--update", "--verify"],
-        &["remove", "out"],
+    let commands: [(usize, &[&str]); 14] = [
+        (32, &["create", "src", "arc", "--volume-size", "2MiB"]),
+        (32, &["update", "src", "arc"]),
+        (32, &["diff", "src", "arc"]),
+        (32, &["check", "arc"]),
+        (32, &["list", "arc"]),
+        (32, &["cat", "arc", "large1"]),
+        (32, &["extract", "arc", "--into", "out"]),
+        (32, &["reindex", "arc"]),
+        (20, &["walk", "src"]),
+        (20, &["walk", "src", "--summary"]),
+        (20, &["copy", "src", "b"]),
+        (20, &["copy", "src", "b", "--update", "--verify"]),
+        (32, &["remove", "out", "--archived-in", "arc"]),
+        (20, &["remove", "out"]),
     ];
-    for arguments in commands {
+    for (needed, arguments) in commands {
         let workers: &[&str] = match arguments[0] {
             "list" | "cat" => &[],
             _ => &["--jobs", "1024"],
@@ -97,10 +98,12 @@ fn too_few_descriptors_are_one_error_and_as_many_as_it_names_are_enough() {
         let arguments = [arguments, workers].concat();
         let ran = run_below(&place, "ulimit -n 8", &arguments);
         assert_eq!((ran.status, ran.text()), (Some(1), ""), "{arguments:?}");
-        let expected = "error: cannot work with 8 open files: 32 are needed\n\
-            hint: the limit is the one of `ulimit -Hn`; the administrator can raise it\n";
+        let expected = format!(
+            "error: cannot work with 8 open files: {needed} are needed\n\
+            hint: the limit is the one of `ulimit -Hn`; the administrator can raise it\n"
+        );
         assert_eq!(ran.stderr, expected, "{arguments:?}");
-        succeeds_below(&place, "ulimit -n 32", &arguments);
+        succeeds_below(&place, &format!("ulimit -n {needed}"), &arguments);
     }
     place.assert_same_tree("src", "b");
     assert!(!place.path("out").exists());

@@ -133,8 +133,8 @@ impl<'h> Copier<'_, 'h> {
         first: &First,
         there: Option<&Metadata>,
     ) -> Result<Option<Outcome>, Fault> {
-        let (root, _) = entry.node.path_from(b"", |_| false);
-        let root = root.open().and_then(|pair| pair.copy.as_ref());
+        let root = entry.node.to_root().open();
+        let root = root.and_then(|pair| pair.copy.as_ref());
         let Some(root) = root else {
             return Ok(None);
         };

@@ -9,7 +9,7 @@ use stook_sys::{Directory, Metadata, Xattr, get_xattrs};
 use super::content::Methods;
 use super::fault::{At, Fault, READ_ATTRIBUTES, Side};
 use crate::metadata::{Current, NewFileDefaults, Original, Owner, without_shadows};
-use crate::traverse::{DirectoryRef, Handles, Node};
+use crate::traverse::{DirectoryRef, Handles, Identity, Node};
 
 /// A directory of the tree, with its copy.
 pub(super) type PairNode<'t> = Node<'t, Pair, DirectoryState>;
@@ -30,13 +30,39 @@ impl Handles for Pair {
     fn count(&self) -> usize {
         1 + usize::from(self.copy.is_some())
     }
+
+    fn identity(&self) -> io::Result<Identity> {
+        let (source, _) = self.source.identity()?;
+        let copy = self.copy.as_ref().map(Handles::identity).transpose()?;
+        Ok((source, copy.map(|(copy, _)| copy)))
+    }
+
+    fn open_beneath(&self, path: &[u8]) -> io::Result<Self> {
+        let copy = self.copy.as_ref().map(|copy| copy.open_beneath(path));
+        Ok(Self {
+            source: self.source.open_beneath(path)?,
+            copy: copy.transpose()?,
+        })
+    }
+
+    fn open_above(&self, levels: usize, expected: &Identity) -> io::Result<Option<Self>> {
+        let Some(source) = self.source.open_known_above(levels, expected.0)? else {
+            return Ok(None);
+        };
+        let copy = match (&self.copy, expected.1) {
+            (Some(copy), Some(expected)) => copy.open_known_above(levels, expected)?,
+            _ => None,
+        };
+        let is_whole = copy.is_some() == expected.1.is_some();
+        Ok(is_whole.then_some(Self { source, copy }))
+    }
 }
 
 /// Returns one of the two directories, opened again if they are not kept open; None if there is no copy.
 pub(super) fn reach<'n>(
     node: &'n PairNode<'_>,
     side: Side,
-) -> Result<Option<DirectoryRef<'n>>, Fault> {
+) -> Result<Option<DirectoryRef<'n, Pair>>, Fault> {
     let reached = match side {
         Side::Source => node.reach(|pair| Some(&pair.source)),
         Side::Copy => node.reach(|pair| pair.copy.as_ref()),

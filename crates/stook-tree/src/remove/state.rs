@@ -36,7 +36,7 @@ impl State {
 }
 
 /// Returns the directory, opened again if it is not kept open.
-pub(super) fn reach<'n>(node: &'n RemoveNode<'_>) -> io::Result<DirectoryRef<'n>> {
+pub(super) fn reach<'n>(node: &'n RemoveNode<'_>) -> io::Result<DirectoryRef<'n, Directory>> {
     match node.reach(|directory| Some(directory))? {
         Some(directory) => Ok(directory),
         None => unreachable!("there is only one side"),
@@ -46,8 +46,7 @@ pub(super) fn reach<'n>(node: &'n RemoveNode<'_>) -> io::Result<DirectoryRef<'n>
 /// Returns the path of `name` in a directory, as the user would write it.
 pub(super) fn written_path(node: &RemoveNode<'_>, name: &[u8]) -> Vec<u8> {
     // The name of the root is what the user wrote in front of the tree's name.
-    let (root, path) = node.path_from(name, |_| false);
-    [root.name(), path.as_slice()].concat()
+    [node.to_root().name(), &node.path(name)].concat()
 }
 
 /// Returns the path of `name` below the tree; empty for the tree itself.
@@ -55,5 +54,9 @@ pub(super) fn path_in_tree(node: &RemoveNode<'_>, name: &[u8]) -> Vec<u8> {
     if node.is_root() {
         return Vec::new();
     }
-    node.path_from(name, |node| node.depth() <= 1).1
+    let mut path = node.path(name);
+    // The tree is the first name.
+    let slash = path.iter().position(|&byte| byte == b'/');
+    path.drain(..slash.map_or(path.len(), |slash| slash + 1));
+    path
 }

@@ -8,7 +8,7 @@ use crate::path;
 
 /// A directory with a longer path counts as part of the one above it. It keeps a chain of directories that is
 /// hundred thousands deep, and has paths as long as that, from taking the memory of all of them.
-const LONGEST: usize = 4096;
+pub(super) const LONGEST: usize = 4096;
 
 /// The path of a directory, and what is counted there.
 pub(super) type Directory<'a> = (&'a [u8], Counts);

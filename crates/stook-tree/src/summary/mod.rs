@@ -123,6 +123,9 @@ impl AddAssign for Counts {
 }
 
 impl SummaryBuilder {
+    /// How many bytes of a path are looked at, from its beginning, unless the selection looks at more.
+    pub const LONGEST_PATH: usize = directories::LONGEST + 1;
+
     /// Counts a directory and the entries in it that are selected.
     ///
     /// Entries that the selection rules out are not in the listing: see [`Visitor::skips`](crate::Visitor::skips).

@@ -8,7 +8,9 @@
 //!   last to leave a directory: leave, then the one above
 //! ```
 //! - Every name is reached relative to an open directory. As many directories stay open for what is below them as the
-//!   process may have; what is below any other is opened from the nearest open one above, in one system call or two.
+//!   process may have; of the others those used last are open, and a directory that is left opens the one above again
+//!   (`recent.rs`). So a chain of any length takes as many system calls for a level as a short one. What is open nowhere
+//!   near is opened from the nearest open one above.
 //! - The youngest task is taken first, so that few directories are begun and not ended.
 //! - Once the operation is interrupted, no task begins, no name is taken, and no directory is left: those that are then
 //!   not done stay as they are.
@@ -18,6 +20,8 @@
 
 mod handles;
 mod node;
+mod recent;
+mod stem;
 mod task;
 
 use std::borrow::Cow;
@@ -26,11 +30,12 @@ use std::sync::Arc;
 
 use stook_pool::{Jobs, Tasks, WorkerPool, advance};
 
-pub(crate) use handles::{DirectoryRef, HandleBudget, Handles};
+pub(crate) use handles::{DirectoryRef, HandleBudget, Handles, Identity};
 pub(crate) use node::Node;
 pub(crate) use task::{Found, Task, Waiting};
 
 use crate::names::{Name, Names};
+use recent::{Recent, STRIDE};
 use task::{Chunk, SharedBatch};
 
 /// Names that one task goes through; a directory of more is split. So 16,000 names are work for 128 workers, and to hand
@@ -180,16 +185,21 @@ pub(crate) fn traverse<'t, W: Traverse<'t>>(
     first: impl IntoIterator<Item = TaskOf<'t, W>>,
 ) {
     let is_interrupted = || work.is_interrupted();
-    let traversal = Traversal { work, budget };
+    let traversal = Traversal {
+        work,
+        budget,
+        recent: Recent::new(budget.most_recent),
+    };
     WorkerPool::new(options.name, options.jobs)
         .at_most(budget.most_workers(options.open_files))
         .until(&is_interrupted)
         .recursive(first, |task, tasks| traversal.run(task, tasks));
 }
 
-struct Traversal<'a, 't, W> {
+struct Traversal<'a, 't, W: Traverse<'t>> {
     work: &'a W,
     budget: &'t HandleBudget,
+    recent: Recent<W::Open>,
 }
 
 impl<'t, W: Traverse<'t>> Traversal<'_, 't, W> {
@@ -202,6 +212,7 @@ impl<'t, W: Traverse<'t>> Traversal<'_, 't, W> {
             Task::Rest(node) => Names::with(|names| self.list(node, None, names, tasks)),
             Task::Chunk(chunk) => self.run_chunk(chunk, tasks),
             Task::Entry(waiting) => {
+                self.come_near(&waiting.node);
                 let mut found = Found::new();
                 self.work.late_entry(&waiting, &mut found);
                 self.hand_on(&waiting.node, found, tasks);
@@ -211,6 +222,7 @@ impl<'t, W: Traverse<'t>> Traversal<'_, 't, W> {
     }
 
     fn run_directory(&self, waiting: Waiting<'t, W::Open, W::Data>, tasks: &TasksOf<'t, W>) {
+        self.come_near(&waiting.node);
         let entered = self.work.enter(&waiting);
         let Waiting {
             node: parent, name, ..
@@ -292,6 +304,9 @@ impl<'t, W: Traverse<'t>> Traversal<'_, 't, W> {
         }
         if !found.is_empty() {
             own = own.and_then(|open| node.keep_open_if_useful(open, self.budget).err());
+            if let Some(open) = own.take() {
+                self.recent.open(node.make_slot(), open);
+            }
         }
         self.hand_on(&node, found, tasks);
         self.leave(node, own, tasks);
@@ -398,8 +413,51 @@ impl<'t, W: Traverse<'t>> Traversal<'_, 't, W> {
             if self.work.is_interrupted() {
                 return;
             }
+            self.open_above(&node, open.as_ref());
             let parent = self.work.leave(node, open, tasks);
             leaving = parent.and_then(Arc::into_inner).map(|node| (node, None));
+        }
+    }
+
+    /// Opens directories on the way to one that is far from any open one.
+    fn come_near(&self, node: &NodeOf<'t, W>) {
+        let mut levels = node.levels_to_open();
+        while levels > 2 * STRIDE
+            && let Some((halfway, slot)) = node.way_up_beyond(levels / 2)
+        {
+            let (base, path) = halfway.nearest(b"");
+            // Somebody else opened it, or it fails: whoever needs it, reports that.
+            let Some(Ok(open)) = (!path.is_empty()).then(|| base.open_beneath(&path)) else {
+                return;
+            };
+            self.recent.open(slot, open);
+            // Others may close it at once.
+            let before = std::mem::replace(&mut levels, node.levels_to_open());
+            if levels >= before {
+                return;
+            }
+        }
+    }
+
+    /// Opens one above a directory that is left, if it was open and is not any more.
+    fn open_above(&self, node: &NodeOf<'t, W>, own: Option<&W::Open>) {
+        let Some((slot, levels)) = node.way_up() else {
+            return;
+        };
+        if slot.is_open() {
+            return self.recent.touch(slot);
+        }
+        let opened = slot.identity_of_closed().and_then(|identity| {
+            let above = |open: &W::Open| open.open_above(levels, &identity).ok().flatten();
+            match own {
+                Some(open) => above(open),
+                None => above(&*node.open_now()?),
+            }
+        });
+        match (opened, node.parent()) {
+            (Some(above), _) => self.recent.open(slot, above),
+            (None, Some(parent)) => self.come_near(parent),
+            (None, None) => {}
         }
     }
 }

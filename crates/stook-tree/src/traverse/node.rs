@@ -1,11 +1,12 @@
 //! Directories that know the one above them: which are open, and the way from there to any other.
 
 use std::io;
+use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
-use stook_sys::Directory;
-
-use super::handles::{DirectoryRef, HandleBudget, Handles, Kept};
+use super::handles::{DirectoryRef, HandleBudget, Handles, Kept, Side};
+use super::recent::{Slot, is_way_up};
+use super::stem::{PathFromEnd, Stem};
 
 /// Descriptors that one chain of directories keeps open before it skips some.
 const ALL_KEPT: usize = 256;
@@ -19,7 +20,13 @@ pub(crate) struct Node<'t, O, D> {
     parent: Option<Arc<Self>>,
     name: Box<[u8]>,
     depth: usize,
+    /// The length of its path below the root.
+    path_len: usize,
+    /// The beginning of its path, if that is long.
+    stem: Option<Arc<Stem>>,
     open: OnceLock<Open<'t, O>>,
+    /// Where it is open for as long as it was used lately, if it is not kept open.
+    slot: OnceLock<Arc<Slot<O>>>,
     /// What the operation knows of it.
     pub(crate) data: D,
 }
@@ -28,6 +35,23 @@ pub(crate) struct Node<'t, O, D> {
 enum Open<'t, O> {
     Root(O),
     Kept(Kept<'t, O>),
+}
+
+/// What is open of a directory, for as long as this lives.
+pub(crate) enum OpenRef<'n, O> {
+    Kept(&'n O),
+    Recent(Arc<O>),
+}
+
+impl<O> Deref for OpenRef<'_, O> {
+    type Target = O;
+
+    fn deref(&self) -> &O {
+        match self {
+            Self::Kept(open) => open,
+            Self::Recent(open) => open,
+        }
+    }
 }
 
 impl<O, D> Drop for Node<'_, O, D> {
@@ -47,20 +71,49 @@ impl<'t, O, D> Node<'t, O, D> {
             parent: None,
             name: name.into(),
             depth: 0,
+            path_len: 0,
+            stem: None,
             open: OnceLock::from(Open::Root(open)),
+            slot: OnceLock::new(),
             data,
         }
     }
 
     /// Returns a directory below `parent` that is not kept open yet.
     pub(crate) fn below(parent: &Arc<Self>, name: Box<[u8]>, data: D) -> Self {
-        Self {
+        let mut node = Self {
+            depth: parent.depth + 1,
+            path_len: parent.path_len + usize::from(!parent.is_root()) + name.len(),
+            stem: parent.stem.clone(),
             parent: Some(Arc::clone(parent)),
             name,
-            depth: parent.depth + 1,
             open: OnceLock::new(),
+            slot: OnceLock::new(),
             data,
+        };
+        if Stem::begins_below(node.depth) {
+            node.stem = Some(Arc::new(node.longer_stem()));
         }
+        node
+    }
+
+    /// Returns the names from the end of the stem down to this directory, as one more piece of it.
+    fn longer_stem(&self) -> Stem {
+        let above = self.stem.clone();
+        let above_len = above.as_ref().map_or(0, |stem| stem.path_len() + 1);
+        let mut path = PathFromEnd::new(self.path_len - above_len);
+        for node in self.upwards() {
+            if node.depth < self.depth && Stem::begins_below(node.depth) {
+                break;
+            }
+            path.prepend_unless_root(node);
+        }
+        Stem::new(above, path.into_bytes())
+    }
+
+    /// Returns this directory and all above it.
+    fn upwards(&self) -> impl Iterator<Item = &Self> {
+        std::iter::successors(Some(self), |node| node.parent())
     }
 
     pub(crate) fn parent(&self) -> Option<&Self> {
@@ -82,7 +135,15 @@ impl<'t, O, D> Node<'t, O, D> {
 
     /// Closes it; returns the one above, and its name there.
     pub(crate) fn close(mut self) -> (Option<Arc<Self>>, Box<[u8]>) {
+        if let Some(slot) = self.slot.get() {
+            slot.close();
+        }
         (self.parent.take(), std::mem::take(&mut self.name))
+    }
+
+    /// Returns the directory that has no other one above it.
+    pub(crate) fn to_root(&self) -> &Self {
+        self.upwards().last().unwrap_or(self)
     }
 
     /// Returns what is open of it, if it is kept open.
@@ -93,62 +154,88 @@ impl<'t, O, D> Node<'t, O, D> {
         })
     }
 
-    /// Returns the first directory from this one upwards that is a base, or the root, and the path from there to `name` in
-    /// this one. With an empty name it is the path of this one.
-    ///
-    /// # Cost
-    /// As many steps as the path has components, twice.
-    pub(crate) fn path_from(
-        &self,
-        name: &[u8],
-        is_base: impl Fn(&Self) -> bool,
-    ) -> (&Self, Vec<u8>) {
-        let mut len = name.len();
-        let mut base = self;
-        while let Some(parent) = base.parent().filter(|_| !is_base(base)) {
-            len += base.name.len() + usize::from(len > 0);
-            base = parent;
+    /// Returns where the nearest directory above is open if it was used lately, of those that `..` leads to, and how many
+    /// levels it is away. None if something is nearer that is kept open.
+    pub(super) fn way_up(&self) -> Option<(&Arc<Slot<O>>, usize)> {
+        let above = self.upwards().skip(1);
+        let mut until = above.take_while(|node| node.open.get().is_none());
+        let found = until.find(|node| is_way_up(node.depth))?;
+        Some((found.slot.get()?, self.depth - found.depth))
+    }
+
+    /// Returns what is open of it, if anything is.
+    pub(super) fn open_now(&self) -> Option<OpenRef<'_, O>> {
+        match self.open() {
+            Some(open) => Some(OpenRef::Kept(open)),
+            None => self.slot.get()?.get().map(OpenRef::Recent),
         }
-        let mut path = vec![b'/'; len];
-        let mut end = len - name.len();
-        path[end..].copy_from_slice(name);
-        let mut node = self;
-        while let Some(parent) = node.parent().filter(|_| !std::ptr::eq(node, base)) {
-            end -= usize::from(end < len);
-            let start = end - node.name.len();
-            path[start..end].copy_from_slice(&node.name);
-            end = start;
-            node = parent;
-        }
-        (base, path)
     }
 
     /// Returns the path of `name` in this directory below the root; with an empty name, that of the directory.
+    ///
+    /// # Cost
+    /// As many bytes as the path has, and one step for 256 directories, about.
     pub(crate) fn path(&self, name: &[u8]) -> Vec<u8> {
-        self.path_from(name, |_| false).1
+        let slash = usize::from(!self.is_root() && !name.is_empty());
+        let mut path = PathFromEnd::new(self.path_len + slash + name.len());
+        path.prepend(name);
+        let stem_depth = Stem::depth_above(self.depth);
+        for node in self.upwards().take_while(|node| node.depth > stem_depth) {
+            path.prepend_unless_root(node);
+        }
+        for stem in Stem::upwards(self.stem.as_deref()) {
+            path.prepend(stem.names());
+        }
+        path.into_bytes()
+    }
+
+    /// Returns how many levels it is to the nearest open directory.
+    pub(super) fn levels_to_open(&self) -> usize {
+        let mut above = self.upwards();
+        above.position(Self::is_open_now).unwrap_or(0)
+    }
+
+    /// Returns the nearest of those that `..` leads to, from so many levels above on, and where it is open if it was used
+    /// lately.
+    pub(super) fn way_up_beyond(&self, levels: usize) -> Option<(&Self, &Arc<Slot<O>>)> {
+        let mut above = self.upwards().skip(levels);
+        let found = above.find(|node| is_way_up(node.depth))?;
+        Some((found, found.slot.get()?))
+    }
+
+    fn is_open_now(&self) -> bool {
+        self.open.get().is_some() || self.slot.get().is_some_and(|slot| slot.is_open())
     }
 
     /// Returns what is open of the nearest directory that is, from this one upwards, and the path from there to `name` in
     /// this one.
-    pub(crate) fn nearest(&self, name: &[u8]) -> (&O, Vec<u8>) {
-        let (base, path) = self.path_from(name, |node| node.open.get().is_some());
-        match base.open() {
-            Some(open) => (open, path),
-            None => unreachable!("the root is open"),
+    ///
+    /// # Cost
+    /// As many steps as the path has components, twice.
+    pub(crate) fn nearest(&self, name: &[u8]) -> (OpenRef<'_, O>, Vec<u8>) {
+        let mut len = name.len();
+        for base in self.upwards() {
+            if let Some(open) = base.open_now() {
+                let mut path = PathFromEnd::new(len);
+                path.prepend(name);
+                for node in self.upwards().take_while(|node| node.depth > base.depth) {
+                    path.prepend(&node.name);
+                }
+                return (open, path.into_bytes());
+            }
+            len += base.name.len() + usize::from(len > 0);
         }
+        unreachable!("the root is open");
     }
 
-    /// Returns the directory that `side` takes of what is open, opened again if this one is not kept open; None if
+    /// Returns the directory that `side` takes of what is open, opened again if this one is not open; None if
     /// `side` returns none.
-    pub(crate) fn reach(
-        &self,
-        side: impl for<'o> Fn(&'o O) -> Option<&'o Directory>,
-    ) -> io::Result<Option<DirectoryRef<'_>>> {
-        if let Some(open) = self.open() {
-            return Ok(side(open).map(DirectoryRef::Kept));
-        }
+    pub(crate) fn reach(&self, side: Side<O>) -> io::Result<Option<DirectoryRef<'_, O>>> {
         let (base, path) = self.nearest(b"");
-        let opened = side(base).map(|base| base.open_beneath(&path).map(DirectoryRef::Opened));
+        if path.is_empty() {
+            return Ok(DirectoryRef::of(base, side));
+        }
+        let opened = side(&base).map(|base| base.open_beneath(&path).map(DirectoryRef::Opened));
         opened.transpose()
     }
 }
@@ -172,6 +259,20 @@ impl<'t, O: Handles, D> Node<'t, O, D> {
             Err(open)
         }
     }
+
+    /// Returns where it is open from now on if it was used lately.
+    pub(super) fn make_slot(&self) -> &Arc<Slot<O>> {
+        self.slot.get_or_init(|| Arc::new(Slot::new(self.depth)))
+    }
+}
+
+impl PathFromEnd {
+    /// The name of a root is part of no path.
+    fn prepend_unless_root<O, D>(&mut self, node: &Node<'_, O, D>) {
+        if !node.is_root() {
+            self.prepend(&node.name);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -180,31 +281,52 @@ mod tests {
 
     type Plain = Node<'static, (), ()>;
 
+    fn below(parent: &Arc<Plain>, name: &str) -> Arc<Plain> {
+        Arc::new(Plain::below(parent, name.as_bytes().into(), ()))
+    }
+
     #[test]
-    fn a_path_begins_at_the_nearest_base_or_at_the_root() {
+    fn a_path_begins_at_the_nearest_open_directory_or_at_the_root() {
         let root = Arc::new(Plain::root((), b"not in the path", ()));
-        let middle = Arc::new(Plain::below(&root, (*b"middle").into(), ()));
-        let start = Plain::below(&middle, (*b"start").into(), ());
-        let from = |base: &'static [u8], name: &[u8]| {
-            let (found, path) = start.path_from(name, |node| node.name() == base);
-            (found.name().to_vec(), String::from_utf8(path).unwrap())
-        };
-        assert_eq!(from(b"start", b"name"), (b"start".into(), "name".into()));
-        assert_eq!(from(b"start", b""), (b"start".into(), String::new()));
-        let below_middle = (b"middle".to_vec(), "start/name".to_owned());
-        assert_eq!(from(b"middle", b"name"), below_middle);
-        assert_eq!(from(b"other", b"name").1, "middle/start/name");
-        assert_eq!(from(b"other", b"").1, "middle/start");
+        let middle = below(&root, "middle");
+        let start = below(&middle, "start");
+        let from = |name: &[u8]| String::from_utf8(start.nearest(name).1).unwrap();
+        assert_eq!(from(b"name"), "middle/start/name");
+        assert_eq!(from(b""), "middle/start");
+        let use_it = |node: &Plain| node.slot.set(Arc::new(Slot::opened(()))).unwrap();
+        use_it(&middle);
+        assert_eq!(from(b"name"), "start/name");
+        use_it(&start);
+        assert_eq!(from(b"name"), "name");
+        assert_eq!(from(b""), "");
         assert_eq!(start.path(b"name"), b"middle/start/name");
+        assert_eq!(start.path(b""), b"middle/start");
         assert_eq!(root.path(b"name"), b"name");
         assert_eq!(root.path(b""), b"");
+        assert_eq!(start.to_root().name(), b"not in the path");
+    }
+
+    #[test]
+    fn a_path_of_any_length_has_every_name_once() {
+        let mut node = Arc::new(Plain::root((), b"", ()));
+        let mut expected = String::new();
+        for depth in 1..2_000 {
+            let name = format!("d{depth}");
+            node = below(&node, &name);
+            expected.push_str(if depth == 1 { "" } else { "/" });
+            expected.push_str(&name);
+            assert_eq!(node.path(b""), expected.as_bytes());
+            let inside = format!("{expected}/name");
+            assert_eq!(node.path(b"name"), inside.as_bytes());
+            assert_eq!(node.nearest(b"name").1, inside.as_bytes());
+        }
     }
 
     #[test]
     fn a_chain_of_any_length_is_dropped() {
         let mut node = Arc::new(Plain::root((), b"", ()));
         for _ in 0..200_000 {
-            node = Arc::new(Plain::below(&node, (*b"d").into(), ()));
+            node = below(&node, "d");
         }
         assert_eq!(node.depth(), 200_000);
         drop(node);

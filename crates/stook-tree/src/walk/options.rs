@@ -49,6 +49,11 @@ pub enum Detail {
 
 /// Receives what a walk finds, on several threads at once.
 pub trait Visitor: Observer<Failure = TreeError> {
+    /// Returns how many bytes of a path, from its beginning, are looked at: longer paths, but those of failures and of
+    /// what is left out, may be cut off there. All paths of a very deep tree are much to put together.
+    fn longest_path(&self) -> usize {
+        usize::MAX
+    }
     /// Returns true if the directory need not be looked into.
     fn prunes(&self, _path: &[u8]) -> bool {
         false

@@ -10,7 +10,6 @@ use stook_timers::scope;
 use super::listing::{Entry, Listing};
 use super::options::{Detail, Visitor, WalkOptions};
 use crate::names::{Name, Names};
-use crate::path::join;
 use crate::traverse::{
     At, CHUNK, Entered, FoundOf, Node, NodeOf, Part, TasksOf, Traverse, Waiting,
 };
@@ -25,6 +24,8 @@ pub(super) struct Walk<'a, V> {
 pub(super) struct State {
     /// Its identity, only where links are followed: to find loops.
     identity: Option<FileId>,
+    /// As much as is wanted of its path, if that is longer, and of all paths below it.
+    beginning: Option<Arc<[u8]>>,
     /// Its path and its own facts, for its listing.
     head: Mutex<Option<(Vec<u8>, Metadata)>>,
 }
@@ -54,6 +55,31 @@ enum Kind {
 
 type WalkNode<'t> = Node<'t, Directory, State>;
 
+/// What a walk looks at.
+#[derive(Clone, Copy)]
+enum Place<'a, 't> {
+    Root,
+    /// A name in a directory; the directory itself if that is empty.
+    In(&'a WalkNode<'t>, &'a [u8]),
+}
+
+impl<'a, 't> Place<'a, 't> {
+    fn parent(self) -> Option<&'a WalkNode<'t>> {
+        match self {
+            Self::Root => None,
+            Self::In(parent, _) => Some(parent),
+        }
+    }
+
+    /// Returns its path below the root, all of it.
+    fn path(self) -> Vec<u8> {
+        match self {
+            Self::Root => Vec::new(),
+            Self::In(parent, name) => parent.path(name),
+        }
+    }
+}
+
 impl<'t, V: Visitor> Traverse<'t> for Walk<'_, V> {
     type Open = Directory;
     type Data = State;
@@ -68,18 +94,19 @@ impl<'t, V: Visitor> Traverse<'t> for Walk<'_, V> {
 
     fn enter(&self, waiting: &Waiting<'t, Directory, State>) -> Option<Entered<Directory, State>> {
         let Waiting { node, name, .. } = waiting;
-        let path = node.path(name);
+        let at = Place::In(node, name);
+        let path = self.path_of(at);
         let own_metadata = || self.metadata_of(node, name);
         if self.visitor.prunes(&path) {
-            self.pass_over(path, own_metadata());
+            self.pass_over(at, path, own_metadata());
             return None;
         }
         let opened = {
             let _scope = scope!("open");
             let (base, way) = node.nearest(name);
-            self.open(base, &way)
+            self.open(&base, &way)
         };
-        let (open, data) = self.entered(Some(node), path, opened, own_metadata)?;
+        let (open, data) = self.entered(at, path, opened, own_metadata)?;
         Some(Entered {
             open,
             data,
@@ -92,7 +119,7 @@ impl<'t, V: Visitor> Traverse<'t> for Walk<'_, V> {
     }
 
     fn list_failed(&self, node: &WalkNode<'t>, error: io::Error) -> bool {
-        self.fail(node.path(b""), "list", error);
+        self.fail(Place::In(node, b""), "list", error);
         true
     }
 
@@ -142,7 +169,7 @@ impl<'t, V: Visitor> Traverse<'t> for Walk<'_, V> {
         let bytes = name.place.of(at.bytes);
         match self.kind_of(directory, path, bytes, name.kind) {
             Ok(Kind::Directory) if self.is_left_out(directory, bytes, name.inode) => {
-                return self.visitor.left_out(&join(path, bytes));
+                return self.visitor.left_out(&at.node.path(bytes));
             }
             Ok(Kind::Directory) => found.add_directory(name.inode, bytes),
             Ok(Kind::Skipped) => {}
@@ -155,7 +182,7 @@ impl<'t, V: Visitor> Traverse<'t> for Walk<'_, V> {
             }
             // Removed since it was listed: as if it had never been there.
             Err(_) if has_vanished(directory, bytes) => return,
-            Err(source) => self.fail(join(path, bytes), "look at", source),
+            Err(source) => self.fail(Place::In(at.node, bytes), "look at", source),
         }
         step.is_empty = false;
     }
@@ -219,14 +246,14 @@ impl<V: Visitor> Walk<'_, V> {
         }
         let own_metadata = || root.own_metadata();
         if self.visitor.prunes(b"") {
-            self.pass_over(Vec::new(), own_metadata());
+            self.pass_over(Place::Root, Vec::new(), own_metadata());
             return None;
         }
         let opened = {
             let _scope = scope!("open");
             self.open(root, b"")
         };
-        let (open, data) = self.entered(None, Vec::new(), opened, own_metadata)?;
+        let (open, data) = self.entered(Place::Root, Vec::new(), opened, own_metadata)?;
         Some(Arc::new(Node::root(open, b"", data)))
     }
 
@@ -241,14 +268,26 @@ impl<V: Visitor> Walk<'_, V> {
     fn metadata_of(&self, parent: &WalkNode<'_>, name: &[u8]) -> io::Result<Metadata> {
         match parent.nearest(b"") {
             (above, way) if way.is_empty() => above.metadata(name, self.options.links),
-            (base, way) => self.open(base, &way)?.metadata(name, self.options.links),
+            (base, way) => self.open(&base, &way)?.metadata(name, self.options.links),
+        }
+    }
+
+    /// Returns the path, or the beginning of it.
+    fn path_of(&self, at: Place<'_, '_>) -> Vec<u8> {
+        match at.parent().and_then(|node| node.data.beginning.as_deref()) {
+            Some(beginning) => beginning.to_vec(),
+            None => {
+                let mut path = at.path();
+                path.truncate(self.visitor.longest_path());
+                path
+            }
         }
     }
 
     /// Returns what is known of a directory that was opened, unless it is reported instead.
     fn entered(
         &self,
-        parent: Option<&WalkNode<'_>>,
+        at: Place<'_, '_>,
         path: Vec<u8>,
         opened: io::Result<Directory>,
         own_metadata: impl FnOnce() -> io::Result<Metadata>,
@@ -256,29 +295,34 @@ impl<V: Visitor> Walk<'_, V> {
         let directory = match opened {
             Ok(directory) => directory,
             Err(source) => {
-                self.report_closed(path, source, own_metadata);
+                self.report_closed(at, path, source, own_metadata);
                 return None;
             }
         };
         let metadata = match self.own_metadata(&directory) {
             Ok(metadata) => metadata,
             Err(source) => {
-                self.fail(path, "look at", source);
+                self.fail(at, "look at", source);
                 return None;
             }
         };
         let identity = metadata.identity();
         if self.options.leave_out == Some(identity) {
-            self.visitor.left_out(&path);
+            self.visitor.left_out(&at.path());
             return None;
         }
         let follows = self.options.links == Links::Follow;
-        if follows && is_above(identity, parent) {
+        if follows && is_above(identity, at.parent()) {
             let source = Reason::LinkLoop.into();
-            self.fail(path, "follow", source);
+            self.fail(at, "follow", source);
             return None;
         }
+        let beginning = match at.parent().and_then(|node| node.data.beginning.clone()) {
+            None if path.len() == self.visitor.longest_path() => Some(path.as_slice().into()),
+            other => other,
+        };
         let state = State {
+            beginning,
             identity: follows.then_some(identity),
             head: Mutex::new(Some((path, metadata))),
         };
@@ -288,6 +332,7 @@ impl<V: Visitor> Walk<'_, V> {
     /// The directory could not be opened.
     fn report_closed(
         &self,
+        at: Place<'_, '_>,
         path: Vec<u8>,
         source: io::Error,
         own_metadata: impl FnOnce() -> io::Result<Metadata>,
@@ -302,24 +347,23 @@ impl<V: Visitor> Walk<'_, V> {
                 own_metadata()
             };
             if let Ok(metadata) = metadata {
-                self.visitor
-                    .directory(Listing::unread(path.clone(), metadata));
+                self.visitor.directory(Listing::unread(path, metadata));
             }
         }
-        self.fail(path, "open", source);
+        self.fail(at, "open", source);
     }
 
     /// Reports a directory without looking into it; so it may be one that cannot be opened.
-    fn pass_over(&self, path: Vec<u8>, metadata: io::Result<Metadata>) {
+    fn pass_over(&self, at: Place<'_, '_>, path: Vec<u8>, metadata: io::Result<Metadata>) {
         match metadata {
             Ok(metadata) if metadata.kind != FileKind::Directory => {
-                self.fail(path, "look at", io::ErrorKind::NotADirectory.into());
+                self.fail(at, "look at", io::ErrorKind::NotADirectory.into());
             }
             Ok(metadata) if self.options.leave_out == Some(metadata.identity()) => {
-                self.visitor.left_out(&path);
+                self.visitor.left_out(&at.path());
             }
             Ok(metadata) => self.visitor.directory(Listing::unread(path, metadata)),
-            Err(source) => self.fail(path, "look at", source),
+            Err(source) => self.fail(at, "look at", source),
         }
     }
 
@@ -379,9 +423,9 @@ impl<V: Visitor> Walk<'_, V> {
         })
     }
 
-    fn fail(&self, path: Vec<u8>, operation: &'static str, source: io::Error) {
+    fn fail(&self, at: Place<'_, '_>, operation: &'static str, source: io::Error) {
         self.visitor.failed(&TreeError {
-            path,
+            path: at.path(),
             operation,
             source,
         });

@@ -1,5 +1,6 @@
 //! Walks that need more directories at once than may be open: parents are opened from the root again.
 
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use stook_sys::Links;
@@ -86,34 +87,45 @@ fn many_large(levels: usize) -> Tree {
     tree
 }
 
+/// Returns the tree, if this is a process of [`passes_under_limit`].
+pub(crate) fn tree_under_limit() -> Option<PathBuf> {
+    std::env::var_os(UNDER_LIMIT).map(PathBuf::from)
+}
+
+/// Runs one of these tests in a process that may have so many files open.
+pub(crate) fn passes_under_limit(limit: usize, test: &str, tree: &Path) {
+    let output = Command::new("sh")
+        .args([
+            "-c",
+            r#"ulimit -n "$2" && exec "$0" --exact "$1" --nocapture"#,
+        ])
+        .arg(std::env::current_exe().unwrap())
+        .arg(test)
+        .arg(limit.to_string())
+        .env(UNDER_LIMIT, tree)
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && text.contains("1 passed"),
+        "{limit}: {text}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
 #[test]
 fn a_limit_of_64_or_256_open_files_is_kept() {
-    if let Some(root) = std::env::var_os(UNDER_LIMIT) {
+    if let Some(root) = tree_under_limit() {
         for jobs in [1, 2, 64, 1024] {
-            let found = Recorder::default().walk(root.as_ref(), &options(jobs, Links::Refuse));
+            let found = Recorder::default().walk(&root, &options(jobs, Links::Refuse));
             assert_eq!(found.failed(), []);
             assert_eq!(found.entries.len(), 600 * 4 + 1 + 40 * 301);
         }
         return;
     }
     let tree = TempTree::new(&many_large(600)).unwrap();
-    for limit in ["64", "256"] {
-        let output = Command::new("sh")
-            .args([
-                "-c",
-                r#"ulimit -n "$2" && exec "$0" --exact "$1" --nocapture"#,
-            ])
-            .arg(std::env::current_exe().unwrap())
-            .arg("limits::a_limit_of_64_or_256_open_files_is_kept")
-            .arg(limit)
-            .env(UNDER_LIMIT, tree.path())
-            .output()
-            .unwrap();
-        let text = String::from_utf8_lossy(&output.stdout);
-        assert!(
-            output.status.success() && text.contains("1 passed"),
-            "{limit}: {text}{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
+    for limit in [64, 256] {
+        let test = "limits::a_limit_of_64_or_256_open_files_is_kept";
+        passes_under_limit(limit, test, tree.path());
     }
 }

@@ -10,6 +10,7 @@ mod copy_faults;
 mod copy_rights;
 mod copy_update;
 mod copying;
+mod deep;
 mod large;
 mod limits;
 mod pattern;
