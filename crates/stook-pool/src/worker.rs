@@ -145,7 +145,7 @@ impl<'env, B: Fn(&Worker<'_>) -> Exit + Sync> Spawn<'env, B> {
         let activity = Arc::clone(&prepared.0);
         let spawned = thread::Builder::new().spawn_scoped(scope, move || {
             let _attached = self.spawner.attach();
-            self.run_here(prepared);
+            self.run_here(&prepared);
         });
         if let Err(error) = spawned {
             self.shared.running.fetch_sub(1, Ordering::Relaxed);
@@ -164,7 +164,7 @@ impl<'env, B: Fn(&Worker<'_>) -> Exit + Sync> Spawn<'env, B> {
     }
 
     /// Makes the calling thread a worker until there is no work left, or it is one too many.
-    pub(crate) fn run_here(self, prepared: Prepared) {
+    pub(crate) fn run_here(self, prepared: &Prepared) {
         let _current = prepared.0.begin();
         if (self.body)(&Worker::new(self.shared)) == Exit::NoWork {
             self.shared.end();

@@ -132,7 +132,7 @@ impl<'a> WorkerPool<'a> {
             let _end = EndOnDrop(&shared);
             let first = spawn.prepare();
             self.spawn_others(spawn, scope);
-            spawn.run_here(first);
+            spawn.run_here(&first);
             shared.wait_for_end();
         });
     }
