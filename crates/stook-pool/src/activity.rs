@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use stook_sys::{ThreadId, current_thread, monotonic_nanoseconds, thread_times};
+use stook_sys::{ThreadId, current_thread, is_ready, monotonic_nanoseconds, thread_times};
 
 #[derive(Debug, Default)]
 pub(crate) struct Activity {
@@ -27,6 +27,29 @@ pub(crate) struct Spent {
     pub(crate) run_delay: Duration,
     /// Nothing to do.
     pub(crate) idle: Duration,
+}
+
+impl Spent {
+    /// Returns what was spent since `before`. The scheduler counts a wait for a processor when it is over; so what is missing
+    /// of a worker that is ready now is taken for such a wait.
+    pub(crate) fn since(
+        self,
+        before: &Self,
+        elapsed: Duration,
+        is_ready: impl FnOnce() -> bool,
+    ) -> Self {
+        let mut spent = Self {
+            on_cpu: self.on_cpu.saturating_sub(before.on_cpu),
+            run_delay: self.run_delay.saturating_sub(before.run_delay),
+            idle: self.idle.saturating_sub(before.idle),
+        };
+        let known = spent.on_cpu + spent.run_delay + spent.idle;
+        let missing = elapsed.saturating_sub(known);
+        if missing > elapsed / 5 && is_ready() {
+            spent.run_delay += missing;
+        }
+        spent
+    }
 }
 
 thread_local! {
@@ -104,6 +127,12 @@ impl Activity {
             run_delay: times.run_delay,
             idle: Duration::from_nanos(self.idle.load(Ordering::Relaxed) + now_idle),
         })
+    }
+
+    /// Returns whether the worker has a processor or waits for one at this moment.
+    pub(crate) fn is_ready(&self) -> bool {
+        let thread = self.thread.get();
+        thread.is_some_and(|thread| is_ready(*thread).unwrap_or(false))
     }
 
     pub(crate) fn units(&self) -> u64 {

@@ -135,10 +135,12 @@ impl Window {
             let Some(now) = activity.spent() else {
                 continue;
             };
-            time += since.elapsed();
-            sum.on_cpu += now.on_cpu.saturating_sub(before.on_cpu);
-            sum.run_delay += now.run_delay.saturating_sub(before.run_delay);
-            sum.idle += now.idle.saturating_sub(before.idle);
+            let elapsed = since.elapsed();
+            let spent = now.since(before, elapsed, || activity.is_ready());
+            time += elapsed;
+            sum.on_cpu += spent.on_cpu;
+            sum.run_delay += spent.run_delay;
+            sum.idle += spent.idle;
         }
         let share = |part: Duration| part.as_secs_f64() / time.as_secs_f64();
         (!time.is_zero()).then(|| Sample {

@@ -188,10 +188,11 @@ impl Governor {
         if self.pause.is_zero() && at_least(filling, workers, ROOM) {
             return self.try_out(sample, filling, Reason::Blocked);
         }
-        if filling < workers && 1.0 - sample.work() < FEW_BLOCKED {
+        let are_running = 1.0 - sample.work() < FEW_BLOCKED;
+        if are_running && filling < workers {
             return self.try_out(sample, filling, Reason::Running);
         }
-        if std::mem::take(&mut self.may_try_fewer) {
+        if std::mem::take(&mut self.may_try_fewer) && !are_running {
             return self.try_out(sample, half, Reason::Fewer);
         }
         None
