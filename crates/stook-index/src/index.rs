@@ -13,9 +13,11 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, Transactio
 use crate::access::{Access, FileState, PrivateCopy, has_journal, has_no_locks};
 use crate::error::{IndexError, READ, WRITE};
 use crate::interrupt::Interrupt;
+use crate::mtime::Mtime;
 use crate::name::escape_name;
 use crate::origin::{Origin, origin, origin_of_journals, require_own_journal};
-use crate::types::Config;
+use crate::runs::insert_begun_run;
+use crate::types::{Config, RunId};
 use crate::witness::{self, Change, Touched};
 use crate::{place, schema, trust};
 
@@ -24,6 +26,9 @@ const TABLES: &[&str] = &["files", "stook_meta"];
 
 /// How long to wait for another program's transaction.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Pages of an index that is read as a whole under one lock: with 4 KiB each, a tenth of a second even where it is slow.
+const MOST_LOCKED_PAGES: i64 = 1024;
 
 const READ_ONLY: OpenFlags = OpenFlags::SQLITE_OPEN_READ_ONLY;
 const READ_WRITE: OpenFlags = OpenFlags::SQLITE_OPEN_READ_WRITE;
@@ -187,8 +192,36 @@ impl Index {
     /// # Errors
     /// `Exists` if anything has this name already; `Foreign` if a file that stook did not make has one of the other names;
     /// `System` or `Sqlite` if it cannot be written.
+    ///
+    /// # Cost
+    /// Two syncs: of the file before it gets its name, of the folder after that.
     pub fn create(path: impl AsRef<Path>, config: &Config) -> Result<Self, IndexError> {
-        let path = path.as_ref();
+        Self::create_new(path.as_ref(), config, |_| Ok(()))
+    }
+
+    /// As [`Index::create`], for a run that has begun once the index is there; returns its id, too.
+    ///
+    /// # Errors
+    /// As [`Index::create`].
+    pub fn create_for_run(
+        path: impl AsRef<Path>,
+        config: &Config,
+        command: &str,
+        started: Mtime,
+    ) -> Result<(Self, RunId), IndexError> {
+        let mut run = None;
+        let index = Self::create_new(path.as_ref(), config, |connection| {
+            run = Some(insert_begun_run(connection, command, started, 1)?);
+            Ok(())
+        })?;
+        Ok((index, run.expect("an index without its run is an error")))
+    }
+
+    fn create_new(
+        path: &Path,
+        config: &Config,
+        first: impl FnOnce(&Connection) -> rusqlite::Result<()>,
+    ) -> Result<Self, IndexError> {
         if stook_sys::exists(path)?.is_some() {
             return Err(IndexError::Exists {
                 path: path.to_owned(),
@@ -200,9 +233,9 @@ impl Index {
             });
         }
         let partial = place::partial_path(path);
-        Self::create_at(&partial, config)?
+        Self::create_at(&partial, config, first)?
             .close()
-            .and_then(|()| place::install(&partial, path))
+            .and_then(|()| place::install_new(&partial, path))
             .inspect_err(|_| discard(&partial))?;
         Self::open_write(path)
     }
@@ -224,32 +257,43 @@ impl Index {
         }
     }
 
-    /// Makes an index under exactly this name, replacing what stook left there. One that cannot be completed,
-    /// say on a full disk, does not stay.
-    pub(crate) fn create_at(path: &Path, config: &Config) -> Result<Self, IndexError> {
+    /// Makes an index under exactly this name, replacing what stook left there, and has `first` add to it. One that cannot be
+    /// completed, say on a full disk, does not stay.
+    ///
+    /// Nothing of it is durable: until it gets its own name it is thrown away in any case.
+    pub(crate) fn create_at(
+        path: &Path,
+        config: &Config,
+        first: impl FnOnce(&Connection) -> rusqlite::Result<()>,
+    ) -> Result<Self, IndexError> {
         if origin(path, TABLES) == Origin::Foreign {
             return Err(IndexError::Foreign {
                 path: path.to_owned(),
             });
         }
         place::remove_database(path)?;
-        Self::fill(path, config).inspect_err(|_| discard(path))
+        Self::fill(path, config, first).inspect_err(|_| discard(path))
     }
 
-    fn fill(path: &Path, config: &Config) -> Result<Self, IndexError> {
+    fn fill(
+        path: &Path,
+        config: &Config,
+        first: impl FnOnce(&Connection) -> rusqlite::Result<()>,
+    ) -> Result<Self, IndexError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
         let index = Self::connect(path, Access::Locked, flags, &Interrupt::never())?;
         index
             .connection
             .pragma_update(None, "page_size", 4096)
             .map_err(index.fault(WRITE))?;
-        set_durable(&index.connection).map_err(index.fault(WRITE))?;
+        set_fast(&index.connection).map_err(index.fault(WRITE))?;
         let transaction = index
             .connection
             .unchecked_transaction()
             .map_err(fault_at(WRITE, path))?;
         schema::create_tables(&transaction, path)?;
         insert_config(&transaction, config).map_err(fault_at(WRITE, path))?;
+        first(&transaction).map_err(fault_at(WRITE, path))?;
         witness::write_all(&transaction).map_err(fault_at(WRITE, path))?;
         transaction.commit().map_err(fault_at(WRITE, path))?;
         Ok(index)
@@ -263,8 +307,29 @@ impl Index {
     ) -> Result<Self, IndexError> {
         require_own_journal(path)?;
         let index = Self::connect(path, access, flags, interrupt)?;
+        let locked = index.lock_to_read()?;
         schema::check(&index.connection, path)?;
+        drop(locked);
         Ok(index)
+    }
+
+    /// Has all statements see one state, and take the lock once, until the transaction is dropped. For short work only: no
+    /// other program can commit meanwhile.
+    ///
+    /// # Cost
+    /// Nothing by itself. Without it each statement locks the file and looks for a journal, with eight system calls.
+    fn lock_to_read(&self) -> Result<Transaction<'_>, IndexError> {
+        let transaction = self.connection.unchecked_transaction();
+        transaction.map_err(self.fault(READ))
+    }
+
+    /// As [`Index::lock_to_read`], for work that reads the whole index: `None` if that may take longer than a writer waits.
+    pub(crate) fn lock_if_small(&self) -> Result<Option<Transaction<'_>>, IndexError> {
+        let locked = self.lock_to_read()?;
+        let pages = locked.pragma_query_value(None, "page_count", |row| row.get::<_, i64>(0));
+        // What is wrong with the pages is found by who reads them.
+        let is_small = pages.is_ok_and(|pages| pages <= MOST_LOCKED_PAGES);
+        Ok(is_small.then_some(locked))
     }
 
     fn connect(
@@ -440,6 +505,12 @@ pub(crate) fn set_durable(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "synchronous", "FULL")
 }
 
+/// For a file that is thrown away unless it is completed.
+fn set_fast(connection: &Connection) -> rusqlite::Result<()> {
+    connection.pragma_update_and_check(None, "journal_mode", "MEMORY", |_| Ok(()))?;
+    connection.pragma_update(None, "synchronous", "OFF")
+}
+
 fn insert_config(connection: &Connection, config: &Config) -> rusqlite::Result<()> {
     let path = escape_name(&config.path);
     let mut insert = connection.prepare("INSERT INTO config VALUES (?1, ?2)")?;
@@ -468,7 +539,6 @@ pub(crate) fn read_maxsize(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mtime::Mtime;
 
     #[test]
     fn a_held_database_is_reported_as_busy() {

@@ -2,14 +2,19 @@
 
 use std::fs::File;
 use std::io::Write;
+use std::sync::OnceLock;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::Timestamp;
 
 /// Returns the number of processors this process may use: affinity and cgroup limits counted.
+///
+/// # Cost
+/// Three files the first time; every pool asks.
 pub fn available_cpus() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
+    static CPUS: OnceLock<usize> = OnceLock::new();
+    *CPUS.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
 }
 
 /// Returns true if the process has the rights of the superuser.
@@ -70,9 +75,17 @@ pub fn most_open_files() -> usize {
 /// Returns how much memory the process may use: that of the machine, or less where a control group
 /// says so. None where `/proc` is not there.
 ///
+/// # Cost
+/// Two files and one for each control group the first time; what changes later is not seen.
+///
 /// # Source
 /// `proc(5)`; `Documentation/admin-guide/cgroup-v2.rst` of Linux, and of version 1 `memory.rst`.
 pub fn memory_limit() -> Option<u64> {
+    static LIMIT: OnceLock<Option<u64>> = OnceLock::new();
+    *LIMIT.get_or_init(read_memory_limit)
+}
+
+fn read_memory_limit() -> Option<u64> {
     let groups = read_text("/proc/self/cgroup").unwrap_or_default();
     let limits = groups.lines().flat_map(limits_of_group);
     limits.chain(machine_memory()).min()
