@@ -25,7 +25,7 @@ stook := $(CARGO_TARGET_DIR)/release/stook
 PAIRS ?= *
 BENCH ?=
 
-.PHONY: help tools build demo bench bench-full bench-programs test test-crash lint fmt doc docs install ci clean
+.PHONY: help tools build demo bench bench-full bench-pool bench-programs test test-crash lint fmt doc docs install ci clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -44,6 +44,9 @@ bench: bench-programs ## Measure against other programs, about 5 minutes (PAIRS=
 
 bench-full: bench-programs ## Measure on 1,290,284 files, an hour or two (BENCH='--save DATE --sets /dev/shm/DIR')
 	bench/run.py measure --full --pairs '$(PAIRS)' $(BENCH)
+
+bench-pool: bench-programs ## Measure the number of workers that stook finds against fixed ones, half an hour
+	bench/run.py measure --pool --pairs '$(PAIRS)' $(BENCH)
 
 bench-programs: tools
 	$(CARGO) build --release --locked -p stook-cli -p stook-testkit

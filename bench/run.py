@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures stook against its rivals. `make bench` and `make bench-full` call `measure`; see `bench/README.md`.
 
-  run.py measure [--full] [--pairs PATTERN] [--on DIR] [--sets DIR] [--rounds N] [--save DATE]
+  run.py measure [--full | --pool] [--pairs PATTERN] [--on DIR] [--sets DIR] [--rounds N] [--save DATE]
   run.py table RESULTS.jsonl [--markdown]     the table again, from raw results
   run.py rivals                               installs the rivals and lists their versions
   run.py pairs [--full]                       lists the pairs and their commands
@@ -58,6 +58,7 @@ def arguments() -> argparse.ArgumentParser:
     commands.add_parser("rivals", help="install the rivals, list versions").set_defaults(command=list_rivals)
     listing = commands.add_parser("pairs", help="list the pairs")
     listing.add_argument("--full", action="store_true")
+    listing.add_argument("--pool", action="store_true")
     listing.set_defaults(command=list_pairs)
     clean = commands.add_parser("clean", help="remove the file sets")
     for option in ("--on", "--sets"):
@@ -73,6 +74,7 @@ def arguments() -> argparse.ArgumentParser:
 def measure_arguments(parser: argparse.ArgumentParser) -> None:
     budgets = f"default {pairs.SMALL_BUDGET_S:.0f}, with --full {pairs.FULL_BUDGET_S:.0f}, with --rounds none"
     parser.add_argument("--full", action="store_true", help="`arc` as well, and in memory")
+    parser.add_argument("--pool", action="store_true", help="stook's own number of workers against fixed ones")
     parser.add_argument("--pairs", action="append", metavar="PATTERN", help="only these, such as 'walk*'; repeatable")
     parser.add_argument("--on", type=Path, action="append", metavar="DIR", help="where; default below /var/tmp")
     parser.add_argument("--sets", type=absolute, metavar="DIR", help="where file sets are kept; default as --on")
@@ -115,7 +117,7 @@ def measure(options: argparse.Namespace) -> int:
     """Measures, prints the table, keeps the results if wanted."""
     if options.save:
         results.check(options.save)
-    wanted = pairs.chosen(pairs.FULL if options.full else pairs.SMALL, options.pairs or ["*"])
+    wanted = pairs.chosen(pair_list(options), options.pairs or ["*"])
     if not wanted:
         say("error: no pair has such a name; `bench/run.py pairs --full` lists them")
         return 2
@@ -128,6 +130,12 @@ def measure(options: argparse.Namespace) -> int:
         found = measure_all(options, programs, work)
     say(f"raw results: {found.path}")
     return show(options, found.path, found.records)
+
+
+def pair_list(options: argparse.Namespace) -> list[Pair]:
+    if options.pool:
+        return pairs.POOL
+    return pairs.FULL if options.full else pairs.SMALL
 
 
 def find_work(options: argparse.Namespace, wanted: list[Pair]) -> list[Work]:
@@ -166,7 +174,7 @@ def measure_all(options: argparse.Namespace, programs: Programs, work: list[Work
         stook=machine.stook_version(programs.stook, is_ours=options.programs is None),
         rivals=rivals.versions(),
         missing={name: scrub(reason, {}) for name, reason in rivals.missing.items()},
-        run="full" if options.full else "small",
+        run="pool" if options.pool else "full" if options.full else "small",
         seed=options.seed,
     )
     for one in work:
@@ -186,7 +194,7 @@ def budget(options: argparse.Namespace) -> float | None:
     """Seconds for each pair; a number of rounds that is asked for is what counts, unless both are."""
     if options.budget or options.rounds:
         return options.budget and float(options.budget)
-    return pairs.FULL_BUDGET_S if options.full else pairs.SMALL_BUDGET_S
+    return pairs.FULL_BUDGET_S if options.full or options.pool else pairs.SMALL_BUDGET_S
 
 
 def show(options: argparse.Namespace, raw: Path, records: list[results.Record]) -> int:
@@ -220,7 +228,7 @@ def list_rivals(_options: argparse.Namespace) -> int:
 
 
 def list_pairs(options: argparse.Namespace) -> int:
-    for pair in pairs.FULL if options.full else pairs.SMALL:
+    for pair in pair_list(options):
         print(f"{pair.name} ({pair.rounds or 5} rounds, goal {pair.goal})")
         for side in pair.sides:
             print(f"    {side.name:10} {side.command}")

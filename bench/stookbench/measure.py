@@ -23,7 +23,6 @@ from .results import MEASURED, NOT_MEASURED, REFUSED, Results, timestamp
 from .rivals import BY_NAME, Collection, say
 
 ROUNDS = 5
-LATENCY = "1ms"
 RUN = Path(__file__).parent.parent / "run.py"
 FUSE, DROP = Path("/dev/fuse"), Path("/proc/sys/vm/drop_caches")
 # What refuses a pair: it could not be done, whoever is to blame. Mistakes of this program are not among them.
@@ -33,7 +32,7 @@ CAT = ["sh", "-c", 'find "$1" -type f -print0 | xargs -0 -n 1000 -P 2 cat >/dev/
 # A new mount for every run, so slowfs knows nothing of the tree yet. It ends with the process that started it: a shell that
 # waits for it.
 MOUNT = """mkdir -p {mount}
-( {slowfs} {source} {mount} --latency {latency} & wait ) >{log} 2>&1 &
+( {slowfs} {source} {mount} --latency {latency} --ttl {ttl} & wait ) >{log} 2>&1 &
 until grep -q '^slowfs: mounted' {log}; do kill -0 $! || {{ cat {log} >&2; exit 1; }}; sleep 0.01; done"""
 UNMOUNT = "umount {mount} 2>/dev/null || fusermount3 -u {mount}"
 
@@ -85,6 +84,7 @@ class Bench:
             sides=[{"side": side.name, "command": side.command, "counts": side.counts} for side in pair.sides],
             goal=asdict(pair.goal),
             volume_size=pair.volume_size,
+            latency=pair.latency,
             rounds=self.rounds_of(pair),
             budget_s=self.budget_s,
             status=status,
@@ -228,8 +228,9 @@ class Bench:
         if is_slow:
             source = tree.path if pair.slow == "tree" else out
             names = {"slowfs": self.programs.slowfs, "source": source, "log": out / "slowfs"}
+            names |= {"latency": pair.latency, "ttl": pair.ttl}
             quoted = {name: shlex.quote(str(value)) for name, value in names.items()}
-            prepare.append(MOUNT.format(latency=LATENCY, mount=mount, **quoted))
+            prepare.append(MOUNT.format(mount=mount, **quoted))
         case = {name: values[name] for name in ("archive", "volume", "out", "target", "tar")}
         case |= {"tree": tree.path, "seen": values["tree"], "stdout": out / "stdout"}
         case |= {"same_tree": self.programs.same_tree, "files": tree.properties["files"]}

@@ -63,6 +63,10 @@ class Pair:
     """What `before` and a run leave: `nothing`, `volume` or `tree`; for the space that must be free."""
     slow: str = "tree"
     """What lies on slowfs in the state `slow`: `tree` or `target`."""
+    latency: str = "1ms"
+    """Of every request to slowfs."""
+    ttl: str = "1s"
+    """How long the kernel may keep names and attributes of slowfs."""
     volume_size: str = ""
     goals: dict[str, Goal] = field(default_factory=dict)
     """By state."""
@@ -72,7 +76,8 @@ class Pair:
 
     @property
     def name(self) -> str:
-        return f"{self.work}-{self.file_set}-{self.state}"
+        latency = f"-{self.latency}" if self.state == SLOW and self.latency != Pair.latency else ""
+        return f"{self.work}-{self.file_set}-{self.state}{latency}"
 
     @property
     def sides(self) -> tuple[Side, ...]:

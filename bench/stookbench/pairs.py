@@ -181,6 +181,36 @@ IN_MEMORY = [
     for pair in (*OF_100K, *TREES_OF_100K, *FLAT)
 ]
 
+# The number of workers that the pool finds by itself against fixed ones. On slowfs nothing is kept in the kernel.
+FIXED = Goal(ratio=1.25)
+
+
+def against_jobs(pair: Pair, numbers: tuple[int, ...]) -> Pair:
+    """The pair with the same command, with so many workers each, for rivals."""
+    fixed = (replace(pair.ours, name=f"{number} jobs", command=f"{pair.ours.command} --jobs {number}") for number in numbers)
+    return replace(pair, ours=replace(pair.ours, name="adaptive"), rivals=tuple(fixed))
+
+
+ALL_WORK = (WALK, CREATE, EXTRACT, COPY, REMOVE)
+# Numbers that can be the best: with more latency, or more files, few workers are slower by as much as they are fewer.
+POOL_NUMBERS = {
+    ("arc2k", "0.2ms"): (1, 2, 8, 32, 128),
+    ("arc2k", "1ms"): (8, 32, 128),
+    ("arc2k", "5ms"): (32, 128),
+    ("arc20k", "0.2ms"): (8, 32, 128),
+    ("arc20k", "1ms"): (32, 128),
+    ("arc20k", "5ms"): (128,),
+}
+POOL_SLOW = [
+    against_jobs(pair.on(files, SLOW, latency=latency, ttl="0s", rounds=3, goals={SLOW: FIXED}), numbers)
+    for (files, latency), numbers in POOL_NUMBERS.items()
+    for pair in ALL_WORK
+]
+POOL_LOCAL = [
+    against_jobs(pair.on(files, goals={HOT: Goal(ratio=1.1)}), (1, 2, 4)) for files in ("arc2k", "arc20k") for pair in ALL_WORK
+]
+POOL = [*POOL_SLOW, *POOL_LOCAL]
+
 
 def chosen(pairs: list[Pair], patterns: list[str]) -> list[Pair]:
     """The pairs whose name, or work, matches one of the patterns; there may be several in one text."""

@@ -11,8 +11,7 @@ import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from .measure import LATENCY
-from .pair import SLOW
+from .pair import SLOW, Pair
 from .results import MEASURED, REFUSED, Record
 
 RESAMPLES = 5_000
@@ -80,7 +79,7 @@ class Outcome:
 
     def lines(self) -> list[list[str]]:
         """The lines of the pair."""
-        state = f"slowfs {LATENCY}" if self.pair["state"] == SLOW else self.pair["state"]
+        state = f"slowfs {self.pair.get('latency', Pair.latency)}" if self.pair["state"] == SLOW else self.pair["state"]
         head = [f"{self.pair['work']} {self.pair['set']}, {state}", self.places]
         if not self.measured:
             return [[*head, f"{self.pair['status']}: {self.pair['reason']}"]]

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use stook_index::{Config, Index};
+use stook_index::{Config, Index, RunId};
 use stook_sys::{Directory, exists};
 use stook_volume::Dialect;
 
@@ -70,8 +70,8 @@ impl Session<'_> {
         }
     }
 
-    /// Makes the index of a new archive.
-    pub(crate) fn make_index(&self) -> Result<Index, ArchiveError> {
+    /// Makes the index of a new archive, in which the run has begun.
+    pub(crate) fn make_index(&self, command: &str) -> Result<(Index, RunId), ArchiveError> {
         let config = Config {
             hpss: "none".to_owned(),
             maxsize: self.options.volume_bytes.unwrap_or(DEFAULT_VOLUME_BYTES),
@@ -80,6 +80,6 @@ impl Session<'_> {
                 .as_bytes()
                 .to_vec(),
         };
-        self.folder.create_index(&config)
+        self.folder.create_index(&config, command)
     }
 }

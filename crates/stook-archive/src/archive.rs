@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use stook_index::{
     AsOf, Config, Index, IndexDamage, IndexError, Interrupt, NameLookup, NameVersions, ReadOptions,
-    Row, RowRef, Run, RunCounts, Selection,
+    Row, RowRef, Run, RunCounts, RunId, Selection,
 };
 
 use crate::ArchiveError;
@@ -266,11 +266,16 @@ impl Folder {
         Ok(Index::open_write_until(self.index(), &self.interrupt)?)
     }
 
-    /// Makes the index of a new archive.
-    pub(crate) fn create_index(&self, config: &Config) -> Result<Index, ArchiveError> {
-        let mut index = Index::create(self.index(), config)?;
+    /// Makes the index of a new archive, in which a run has begun.
+    pub(crate) fn create_index(
+        &self,
+        config: &Config,
+        command: &str,
+    ) -> Result<(Index, RunId), ArchiveError> {
+        let started = stook_sys::utc_now().into();
+        let (mut index, run) = Index::create_for_run(self.index(), config, command, started)?;
         index.set_interrupt(&self.interrupt)?;
-        Ok(index)
+        Ok((index, run))
     }
 
     /// Opens an index that is about to be replaced.

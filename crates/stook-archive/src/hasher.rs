@@ -67,10 +67,7 @@ impl Hashing {
     /// # Errors
     /// `NoThread`.
     pub(crate) fn start(buffers: &Arc<Buffers>) -> Result<Self, ArchiveError> {
-        let shared = Arc::new(Shared {
-            waiting: Budget::new(WAITING_BYTES.min(budget_bytes() / 2)),
-            buffers: Arc::clone(buffers),
-        });
+        let shared = Arc::new(Shared::new(buffers));
         let (sender, receiver) = channel();
         let spawner = stook_timers::spawner();
         let for_thread = Arc::clone(&shared);
@@ -133,7 +130,24 @@ impl Drop for Hashing {
     }
 }
 
+impl Shared {
+    fn new(buffers: &Arc<Buffers>) -> Self {
+        Self {
+            waiting: Budget::new(WAITING_BYTES.min(budget_bytes() / 2)),
+            buffers: Arc::clone(buffers),
+        }
+    }
+}
+
 impl VolumeHasher {
+    /// Returns a hasher that needs no thread, where no MD5 is wanted at all.
+    pub(crate) fn none(buffers: &Arc<Buffers>) -> Self {
+        Self {
+            stream: None,
+            shared: Arc::new(Shared::new(buffers)),
+        }
+    }
+
     /// Returns true if an MD5 is being taken.
     pub(crate) fn is_running(&self) -> bool {
         self.stream.is_some()

@@ -16,14 +16,14 @@ const OTHER_FILES: usize = 48;
 
 /// Returns the bytes that the buffers of a run may take: where memory is limited, an eighth of it.
 pub(crate) fn budget_bytes() -> usize {
-    let limit = memory_limit().map_or(u64::MAX, |limit| limit / 8);
-    usize::try_from(BUDGET_BYTES.min(limit)).unwrap_or(usize::MAX)
+    let bytes = BUDGET_BYTES.min(memory_limit() / 8);
+    usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
 /// Returns how much of what a run has written may stay in the page cache: a quarter of memory, so that a
 /// small archive can be read back at once, and a large one does not drive out everything else.
 pub(crate) fn cached_bytes() -> u64 {
-    memory_limit().map_or(u64::MAX, |limit| limit / 4)
+    memory_limit() / 4
 }
 
 /// Bytes of the budget for a worker: a batch of small files. With less, most would only wait.

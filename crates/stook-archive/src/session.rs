@@ -36,6 +36,9 @@ use crate::recovery::{PartialVolume, recover, remove_all_unfinished, resumable};
 use crate::survey::{Held, Survey, SurveyOptions, open_source, survey};
 use crate::writer::{VolumeWriter, WriterOptions, Written};
 
+/// Batches that are looked at before workers begin: if there are fewer, so are the workers.
+const FIRST_BATCHES: usize = 16;
+
 pub(crate) struct Session<'a> {
     pub(crate) source: Directory,
     pub(crate) source_path: PathBuf,
@@ -110,21 +113,20 @@ impl<'a> Session<'a> {
             .map(|(checkpoint, staging)| resumable(checkpoint, staging, &found))
             .collect::<Result<Vec<_>, _>>()?;
         let plan = Plan::from(found);
-        let mut index = match index.map(into_inner) {
-            Some(index) => index,
-            None => self.make_index()?,
+        let (mut index, begun) = match index.map(into_inner) {
+            Some(index) => (index, unfinished.map(|run| run.id)),
+            None => self
+                .make_index(command)
+                .map(|(index, run)| (index, Some(run)))?,
         };
-        let is_idle = plan.members == 0
-            && partial_volumes.is_empty()
-            && unfinished.is_none()
-            && name_table.is_some();
+        let is_idle = plan.members == 0 && partial_volumes.is_empty() && begun.is_none();
         if is_idle && self.count_deleted(&index, name_table.as_ref(), &not_visited)? == 0 {
             withdraw_releases(&mut index, name_table.as_ref(), &self.source)?;
             report.failed = self.observer.failures();
             return Ok(report);
         }
-        let run = match unfinished {
-            Some(run) => run.id,
+        let run = match begun {
+            Some(run) => run,
             None => index.begin_run(command, utc_now().into())?,
         };
         let written = self.write(&mut index, run, &plan, partial_volumes)?;
@@ -389,12 +391,18 @@ pub(crate) fn pack_all<'p>(
     packer: &Packer<'_>,
     writer: &mut VolumeWriter<'_>,
     jobs: Jobs,
-    batches: impl Iterator<Item = Batch<'p>> + Send,
+    mut batches: impl Iterator<Item = Batch<'p>> + Send,
 ) -> Result<(), ArchiveError> {
     let is_interrupted = || packer.observer.is_interrupted();
-    worker_pool("pack", jobs).until(&is_interrupted).ordered(
+    let first: Vec<Batch<'p>> = batches.by_ref().take(FIRST_BATCHES).collect();
+    let mut pool = worker_pool("pack", jobs);
+    if first.len() < FIRST_BATCHES {
+        // These are all. The empty ones that end volumes are no work.
+        pool = pool.at_most(first.iter().filter(|it| !it.members.is_empty()).count());
+    }
+    pool.until(&is_interrupted).ordered(
         budget_bytes(),
-        batches,
+        first.into_iter().chain(batches),
         |batch, output| packer.pack(&batch, output),
         |directed| writer.take(directed.stream, directed.piece),
     )?;

@@ -29,7 +29,7 @@ impl Machine {
         Self {
             processor: processor().unwrap_or_else(|| std::env::consts::ARCH.to_owned()),
             processors: stook_sys::available_cpus(),
-            memory_bytes: stook_sys::memory_limit(),
+            memory_bytes: Some(stook_sys::memory_limit()),
             kernel: format!(
                 "Linux {}",
                 read("/proc/sys/kernel/osrelease")

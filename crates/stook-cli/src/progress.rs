@@ -182,7 +182,7 @@ impl Reporter {
         self.end_phase(&mut state);
         let phases = with_shares(std::mem::take(&mut state.phases));
         drop(state);
-        if self.verbosity < Verbosity::Phases || phases.is_empty() {
+        if phases.is_empty() {
             return;
         }
         if self.is_json {
@@ -190,6 +190,11 @@ impl Reporter {
         } else {
             output::message(&phase_table(&phases));
         }
+    }
+
+    /// Only then the kernel is asked for the memory of each phase.
+    fn shows_phases(&self) -> bool {
+        self.verbosity >= Verbosity::Phases
     }
 
     fn end_phase(&self, state: &mut State) {
@@ -201,7 +206,9 @@ impl Reporter {
             self.entries.swap(0, Ordering::Relaxed),
             self.bytes.swap(0, Ordering::Relaxed),
         );
-        if let Some((name, started)) = state.current.take() {
+        if let Some((name, started)) = state.current.take()
+            && self.shows_phases()
+        {
             state
                 .phases
                 .push(Phase::new(name, started.elapsed(), files, bytes));
@@ -358,7 +365,9 @@ impl Observer for Reporter {
     fn phase(&self, name: &'static str, entries: Option<u64>, bytes: Option<u64>) {
         let mut state = self.state();
         self.end_phase(&mut state);
-        reset_peak_memory();
+        if self.shows_phases() {
+            reset_peak_memory();
+        }
         state.current = Some((name, Instant::now()));
         state.bar = self.begin_bar(name, entries, bytes);
     }

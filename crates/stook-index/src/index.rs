@@ -1,4 +1,4 @@
-//! Opening and making an index, and its settings.
+//! Opening an index, and its settings.
 //!
 //! A reader opens the file read-only, so that it works on read-only media and can never change
 //! an archive. A writer syncs fully and journals by rollback: `index.db` travels alone, and
@@ -13,17 +13,16 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, Transactio
 use crate::access::{Access, FileState, PrivateCopy, has_journal, has_no_locks};
 use crate::error::{IndexError, READ, WRITE};
 use crate::interrupt::Interrupt;
-use crate::name::escape_name;
-use crate::origin::{Origin, origin, origin_of_journals, require_own_journal};
+use crate::origin::require_own_journal;
 use crate::types::Config;
-use crate::witness::{self, Change, Touched};
-use crate::{place, schema, trust};
-
-/// Tables that only an index has which stook made.
-const TABLES: &[&str] = &["files", "stook_meta"];
+use crate::witness::{Change, Touched};
+use crate::{schema, trust};
 
 /// How long to wait for another program's transaction.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Pages of an index that is read as a whole under one lock: with 4 KiB each, a tenth of a second even where it is slow.
+const MOST_LOCKED_PAGES: i64 = 1024;
 
 const READ_ONLY: OpenFlags = OpenFlags::SQLITE_OPEN_READ_ONLY;
 const READ_WRITE: OpenFlags = OpenFlags::SQLITE_OPEN_READ_WRITE;
@@ -180,81 +179,6 @@ impl Index {
         Ok(index)
     }
 
-    /// Makes the index of a new archive and opens it for writing.
-    ///
-    /// The file is made as `PATH.partial` and renamed; an old file of that name is replaced.
-    ///
-    /// # Errors
-    /// `Exists` if anything has this name already; `Foreign` if a file that stook did not make has one of the other names;
-    /// `System` or `Sqlite` if it cannot be written.
-    pub fn create(path: impl AsRef<Path>, config: &Config) -> Result<Self, IndexError> {
-        let path = path.as_ref();
-        if stook_sys::exists(path)?.is_some() {
-            return Err(IndexError::Exists {
-                path: path.to_owned(),
-            });
-        }
-        if origin_of_journals(path) == Origin::Foreign {
-            return Err(IndexError::Foreign {
-                path: path.to_owned(),
-            });
-        }
-        let partial = place::partial_path(path);
-        Self::create_at(&partial, config)?
-            .close()
-            .and_then(|()| place::install(&partial, path))
-            .inspect_err(|_| discard(&partial))?;
-        Self::open_write(path)
-    }
-
-    /// Returns whose the file is under whose name the index at `path` is made before it gets its own.
-    pub fn unfinished_origin(path: impl AsRef<Path>) -> Origin {
-        origin(&place::partial_path(path.as_ref()), TABLES)
-    }
-
-    /// Removes what a killed run left of an index that was to be at `path`; a file that stook did not make stays.
-    ///
-    /// # Errors
-    /// `System` if it cannot be removed.
-    pub fn discard_unfinished(path: impl AsRef<Path>) -> Result<(), IndexError> {
-        let path = path.as_ref();
-        match Self::unfinished_origin(path) {
-            Origin::Own | Origin::Blank => place::remove_database(&place::partial_path(path)),
-            Origin::Missing | Origin::Foreign => Ok(()),
-        }
-    }
-
-    /// Makes an index under exactly this name, replacing what stook left there. One that cannot be completed,
-    /// say on a full disk, does not stay.
-    pub(crate) fn create_at(path: &Path, config: &Config) -> Result<Self, IndexError> {
-        if origin(path, TABLES) == Origin::Foreign {
-            return Err(IndexError::Foreign {
-                path: path.to_owned(),
-            });
-        }
-        place::remove_database(path)?;
-        Self::fill(path, config).inspect_err(|_| discard(path))
-    }
-
-    fn fill(path: &Path, config: &Config) -> Result<Self, IndexError> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
-        let index = Self::connect(path, Access::Locked, flags, &Interrupt::never())?;
-        index
-            .connection
-            .pragma_update(None, "page_size", 4096)
-            .map_err(index.fault(WRITE))?;
-        set_durable(&index.connection).map_err(index.fault(WRITE))?;
-        let transaction = index
-            .connection
-            .unchecked_transaction()
-            .map_err(fault_at(WRITE, path))?;
-        schema::create_tables(&transaction, path)?;
-        insert_config(&transaction, config).map_err(fault_at(WRITE, path))?;
-        witness::write_all(&transaction).map_err(fault_at(WRITE, path))?;
-        transaction.commit().map_err(fault_at(WRITE, path))?;
-        Ok(index)
-    }
-
     fn open_as(
         path: &Path,
         access: Access,
@@ -263,11 +187,32 @@ impl Index {
     ) -> Result<Self, IndexError> {
         require_own_journal(path)?;
         let index = Self::connect(path, access, flags, interrupt)?;
+        let locked = index.lock_to_read()?;
         schema::check(&index.connection, path)?;
+        drop(locked);
         Ok(index)
     }
 
-    fn connect(
+    /// Has all statements see one state, and take the lock once, until the transaction is dropped. For short work only: no
+    /// other program can commit meanwhile.
+    ///
+    /// # Cost
+    /// Nothing by itself. Without it each statement locks the file and looks for a journal, with eight system calls.
+    fn lock_to_read(&self) -> Result<Transaction<'_>, IndexError> {
+        let transaction = self.connection.unchecked_transaction();
+        transaction.map_err(self.fault(READ))
+    }
+
+    /// As [`Index::lock_to_read`], for work that reads the whole index: `None` if that may take longer than a writer waits.
+    pub(crate) fn lock_if_small(&self) -> Result<Option<Transaction<'_>>, IndexError> {
+        let locked = self.lock_to_read()?;
+        let pages = locked.pragma_query_value(None, "page_count", |row| row.get::<_, i64>(0));
+        // What is wrong with the pages is found by who reads them.
+        let is_small = pages.is_ok_and(|pages| pages <= MOST_LOCKED_PAGES);
+        Ok(is_small.then_some(locked))
+    }
+
+    pub(crate) fn connect(
         path: &Path,
         access: Access,
         flags: OpenFlags,
@@ -422,11 +367,6 @@ fn is_unlockable(error: &IndexError) -> bool {
     matches!(error, IndexError::Busy { path } if has_no_locks(path))
 }
 
-/// Removes a database that could not be completed; the error that led here is reported.
-fn discard(path: &Path) {
-    let _ = place::remove_database(path);
-}
-
 /// Names the operation and the file of an SQLite error.
 pub(crate) fn fault_at<'p>(
     operation: &'static str,
@@ -438,18 +378,6 @@ pub(crate) fn fault_at<'p>(
 pub(crate) fn set_durable(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update_and_check(None, "journal_mode", "DELETE", |_| Ok(()))?;
     connection.pragma_update(None, "synchronous", "FULL")
-}
-
-fn insert_config(connection: &Connection, config: &Config) -> rusqlite::Result<()> {
-    let path = escape_name(&config.path);
-    let mut insert = connection.prepare("INSERT INTO config VALUES (?1, ?2)")?;
-    insert.execute(["hpss", &config.hpss])?;
-    insert.execute(["maxsize", &config.maxsize.to_string()])?;
-    insert.execute(["path", &path])?;
-    if path.as_bytes() != config.path {
-        connection.execute("INSERT INTO stook_meta VALUES ('path', ?1)", [&config.path])?;
-    }
-    Ok(())
 }
 
 /// Reads a size in bytes, also where an old zstash wrote it as a floating-point number.
@@ -469,6 +397,27 @@ pub(crate) fn read_maxsize(text: &str) -> Option<u64> {
 mod tests {
     use super::*;
     use crate::mtime::Mtime;
+
+    #[test]
+    fn a_small_index_is_locked_as_a_whole_and_a_large_one_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("index.db");
+        let config = Config {
+            hpss: "none".into(),
+            maxsize: 1,
+            path: b"/src".into(),
+        };
+        let index = Index::create(&path, &config).unwrap();
+        assert!(index.lock_if_small().unwrap().is_some());
+        index
+            .connection
+            .execute_batch(
+                "CREATE TABLE large (bytes blob); INSERT INTO large VALUES (zeroblob(5000000))",
+            )
+            .unwrap();
+        assert!(index.lock_if_small().unwrap().is_none());
+        assert!(index.connection.is_autocommit());
+    }
 
     #[test]
     fn a_held_database_is_reported_as_busy() {

@@ -16,6 +16,7 @@ mod check;
 mod checks;
 mod column;
 mod commit;
+mod create;
 mod damage;
 mod error;
 mod frames;

@@ -7,6 +7,8 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use stook_sys::Context;
+
 use crate::error::IndexError;
 
 /// Returns the name under which a database is made before it is put in place.
@@ -25,6 +27,16 @@ pub(crate) fn install(partial: &Path, path: &Path) -> Result<(), IndexError> {
     stook_sys::sync_directory(folder(path))?;
     remove_journals(path)?;
     Ok(stook_sys::install(partial, path)?)
+}
+
+/// Moves a closed database that was never synced to `path`, where there is none, durably.
+pub(crate) fn install_new(partial: &Path, path: &Path) -> Result<(), IndexError> {
+    stook_sys::open_file(partial)?
+        .sync_all()
+        .context("sync", partial)?;
+    remove_journals(path)?;
+    stook_sys::rename(partial, path)?;
+    Ok(stook_sys::sync_directory(folder(path))?)
 }
 
 /// What SQLite appends to the name of a database for the files that belong to it.

@@ -45,14 +45,12 @@ impl Rebuild {
     pub fn new(path: impl AsRef<Path>, config: &Config) -> Result<Self, IndexError> {
         let target = path.as_ref().to_owned();
         require_own_journal(&target)?;
-        let index = Index::create_at(&place::partial_path(&target), config)?;
-        let rebuild = Self {
+        let index = Index::create_at(&place::partial_path(&target), config, |_| Ok(()))?;
+        Ok(Self {
             index: Some(index),
             target,
             ends: Vec::new(),
-        };
-        rebuild.set_fast()?;
-        Ok(rebuild)
+        })
     }
 
     /// Has everything but [`Rebuild::finish`] fail with `Interrupted` once `interrupt` is raised.
@@ -64,16 +62,6 @@ impl Rebuild {
             Some(index) => index.set_interrupt(interrupt),
             None => Ok(()),
         }
-    }
-
-    /// Gives up durability until the end: a half-made file is thrown away in any case.
-    fn set_fast(&self) -> Result<(), IndexError> {
-        let index = self.index();
-        index
-            .connection
-            .pragma_update_and_check(None, "journal_mode", "MEMORY", |_| Ok(()))
-            .and_then(|()| index.connection.pragma_update(None, "synchronous", "OFF"))
-            .map_err(index.fault(WRITE))
     }
 
     fn index(&self) -> &Index {

@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::ops::{ControlFlow, RangeInclusive};
 
 use rusqlite::types::ValueRef;
-use rusqlite::{Statement, Transaction, params};
+use rusqlite::{Connection, Statement, Transaction, params};
 
 use crate::damage::IndexDamage;
 use crate::error::{IndexError, READ, WRITE};
@@ -30,6 +30,20 @@ use crate::types::{AsOf, Deletion, RowId, Run, RunId};
 
 const RUN_COLUMNS: &str =
     "SELECT id, command, started, finished, first_file, last_file, failed FROM stook_runs ";
+
+/// Writes that a run begins whose first row will have this id.
+pub(crate) fn insert_begun_run(
+    connection: &Connection,
+    command: &str,
+    started: Mtime,
+    first_file: i64,
+) -> rusqlite::Result<RunId> {
+    connection.execute(
+        "INSERT INTO stook_runs (command, started, first_file) VALUES (?1, ?2, ?3)",
+        params![command, started.to_string(), first_file],
+    )?;
+    Ok(RunId(connection.last_insert_rowid()))
+}
 
 impl Index {
     /// Returns all runs, oldest first. Empty for archives that only zstash wrote.
@@ -159,13 +173,8 @@ impl Index {
             ));
         }
         let first = last + 1;
-        transaction
-            .execute(
-                "INSERT INTO stook_runs (command, started, first_file) VALUES (?1, ?2, ?3)",
-                params![command, started.to_string(), first],
-            )
-            .map_err(self.fault(WRITE))?;
-        let run = RunId(transaction.last_insert_rowid());
+        let run = insert_begun_run(&transaction, command, started, first);
+        let run = run.map_err(self.fault(WRITE))?;
         transaction.commit().map_err(self.fault(WRITE))?;
         Ok(run)
     }

@@ -23,6 +23,7 @@ use rusqlite::{Connection, OptionalExtension};
 
 use crate::damage::IndexDamage;
 use crate::error::{IndexError, Missing, READ, WRITE};
+use crate::trust::Columns;
 use crate::types::FORMAT;
 use crate::{trust, witness};
 
@@ -136,6 +137,10 @@ pub(crate) fn format(connection: &Connection, path: &Path) -> Result<Option<i64>
     if !has_table(connection, path, "stook_meta")? {
         return Ok(None);
     }
+    written_format(connection, path)
+}
+
+fn written_format(connection: &Connection, path: &Path) -> Result<Option<i64>, IndexError> {
     connection
         .query_row(
             "SELECT cast(value AS integer) FROM stook_meta WHERE key = 'format' AND value IS NOT NULL",
@@ -171,50 +176,40 @@ fn is_ours(table: &str) -> bool {
 /// Checks that this is an index, of a format this program knows.
 pub(crate) fn check(connection: &Connection, path: &Path) -> Result<(), IndexError> {
     // First: nothing of a table that is none may be read.
-    trust::require_plain_tables(connection, path, is_ours)?;
-    require_columns(
-        connection,
-        path,
+    let tables = trust::require_plain_tables(connection, path, is_ours)?;
+    let require = |table, columns| require_columns(&tables, path, table, columns);
+    require(
         "files",
         &["id", "name", "size", "mtime", "md5", "tar", "offset"],
     )?;
-    require_columns(connection, path, "config", &["arg", "value"])?;
-    if has_table(connection, path, "tars")? {
-        require_columns(connection, path, "tars", &["id", "name", "size", "md5"])?;
+    require("config", &["arg", "value"])?;
+    if tables.contains_key("tars") {
+        require("tars", &["id", "name", "size", "md5"])?;
     }
-    check_format(connection, path)
-}
-
-fn check_format(connection: &Connection, path: &Path) -> Result<(), IndexError> {
-    if !has_table(connection, path, "stook_meta")? {
+    if !tables.contains_key("stook_meta") {
         return Ok(());
     }
-    let format = format(connection, path)?.unwrap_or(FORMAT);
+    let format = written_format(connection, path)?.unwrap_or(FORMAT);
     if format > FORMAT && !is_damaged_format(connection, path)? {
         return Err(IndexError::Newer {
             path: path.to_owned(),
             format,
         });
     }
-    for (table, columns) in [
-        (
-            "stook_runs",
-            &[
-                "id",
-                "command",
-                "started",
-                "finished",
-                "first_file",
-                "last_file",
-                "failed",
-            ][..],
-        ),
-        ("stook_deleted", &["run", "name", "raw"]),
-        ("stook_raw_names", &["file", "name"]),
-    ] {
-        require_columns(connection, path, table, columns)?;
-    }
-    Ok(())
+    require(
+        "stook_runs",
+        &[
+            "id",
+            "command",
+            "started",
+            "finished",
+            "first_file",
+            "last_file",
+            "failed",
+        ],
+    )?;
+    require("stook_deleted", &["run", "name", "raw"])?;
+    require("stook_raw_names", &["file", "name"])
 }
 
 /// Returns true if the CRC of `stook_meta` says that its rows were written with the format of this program, whatever they say
@@ -247,14 +242,14 @@ fn require_sound_format(
     Err(IndexError::damaged(path, &damage))
 }
 
+/// Requires that a table is there, with these columns.
 pub(crate) fn require_columns(
-    connection: &Connection,
+    tables: &Columns,
     path: &Path,
     table: &'static str,
     columns: &[&'static str],
 ) -> Result<(), IndexError> {
-    let found =
-        column_names(connection, table).map_err(|error| IndexError::sqlite(READ, path, error))?;
+    let found = tables.get(table).map_or(&[][..], Vec::as_slice);
     let missing = match columns
         .iter()
         .find(|column| !found.iter().any(|name| name == *column))

@@ -146,7 +146,7 @@ impl Staging {
     }
 
     fn check(&self) -> Result<(), IndexError> {
-        trust::require_plain_tables(&self.connection, &self.path, |_| true)?;
+        let tables = trust::require_plain_tables(&self.connection, &self.path, |_| true)?;
         let answer: String = self
             .connection
             .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
@@ -155,13 +155,13 @@ impl Staging {
             return Err(self.bad(StagingFault::Integrity(answer)));
         }
         schema::require_columns(
-            &self.connection,
+            &tables,
             &self.path,
             "rows",
             &["id", "name", "size", "mtime", "md5", "offset"],
         )?;
         schema::require_columns(
-            &self.connection,
+            &tables,
             &self.path,
             "checkpoint",
             &[

@@ -7,6 +7,7 @@
 //! # Source
 //! <https://sqlite.org/security.html>, "Untrusted SQLite Database Files".
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use rusqlite::Connection;
@@ -23,7 +24,10 @@ pub(crate) fn harden(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "cell_size_check", true)
 }
 
-/// Checks that each of our tables that is there is a plain one, without triggers and generated columns.
+/// The columns of tables, by their names in small letters.
+pub(crate) type Columns = BTreeMap<String, Vec<String>>;
+
+/// Checks that each of our tables that is there is a plain one, without triggers and generated columns, and returns them.
 ///
 /// # Errors
 /// `NotPlain`; `Sqlite` if the schema cannot be read.
@@ -31,42 +35,76 @@ pub(crate) fn require_plain_tables(
     connection: &Connection,
     path: &Path,
     is_ours: impl Fn(&str) -> bool,
-) -> Result<(), IndexError> {
+) -> Result<Columns, IndexError> {
     let fault = |error| IndexError::sqlite(READ, path, error);
     let not_plain = |table: &str, what| IndexError::NotPlain {
         path: path.to_owned(),
         table: table.to_owned(),
         what,
     };
+    let mut tables = Columns::new();
+    let mut generated = None;
     // As SQLite has understood it; the column `type` of `sqlite_schema` may lie.
-    for (table, kind) in pairs(connection, KINDS).map_err(fault)? {
+    for Column {
+        table,
+        kind,
+        name,
+        hidden,
+    } in columns(connection).map_err(fault)?
+    {
         match &kind[..] {
-            _ if !is_ours(&table) => {}
+            _ if !is_ours(&table) => continue,
             "table" => {}
             "view" => return Err(not_plain(&table, "is a view")),
             _ => return Err(not_plain(&table, "is a virtual table")),
         }
+        if hidden > 1 {
+            generated.get_or_insert_with(|| table.clone());
+        }
+        tables.entry(table).or_default().extend(name);
     }
-    let with_trigger = pairs(connection, TRIGGERS).map_err(fault)?;
-    if let Some((table, _)) = with_trigger.iter().find(|(table, _)| is_ours(table)) {
+    let with_trigger = tables_with_trigger(connection).map_err(fault)?;
+    if let Some(table) = with_trigger.iter().find(|table| is_ours(table)) {
         return Err(not_plain(table, "has a trigger"));
     }
-    let generated = pairs(connection, GENERATED).map_err(fault)?;
-    match generated.iter().find(|(table, _)| is_ours(table)) {
-        Some((table, _)) => Err(not_plain(table, "has a generated column")),
-        None => Ok(()),
+    match generated {
+        Some(table) => Err(not_plain(&table, "has a generated column")),
+        None => Ok(tables),
     }
 }
 
-const KINDS: &str = "SELECT lower(name), type FROM pragma_table_list WHERE schema = 'main'";
-const TRIGGERS: &str = "SELECT lower(tbl_name), type FROM sqlite_schema WHERE type = 'trigger'";
-/// Of a column, `hidden` is 2 or 3 if it is generated.
-const GENERATED: &str = "SELECT lower(tables.name), columns.name
-    FROM pragma_table_list AS tables JOIN pragma_table_xinfo(tables.name) AS columns
-    WHERE tables.schema = 'main' AND tables.type = 'table' AND columns.hidden > 1";
+/// All tables and views with the columns of the tables, in one statement: to prepare one takes longer than to run it. Those of
+/// views are not asked for, as SQLite would look into their queries.
+const COLUMNS: &str =
+    "SELECT lower(tables.name), tables.type, columns.name, ifnull(columns.hidden, 0)
+    FROM pragma_table_list AS tables
+    LEFT JOIN pragma_table_xinfo(iif(tables.type = 'table', tables.name, NULL)) AS columns
+    WHERE tables.schema = 'main'";
+const TRIGGERS: &str = "SELECT lower(tbl_name) FROM sqlite_schema WHERE type = 'trigger'";
 
-fn pairs(connection: &Connection, query: &str) -> rusqlite::Result<Vec<(String, String)>> {
-    let mut statement = connection.prepare(query)?;
-    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+/// A column of a table; without a name what is no table.
+struct Column {
+    table: String,
+    kind: String,
+    name: Option<String>,
+    /// 2 or 3 if it is generated.
+    hidden: i64,
+}
+
+fn columns(connection: &Connection) -> rusqlite::Result<Vec<Column>> {
+    let mut statement = connection.prepare(COLUMNS)?;
+    let rows = statement.query_map([], |row| {
+        Ok(Column {
+            table: row.get(0)?,
+            kind: row.get(1)?,
+            name: row.get(2)?,
+            hidden: row.get(3)?,
+        })
+    })?;
     rows.collect()
+}
+
+fn tables_with_trigger(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+    let mut statement = connection.prepare(TRIGGERS)?;
+    statement.query_map([], |row| row.get(0))?.collect()
 }

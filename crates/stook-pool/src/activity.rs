@@ -3,26 +3,53 @@
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
-use stook_sys::{ThreadId, current_thread, is_blocked};
+use stook_sys::{ThreadId, current_thread, is_ready, monotonic_nanoseconds, thread_times};
 
 #[derive(Debug, Default)]
 pub(crate) struct Activity {
     thread: OnceLock<ThreadId>,
     units: AtomicU64,
-    is_idle: AtomicBool,
+    /// Nanoseconds without work, up to the last time it got some.
+    idle: AtomicU64,
+    /// When it last ran out of work, on the monotonic clock; 0 while it has some.
+    idle_since: AtomicU64,
     has_ended: AtomicBool,
 }
 
-/// What a worker is doing at one moment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum WorkerState {
-    /// It works, or would if it had a processor.
-    Working,
-    /// It has nothing to do.
-    Idle,
-    /// It is in a system call that waits for the storage.
-    Blocked,
+/// What a worker did with its time since it began. What is missing to the time that has passed it was blocked: in a system
+/// call that waits, for the storage or for a lock of the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Spent {
+    pub(crate) on_cpu: Duration,
+    /// Ready, without a processor.
+    pub(crate) run_delay: Duration,
+    /// Nothing to do.
+    pub(crate) idle: Duration,
+}
+
+impl Spent {
+    /// Returns what was spent since `before`. The scheduler counts a wait for a processor when it is over; so what is missing
+    /// of a worker that is ready now is taken for such a wait.
+    pub(crate) fn since(
+        self,
+        before: &Self,
+        elapsed: Duration,
+        is_ready: impl FnOnce() -> bool,
+    ) -> Self {
+        let mut spent = Self {
+            on_cpu: self.on_cpu.saturating_sub(before.on_cpu),
+            run_delay: self.run_delay.saturating_sub(before.run_delay),
+            idle: self.idle.saturating_sub(before.idle),
+        };
+        let known = spent.on_cpu + spent.run_delay + spent.idle;
+        let missing = elapsed.saturating_sub(known);
+        if missing > elapsed / 5 && is_ready() {
+            spent.run_delay += missing;
+        }
+        spent
+    }
 }
 
 thread_local! {
@@ -32,11 +59,16 @@ thread_local! {
 /// Counts units of work that the calling worker has done, such as files; does nothing on other threads.
 ///
 /// By them the pool knows whether more workers get more done. An item counts as one unit anyway: only
-/// work that takes many steps for one item need call this.
+/// work that takes many steps for one item need call this, after each of them.
+///
+/// # Cost
+/// About 2 ns.
 pub fn advance(units: u64) {
     CURRENT.with_borrow(|current| {
         if let Some(activity) = current {
-            activity.units.fetch_add(units, Ordering::Relaxed);
+            // Nobody else writes it.
+            let before = activity.units.load(Ordering::Relaxed);
+            activity.units.store(before + units, Ordering::Relaxed);
         }
     });
 }
@@ -46,45 +78,61 @@ pub(crate) struct Idle(());
 
 /// Marks the calling worker as idle: it waits for work or for space, not for the storage.
 pub(crate) fn idle() -> Idle {
-    set_idle(true);
+    CURRENT.with_borrow(|current| {
+        if let Some(activity) = current {
+            let now = monotonic_nanoseconds();
+            activity.idle_since.store(now, Ordering::Relaxed);
+        }
+    });
     Idle(())
 }
 
 impl Drop for Idle {
     fn drop(&mut self) {
-        set_idle(false);
+        CURRENT.with_borrow(|current| {
+            if let Some(activity) = current {
+                let since = activity.idle_since.swap(0, Ordering::Relaxed);
+                let time = monotonic_nanoseconds().saturating_sub(since);
+                activity.idle.fetch_add(time, Ordering::Relaxed);
+            }
+        });
     }
 }
 
-fn set_idle(is_idle: bool) {
-    CURRENT.with_borrow(|current| {
-        if let Some(activity) = current {
-            activity.is_idle.store(is_idle, Ordering::Relaxed);
-        }
-    });
-}
-
 /// Makes an activity that of the calling thread until it is dropped.
-pub(crate) struct Current(Arc<Activity>);
+pub(crate) struct Current {
+    own: Arc<Activity>,
+    outer: Option<Arc<Activity>>,
+}
 
 impl Activity {
     pub(crate) fn begin(self: &Arc<Self>) -> Current {
         let _ = self.thread.set(current_thread());
-        CURRENT.set(Some(Arc::clone(self)));
-        Current(Arc::clone(self))
+        Current {
+            own: Arc::clone(self),
+            outer: CURRENT.replace(Some(Arc::clone(self))),
+        }
     }
 
-    /// Returns what the worker does now; None if it has ended, or not yet begun.
-    pub(crate) fn state(&self) -> Option<WorkerState> {
-        let thread = *self.thread.get()?;
-        let is_blocked = is_blocked(thread).ok()?;
-        Some(if self.is_idle.load(Ordering::Relaxed) {
-            WorkerState::Idle
-        } else if is_blocked {
-            WorkerState::Blocked
-        } else {
-            WorkerState::Working
+    /// Returns what the worker has done with its time; None if it has ended, or not yet begun.
+    pub(crate) fn spent(&self) -> Option<Spent> {
+        let times = thread_times(*self.thread.get()?).ok()?;
+        let since = self.idle_since.load(Ordering::Relaxed);
+        let now_idle = match since {
+            0 => 0,
+            since => monotonic_nanoseconds().saturating_sub(since),
+        };
+        Some(Spent {
+            on_cpu: times.on_cpu,
+            run_delay: times.run_delay,
+            idle: Duration::from_nanos(self.idle.load(Ordering::Relaxed) + now_idle),
         })
+    }
+
+    /// Returns whether the worker has a processor or waits for one at this moment.
+    pub(crate) fn is_ready(&self) -> bool {
+        let thread = self.thread.get();
+        thread.is_some_and(|thread| is_ready(*thread).unwrap_or(false))
     }
 
     pub(crate) fn units(&self) -> u64 {
@@ -98,7 +146,7 @@ impl Activity {
 
 impl Drop for Current {
     fn drop(&mut self) {
-        self.0.has_ended.store(true, Ordering::Relaxed);
-        CURRENT.set(None);
+        self.own.has_ended.store(true, Ordering::Relaxed);
+        CURRENT.set(self.outer.take());
     }
 }

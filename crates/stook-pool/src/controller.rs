@@ -1,4 +1,13 @@
-//! The controller of an adaptive pool: it samples what the workers do, asks the governor, and starts workers.
+//! The controller of an adaptive pool: it measures what the workers do, asks the governor, and starts workers.
+//!
+//! Nothing is measured while the workers work but their units, which they count themselves. At the begin and at the end of
+//! a window the controller reads what some of them have done with their time. Windows are looked at often while they are
+//! young, and seldom later:
+//!
+//! ```text
+//!   window:  |0.5|0.5| 0.5 |  0.6  |   0.8   |    ...    | 10 ms | 10 ms      each pause: a third of the window's age
+//!            begin: times ──────────────── significant? times, decide ──> next window
+//! ```
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -8,12 +17,16 @@ use std::time::{Duration, Instant};
 use stook_sys::lock;
 use stook_timers::gauge;
 
-use crate::activity::{Activity, WorkerState};
+use crate::activity::{Activity, Spent};
 use crate::governor::{Decision, Governor, Reason, Sample};
 use crate::worker::{Exit, Shared, Spawn, Worker};
 
-/// Time between two samples of the workers.
-const TICK: Duration = Duration::from_millis(10);
+/// Shortest and longest time between two looks at the workers.
+const SHORTEST_PAUSE: Duration = Duration::from_micros(500);
+const LONGEST_PAUSE: Duration = Duration::from_millis(10);
+
+/// Workers whose time is read: all of them do the same kind of work, and to read one takes 5 us.
+const READ: usize = 8;
 
 /// Adjusts the number of workers until the work is over.
 pub(crate) fn control<'scope, 'env, B: Fn(&Worker<'_>) -> Exit + Sync>(
@@ -22,14 +35,15 @@ pub(crate) fn control<'scope, 'env, B: Fn(&Worker<'_>) -> Exit + Sync>(
     scope: &'scope Scope<'scope, 'env>,
     mut governor: Governor,
 ) {
-    let mut window = Window::begin(spawn.shared);
-    while !spawn.shared.ends_within(TICK) {
-        window.observe();
-        let sample = window.sample(spawn.shared);
-        if !Governor::is_significant(&sample) {
+    let mut window = Window::begin(spawn.shared, 0);
+    while !spawn.shared.ends_within(window.pause()) {
+        let (elapsed, units) = (window.since.elapsed(), window.units());
+        if !governor.is_significant(elapsed, window.workers.len(), units) {
             continue;
         }
-        if let Some(decision) = governor.decide(&sample) {
+        if let Some(sample) = window.sample(spawn.shared, elapsed, units)
+            && let Some(decision) = governor.decide(&sample)
+        {
             trace(name, &sample, decision);
             let target = &spawn.shared.target;
             target.store(decision.workers, Ordering::Relaxed);
@@ -39,7 +53,7 @@ pub(crate) fn control<'scope, 'env, B: Fn(&Worker<'_>) -> Exit + Sync>(
                 return;
             }
         }
-        window = Window::begin(spawn.shared);
+        window = Window::begin(spawn.shared, window.first + READ);
     }
 }
 
@@ -47,89 +61,95 @@ fn trace(name: &'static str, sample: &Sample, decision: Decision) {
     let why = match decision.reason {
         Reason::Blocked => "blocked",
         Reason::NoGain => "no gain",
+        Reason::Fewer => "fewer do as much",
         Reason::Running => "running",
     };
     gauge("workers", decision.workers as u64);
+    let percent = |share: f64| (share * 100.0).round();
     tracing::debug!(
         pool = name,
         from = sample.workers,
         to = decision.workers,
         why,
-        blocked_percent = (sample.blocked * 100.0).round(),
-        idle_percent = (sample.idle * 100.0).round(),
+        cpu_percent = percent(sample.on_cpu),
+        delay_percent = percent(sample.run_delay),
+        idle_percent = percent(sample.idle),
         units = sample.units,
-        milliseconds = sample.elapsed.as_millis(),
+        microseconds = sample.elapsed.as_micros(),
         "number of workers"
     );
 }
 
-/// What the workers have done since the last decision: units, and the states they were seen in.
+/// What the workers have done since the last decision.
 struct Window {
     since: Instant,
     workers: Vec<(Arc<Activity>, u64)>,
-    /// The worker to observe next.
-    next: usize,
-    observations: usize,
-    idle: usize,
-    blocked: usize,
+    /// The first of those whose time is read.
+    first: usize,
+    read: Vec<(Arc<Activity>, Instant, Spent)>,
 }
-
-/// Workers observed in one tick: a pool of 128 is seen as a whole every eight ticks.
-const OBSERVED_PER_TICK: usize = 16;
 
 impl Window {
-    fn begin(shared: &Shared) -> Self {
+    fn begin(shared: &Shared, first: usize) -> Self {
         let mut activities = lock(&shared.activities);
         activities.retain(|activity| !activity.has_ended());
+        let number = activities.len();
+        let first = if number > READ { first % number } else { 0 };
+        let chosen = activities.iter().cycle().skip(first);
+        let chosen: Vec<_> = chosen.take(number.min(READ)).map(Arc::clone).collect();
         let workers = activities
             .iter()
-            .map(|activity| (Arc::clone(activity), activity.units()));
+            .map(|activity| (Arc::clone(activity), activity.units()))
+            .collect();
+        drop(activities);
+        let since = Instant::now();
+        let read = chosen.into_iter().map(|activity| {
+            // One that has not begun has spent nothing.
+            let spent = activity.spent().unwrap_or_default();
+            (activity, Instant::now(), spent)
+        });
         Self {
-            workers: workers.collect(),
-            since: Instant::now(),
-            next: 0,
-            observations: 0,
-            idle: 0,
-            blocked: 0,
+            read: read.collect(),
+            workers,
+            since,
+            first,
         }
     }
 
-    fn observe(&mut self) {
-        let number = self.workers.len();
-        for _ in 0..number.min(OBSERVED_PER_TICK) {
-            let (activity, _) = &self.workers[self.next % number];
-            self.next += 1;
-            match activity.state() {
-                Some(WorkerState::Idle) => self.idle += 1,
-                Some(WorkerState::Blocked) => self.blocked += 1,
-                Some(WorkerState::Working) => {}
-                None => continue,
-            }
-            self.observations += 1;
-        }
+    fn pause(&self) -> Duration {
+        (self.since.elapsed() / 3).clamp(SHORTEST_PAUSE, LONGEST_PAUSE)
     }
 
-    fn sample(&self, shared: &Shared) -> Sample {
-        let units = self
-            .workers
-            .iter()
-            .map(|(activity, before)| activity.units() - before);
-        Sample {
-            elapsed: self.since.elapsed(),
+    /// Units done by all since the window began.
+    fn units(&self) -> u64 {
+        let each = self.workers.iter();
+        each.map(|(activity, before)| activity.units() - before)
+            .sum()
+    }
+
+    /// None if all whose time is read have ended meanwhile.
+    fn sample(&self, shared: &Shared, elapsed: Duration, units: u64) -> Option<Sample> {
+        let mut sum = Spent::default();
+        let mut time = Duration::ZERO;
+        for (activity, since, before) in &self.read {
+            let Some(now) = activity.spent() else {
+                continue;
+            };
+            let elapsed = since.elapsed();
+            let spent = now.since(before, elapsed, || activity.is_ready());
+            time += elapsed;
+            sum.on_cpu += spent.on_cpu;
+            sum.run_delay += spent.run_delay;
+            sum.idle += spent.idle;
+        }
+        let share = |part: Duration| part.as_secs_f64() / time.as_secs_f64();
+        (!time.is_zero()).then(|| Sample {
+            elapsed,
             workers: shared.running.load(Ordering::Relaxed),
-            observations: self.observations,
-            blocked: share(self.blocked, self.observations - self.idle),
-            idle: share(self.idle, self.observations),
-            units: units.sum(),
-        }
+            units,
+            on_cpu: share(sum.on_cpu),
+            run_delay: share(sum.run_delay),
+            idle: share(sum.idle),
+        })
     }
-}
-
-fn share(part: usize, whole: usize) -> f64 {
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "numbers of observations are small"
-    )]
-    let (part, whole) = (part as f64, whole.max(1) as f64);
-    part / whole
 }

@@ -2,8 +2,8 @@
 //! work, and an ordered pipeline with a byte budget.
 //!
 //! On a local disk two workers for two processors are enough; on a file system where every operation
-//! waits a millisecond, 128 do sixty times as much. So a [`WorkerPool`] samples its workers while they run, and
-//! grows while they are blocked and growing helps: see `governor.rs` for the rule, `controller.rs` for the
+//! waits a millisecond, 128 do sixty times as much. So a [`WorkerPool`] measures what its workers wait for while they run,
+//! has as many as fill the processors, and keeps as many as pay: see `governor/mod.rs` for the law, `controller.rs` for the
 //! figures it is fed. Every change is a sample of the gauge `workers` and a line of the trace.
 //!
 //! All three forms are scoped: they return when every worker has ended, and a panic in a worker becomes

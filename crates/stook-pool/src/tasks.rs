@@ -2,7 +2,7 @@
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
-use stook_sys::lock;
+use stook_sys::{available_cpus, lock};
 
 use crate::activity::idle;
 use crate::worker::Exit;
@@ -48,6 +48,7 @@ impl WorkerPool<'_> {
                 asleep: 0,
             }),
             changed: Condvar::new(),
+            processors: available_cpus(),
         };
         self.run(|worker| {
             while let Some(task) = tasks.take() {
@@ -72,6 +73,7 @@ impl WorkerPool<'_> {
 pub struct Tasks<T> {
     state: Mutex<State<T>>,
     changed: Condvar,
+    processors: usize,
 }
 
 #[derive(Debug)]
@@ -103,6 +105,13 @@ impl<T> Tasks<T> {
         for _ in 0..added {
             self.changed.notify_one();
         }
+    }
+
+    /// Returns true if workers wait for tasks and there are more of them than processors: then the storage's latency counts,
+    /// and even small tasks are worth handing over.
+    pub fn is_wanted(&self) -> bool {
+        let state = lock(&self.state);
+        state.asleep > 0 && state.running + state.asleep > self.processors
     }
 
     fn take(&self) -> Option<T> {

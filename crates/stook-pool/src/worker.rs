@@ -141,32 +141,36 @@ impl<'env, B: Fn(&Worker<'_>) -> Exit + Sync> Spawn<'env, B> {
     /// # Errors
     /// The system gives no thread, as under a limit on their number.
     pub(crate) fn worker<'scope>(self, scope: &'scope Scope<'scope, 'env>) -> std::io::Result<()> {
-        let activity = Arc::new(Activity::default());
-        let own = Arc::clone(&activity);
-        // Counted before it runs: the last one to end must know that it is the last.
-        self.shared.running.fetch_add(1, Ordering::Relaxed);
+        let prepared = self.prepare();
+        let activity = Arc::clone(&prepared.0);
         let spawned = thread::Builder::new().spawn_scoped(scope, move || {
-            let _current = own.begin();
             let _attached = self.spawner.attach();
-            self.run_as(&Worker::new(self.shared));
+            self.run_here(&prepared);
         });
         if let Err(error) = spawned {
             self.shared.running.fetch_sub(1, Ordering::Relaxed);
+            lock(&self.shared.activities).retain(|other| !Arc::ptr_eq(other, &activity));
             return Err(error);
         }
-        lock(&self.shared.activities).push(activity);
         Ok(())
     }
 
-    /// Makes the calling thread a worker until there is no work left.
-    pub(crate) fn run_here(self) {
+    /// Counts a worker that has not begun yet: the last one to end must know that it is the last.
+    pub(crate) fn prepare(self) -> Prepared {
+        let activity = Arc::new(Activity::default());
         self.shared.running.fetch_add(1, Ordering::Relaxed);
-        self.run_as(&Worker::new(self.shared));
+        lock(&self.shared.activities).push(Arc::clone(&activity));
+        Prepared(activity)
     }
 
-    fn run_as(self, worker: &Worker<'_>) {
-        if (self.body)(worker) == Exit::NoWork {
+    /// Makes the calling thread a worker until there is no work left, or it is one too many.
+    pub(crate) fn run_here(self, prepared: &Prepared) {
+        let _current = prepared.0.begin();
+        if (self.body)(&Worker::new(self.shared)) == Exit::NoWork {
             self.shared.end();
         }
     }
 }
+
+/// A worker that is counted and has not begun.
+pub(crate) struct Prepared(Arc<Activity>);

@@ -1,13 +1,14 @@
 //! A worker pool: the workers of one run, and the controller that has more of them or fewer.
 //!
 //! ```text
-//!   controller ──every 10 ms──> what did the workers do? ──> governor ──> target
+//!   controller ──every 0.5 to 10 ms──> what did the workers do? ──> governor ──> target
 //!   worker: item, item, item, ... more of us than the target? then end
 //! ```
-//! A pool of a fixed size has no controller. Workers end between items only, so a long item keeps its worker.
+//! It begins with one worker, which is the calling thread unless that has other work: what is done within the first
+//! millisecond needs no others. A pool of a fixed size has no controller. Workers end between items only, so a long item keeps its worker.
 
 use std::fmt;
-use std::thread;
+use std::thread::{self, Scope};
 
 use stook_sys::available_cpus;
 use stook_timers::gauge;
@@ -19,8 +20,7 @@ use crate::worker::{EndOnDrop, Exit, Shared, Spawn, Worker};
 /// How many workers a run has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Jobs {
-    /// As many as the latency of the storage asks for, from the number of processors up to
-    /// [`MAX_WORKERS`].
+    /// As many as the latency of the storage asks for, up to [`MAX_WORKERS`].
     #[default]
     Adaptive,
     /// Always this many; at least one.
@@ -119,13 +119,21 @@ impl<'a> WorkerPool<'a> {
         self.is_interrupted.is_some_and(|asked| asked())
     }
 
-    /// Runs `body` on every worker, or on this thread if the system gives no other; returns when all have
-    /// ended.
+    /// Runs `body` on every worker, the first of which is this thread; returns when all have ended.
     pub(crate) fn run(&self, body: impl Fn(&Worker<'_>) -> Exit + Sync) {
-        self.run_with(&body, |spawn, started| {
-            if started.is_err() {
-                spawn.run_here();
-            }
+        let (shared, spawner) = (Shared::new(self.first_number()), stook_timers::spawner());
+        let spawn = Spawn {
+            shared: &shared,
+            spawner: &spawner,
+            body: &body,
+        };
+        thread::scope(|scope| {
+            // Whatever happens here, the controller ends.
+            let _end = EndOnDrop(&shared);
+            let first = spawn.prepare();
+            self.spawn_others(spawn, scope);
+            spawn.run_here(&first);
+            shared.wait_for_end();
         });
     }
 
@@ -138,54 +146,51 @@ impl<'a> WorkerPool<'a> {
         body: impl Fn(&Worker<'_>) -> Exit + Sync,
         foreground: impl FnOnce() -> R,
     ) -> Result<R, NoThread> {
-        self.run_with(&body, |_, started| {
-            started.map_err(|source| NoThread { source })?;
-            Ok(foreground())
-        })
-    }
-
-    /// Starts the workers and keeps their number right while `foreground` runs and until all is done. `foreground` gets
-    /// an error if not even the first worker could be started.
-    fn run_with<B: Fn(&Worker<'_>) -> Exit + Sync, R>(
-        &self,
-        body: &B,
-        foreground: impl FnOnce(Spawn<'_, B>, std::io::Result<()>) -> R,
-    ) -> R {
-        let wanted = match self.jobs {
-            Jobs::Adaptive => available_cpus().min(self.most()),
-            Jobs::Fixed(_) => self.most(),
-        };
-        let shared = Shared::new(wanted);
-        let spawner = stook_timers::spawner();
+        let (shared, spawner) = (Shared::new(self.first_number()), stook_timers::spawner());
         let spawn = Spawn {
             shared: &shared,
             spawner: &spawner,
-            body,
+            body: &body,
         };
-        gauge("workers", wanted as u64);
         thread::scope(|scope| {
-            // Whatever happens here, the controller ends.
             let _end = EndOnDrop(&shared);
-            let first = spawn.worker(scope);
-            let has_workers = first.is_ok();
-            if has_workers {
-                // Fewer than wanted do the same work.
-                let _ = (1..wanted).try_for_each(|_| spawn.worker(scope));
-            }
-            if has_workers && self.jobs == Jobs::Adaptive && self.most() > wanted {
-                let governor = Governor::new(wanted, self.most());
-                let name = self.name;
+            spawn.worker(scope).map_err(|source| NoThread { source })?;
+            self.spawn_others(spawn, scope);
+            let result = foreground();
+            shared.wait_for_end();
+            Ok(result)
+        })
+    }
+
+    /// How many workers there are before anything is known of the work.
+    fn first_number(&self) -> usize {
+        let number = match self.jobs {
+            Jobs::Adaptive => 1,
+            Jobs::Fixed(_) => self.most(),
+        };
+        gauge("workers", number as u64);
+        number
+    }
+
+    /// Starts the workers that are missing, or what will start them.
+    fn spawn_others<'scope, 'env, B: Fn(&Worker<'_>) -> Exit + Sync>(
+        &self,
+        spawn: Spawn<'env, B>,
+        scope: &'scope Scope<'scope, 'env>,
+    ) {
+        let (name, most) = (self.name, self.most());
+        match self.jobs {
+            // Fewer than wanted do the same work.
+            Jobs::Fixed(_) => drop((1..most).try_for_each(|_| spawn.worker(scope))),
+            Jobs::Adaptive if most > 1 => {
+                let governor = Governor::new(available_cpus(), most);
                 // Without a thread for it, the pool stays as it is.
                 let _ = thread::Builder::new().spawn_scoped(scope, move || {
                     let _attached = spawn.spawner.attach();
                     control(name, spawn, scope, governor);
                 });
             }
-            let result = foreground(spawn, first);
-            if has_workers {
-                shared.wait_for_end();
-            }
-            result
-        })
+            Jobs::Adaptive => {}
+        }
     }
 }

@@ -29,7 +29,8 @@ pub fn open_file(path: &Path) -> Result<File, SysError> {
 /// # Errors
 /// The operation "open" or "read" with the path; bytes that are not UTF-8 are an error.
 pub fn read_text(path: &Path) -> Result<String, SysError> {
-    let mut text = String::new();
+    // Files of `/proc` have no size, and would be read in small pieces.
+    let mut text = String::with_capacity(4096);
     open_file(path)?
         .read_to_string(&mut text)
         .context("read", path)?;

@@ -96,7 +96,7 @@ pub use run_delay::thread_run_delay;
 pub use stamp::Stamp;
 pub use standard::is_stdout_unwritable;
 pub use temporary::{TemporaryNames, is_temporary_name};
-pub use thread::{ThreadId, current_thread, is_blocked};
+pub use thread::{ThreadId, ThreadTimes, current_thread, is_ready, thread_times};
 pub use time::Timestamp;
 pub use transfer::{Refusal, close_file, copy_range, refusal, set_len, share_content};
 pub use usage::ThreadCpu;

@@ -2,14 +2,19 @@
 
 use std::fs::File;
 use std::io::Write;
+use std::sync::OnceLock;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::Timestamp;
 
 /// Returns the number of processors this process may use: affinity and cgroup limits counted.
+///
+/// # Cost
+/// Three files the first time; every pool asks.
 pub fn available_cpus() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
+    static CPUS: OnceLock<usize> = OnceLock::new();
+    *CPUS.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
 }
 
 /// Returns true if the process has the rights of the superuser.
@@ -68,14 +73,20 @@ pub fn most_open_files() -> usize {
 }
 
 /// Returns how much memory the process may use: that of the machine, or less where a control group
-/// says so. None where `/proc` is not there.
+/// says so.
+///
+/// # Cost
+/// A file, and one for each control group, the first time; what changes later is not seen.
 ///
 /// # Source
-/// `proc(5)`; `Documentation/admin-guide/cgroup-v2.rst` of Linux, and of version 1 `memory.rst`.
-pub fn memory_limit() -> Option<u64> {
-    let groups = read_text("/proc/self/cgroup").unwrap_or_default();
-    let limits = groups.lines().flat_map(limits_of_group);
-    limits.chain(machine_memory()).min()
+/// `sysinfo(2)`; `Documentation/admin-guide/cgroup-v2.rst` of Linux, and of version 1 `memory.rst`.
+pub fn memory_limit() -> u64 {
+    static LIMIT: OnceLock<u64> = OnceLock::new();
+    *LIMIT.get_or_init(|| {
+        let groups = read_text("/proc/self/cgroup").unwrap_or_default();
+        let limits = groups.lines().flat_map(limits_of_group);
+        limits.fold(machine_memory(), u64::min)
+    })
 }
 
 /// A line is `0::/path` for version 2, and `5:memory:/path` for version 1. In a container the path may be
@@ -101,11 +112,9 @@ fn limits_of_group(line: &str) -> Vec<u64> {
     limits.filter_map(|text| text.trim().parse().ok()).collect()
 }
 
-fn machine_memory() -> Option<u64> {
-    let text = read_text("/proc/meminfo")?;
-    let line = text.lines().find(|line| line.starts_with("MemTotal:"))?;
-    let kilobytes: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
-    Some(kilobytes * 1024)
+fn machine_memory() -> u64 {
+    let info = rustix::system::sysinfo();
+    info.totalram.saturating_mul(u64::from(info.mem_unit))
 }
 
 fn read_text(path: &str) -> Option<String> {
@@ -164,8 +173,8 @@ mod tests {
         let block = vec![1_u8; 64 << 20];
         assert!(std::hint::black_box(&block)[100] == 1);
         assert!(peak_memory().unwrap() > 64 << 20);
-        let limit = memory_limit().unwrap();
-        assert!(limit > 64 << 20 && limit <= machine_memory().unwrap());
+        let limit = memory_limit();
+        assert!(limit > 64 << 20 && limit <= machine_memory());
         assert!(available_cpus() >= 1);
         assert!(utc_now().seconds > 1_700_000_000);
     }

@@ -61,19 +61,11 @@ impl ProcessClock {
     }
 
     fn read(&self) -> io::Result<Duration> {
-        let mut time = libc::timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
-        // SAFETY: the place is ours, and of the type that the call fills.
-        let failed = unsafe { libc::clock_gettime(self.clock, &raw mut time) };
-        let ended = || io::Error::other("the process has ended");
-        if failed != 0 || self.has_ended()? {
-            return Err(ended());
+        let now = read_clock(self.clock);
+        if self.has_ended()? {
+            return Err(io::Error::other("the process has ended"));
         }
-        let seconds = u64::try_from(time.tv_sec).map_err(io::Error::other)?;
-        let nanoseconds = u32::try_from(time.tv_nsec).map_err(io::Error::other)?;
-        Ok(Duration::new(seconds, nanoseconds))
+        now
     }
 
     fn has_ended(&self) -> io::Result<bool> {
@@ -85,6 +77,21 @@ impl ProcessClock {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// Returns what a clock shows; an error if its process or thread has ended.
+pub(crate) fn read_clock(clock: libc::clockid_t) -> io::Result<Duration> {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the place is ours, and of the type that the call fills.
+    if unsafe { libc::clock_gettime(clock, &raw mut time) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let seconds = u64::try_from(time.tv_sec).map_err(io::Error::other)?;
+    let nanoseconds = u32::try_from(time.tv_nsec).map_err(io::Error::other)?;
+    Ok(Duration::new(seconds, nanoseconds))
 }
 
 #[cfg(test)]

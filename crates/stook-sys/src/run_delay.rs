@@ -6,8 +6,9 @@
 //! # Source
 //! `Documentation/scheduler/sched-stats.rst` of Linux, `/proc/<pid>/schedstat`.
 
-use std::path::Path;
 use std::time::Duration;
+
+use rustix::fs::{CWD, Mode, OFlags, openat};
 
 /// What the scheduler counted for one thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +26,11 @@ pub fn thread_run_delay() -> Option<Duration> {
 
 /// Returns what was counted for the thread with this place in `/proc`; None where the kernel does not count it.
 pub(crate) fn sched_stat(path: &str) -> Option<SchedStat> {
-    parsed(&crate::read_text(Path::new(path)).ok()?)
+    let file = openat(CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    // Three numbers of up to 20 digits.
+    let mut buffer = [0; 80];
+    let count = rustix::io::read(&file, &mut buffer).ok()?;
+    parsed(std::str::from_utf8(&buffer[..count]).ok()?)
 }
 
 /// Time on a processor, time waiting, and how often it got one: a kernel that does not count says 0 of a thread that ran.

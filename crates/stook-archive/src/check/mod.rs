@@ -29,7 +29,7 @@ use crate::ArchiveError;
 use crate::archive::{Archive, Parts};
 use crate::cause::Cause;
 use crate::folder::Folder;
-use crate::hasher::{Hashing, wait_for};
+use crate::hasher::{Hashing, VolumeHasher, wait_for};
 use crate::mutex::lock;
 use crate::observer::{CountingObserver, Damage, Failure, Note, Observer};
 use crate::read::{
@@ -184,6 +184,15 @@ struct CheckedVolume {
     rows: RangeInclusive<RowId>,
     /// Bytes of content in them.
     bytes: u64,
+}
+
+impl CheckedVolume {
+    /// Returns how many rows it has at most.
+    fn most_rows(&self) -> u64 {
+        let (first, last) = (self.rows.start().0, self.rows.end().0);
+        let more = last.checked_sub(first).unwrap_or(i64::MAX);
+        u64::try_from(more).map_or(0, |more| more.saturating_add(1))
+    }
 }
 
 /// The volumes that the index speaks of, and those in the folder that it does not.
@@ -353,10 +362,11 @@ impl<'a> Checker<'a> {
         let expected = record
             .and_then(|record| record.md5)
             .filter(|_| options.whole_volumes || !check.is_stooks);
-        let hashing = Hashing::start(&self.volumes.buffers)?;
-        let hasher = match expected {
-            Some(_) => hashing.begin(),
-            None => hashing.none(),
+        let buffers = &self.volumes.buffers;
+        let hashing = expected.map(|_| Hashing::start(buffers)).transpose()?;
+        let hasher = match &hashing {
+            Some(hashing) => hashing.begin(),
+            None => VolumeHasher::none(buffers),
         };
         check.check_sections(index, listed, len, options.jobs, &hasher)?;
         let found = wait_for(hasher.finish());

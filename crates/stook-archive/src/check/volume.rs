@@ -74,21 +74,25 @@ impl VolumeCheck<'_> {
         let is_interrupted = || self.checker.observer.is_interrupted();
         let pool = worker_pool("check", jobs).until(&is_interrupted);
         let (sender, receiver) = sync_channel(SECTIONS_AHEAD);
+        let work = |section: Section, output: &mut Output<'_, Checked>| {
+            let _scope = scope!("section");
+            self.check_section(&section, hasher.is_running().then_some(output));
+        };
+        let consume = |Checked(bytes)| {
+            hasher.update(bytes);
+            Ok::<(), ArchiveError>(())
+        };
+        if volume.most_rows() < SECTIONS_AHEAD as u64 {
+            // There is at most one section more than rows, so all find room before anyone takes them.
+            send_sections(index, volume, len, &sender)?;
+            drop(sender);
+            let sections: Vec<Section> = receiver.into_iter().collect();
+            let pool = pool.at_most(sections.len());
+            return pool.ordered(budget_bytes(), sections.into_iter(), work, consume);
+        }
         std::thread::scope(|scope| {
             let producer = begin_in(scope, move || send_sections(index, volume, len, &sender))?;
-            let work = |section: Section, output: &mut Output<'_, Checked>| {
-                let _scope = scope!("section");
-                self.check_section(&section, hasher.is_running().then_some(output));
-            };
-            pool.ordered(
-                budget_bytes(),
-                receiver.into_iter(),
-                work,
-                |Checked(bytes)| {
-                    hasher.update(bytes);
-                    Ok::<(), ArchiveError>(())
-                },
-            )?;
+            pool.ordered(budget_bytes(), receiver.into_iter(), work, consume)?;
             producer
                 .join()
                 .unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;

@@ -218,11 +218,14 @@ impl Planner<'_> {
             index: index.is_none(),
             run: false,
         };
-        let mut index = match index {
-            Some(index) => index,
-            None => session.make_index()?,
+        let (mut index, begun) = match index {
+            Some(index) => (index, unfinished),
+            None => {
+                let (index, run) = session.make_index(self.command)?;
+                (index, Some(run))
+            }
         };
-        let begun = match unfinished {
+        let begun = match begun {
             Some(run) => Ok(run),
             None => index.begin_run(self.command, utc_now().into()),
         };

@@ -96,14 +96,25 @@ pub(crate) fn for_each_batch(
     let workers = worker_pool(name, jobs).until(&is_interrupted);
     let budget = Budget::new(budget_bytes());
     let (sender, receiver) = sync_channel(BATCHES_AHEAD);
+    let work = |batch: RowBatch| {
+        let _reserved = budget.reserve(batch.held_len());
+        work(batch);
+    };
+    if selection.len() <= BATCHES_AHEAD as u64 {
+        // There are not more batches than rows, so all find room before anyone takes them.
+        send_batches(index, selection, volumes, &sender)?;
+        drop(sender);
+        let batches: Vec<RowBatch> = receiver.into_iter().collect();
+        workers
+            .at_most(batches.len())
+            .for_each(batches.into_iter(), work);
+        return Ok(());
+    }
     std::thread::scope(|scope| {
         let producer = begin_in(scope, move || {
             send_batches(index, selection, volumes, &sender)
         })?;
-        workers.for_each(receiver.into_iter(), |batch: RowBatch| {
-            let _reserved = budget.reserve(batch.held_len());
-            work(batch);
-        });
+        workers.for_each(receiver.into_iter(), work);
         let sent = producer
             .join()
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic));

@@ -86,7 +86,10 @@ pub(crate) enum TimingsFormat {
     Trace,
 }
 
+// The options of a command are made up when it is built: those of one command, unless all are to be described. What its help
+// begins with is known before, so it stands here, and neither with its options nor with those it shares with others.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum Command {
     /// Archive a tree
     ///
@@ -154,6 +157,25 @@ pub(crate) enum Command {
     /// failed or did not fit; the status is 3 then, and the archive stays reserved. A commit that was interrupted goes on when
     /// it is given again.
     Commit(CommitArgs),
+    /// Print every entry of a tree, or statistics about them
+    ///
+    /// Prints one line for the tree itself and for each entry below it, in no particular order and without escaping names. If
+    /// TREE is a symbolic link, the directory that it points to is walked.
+    ///
+    /// In a format, {mtime} is in seconds since 1970 with nine decimals, {mode} is octal, {type} is one of f d l p s c b;
+    /// {{ and }} are braces.
+    ///
+    /// An entry must meet all conditions: --type f --larger-than 1GiB --newer-than 2d --include '*.nc'. They select what is
+    /// printed or counted; directories are searched in any case. Entries that their name or type rules out cost no further
+    /// system call.
+    ///
+    /// Sizes are those of the content of regular files, and a file with several names counts once for each of them. The
+    /// median of an even number of sizes is the larger of the two in the middle; the standard deviation is
+    /// that of all files, not of a sample. An extension is what follows the last dot, up to 14 bytes that are not a number.
+    ///
+    /// A subtree is worth archiving if it has 1,000 files or more of less than 1 MiB on average. It is listed as a whole,
+    /// unless subdirectories that each have at least a twentieth of all files together hold four fifths of it: then these
+    /// are listed instead.
     Walk(WalkArgs),
     /// Copy a tree, or one file
     ///
@@ -178,7 +200,17 @@ pub(crate) enum Command {
     /// The root directory, the working directory and its parents, mount points, and archives are refused before anything is
     /// removed. An archive inside of a tree is kept and reported as a failure. `--with-archives` removes both.
     Remove(RemoveArgs),
+    /// Measure file systems and commands
     Bench(BenchArgs),
+    /// Show where a command spends its time
+    ///
+    /// Runs CMD once to record where its threads run and where they are blocked, and once more to count its system calls;
+    /// --on-cpu, --off-cpu and --syscalls select some of this. Prints tables, and writes
+    /// flame graphs (SVG, for a browser) and folded stacks into a folder. CMD reads nothing, its output is dropped; if it
+    /// fails, the profile is of what ran, and the status is 1. Ctrl-C ends it, and the profile is of what ran, too.
+    ///
+    /// Needs `perf`, and for system calls `strace`. If one is missing or not allowed, a hint says what
+    /// to install or to set; without options the rest is shown, and the exit status is 3.
     Profile(ProfileArgs),
     /// Print shell completions
     Completions(CompletionsArgs),
@@ -316,7 +348,7 @@ pub(crate) struct UpdateArgs {
     pub(crate) compared: ComparedArgs,
 }
 
-/// What counts as changed, besides size, kind and time.
+// What counts as changed, besides size, kind and time.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ComparedArgs {
     /// Compare the content of files whose size and time are unchanged

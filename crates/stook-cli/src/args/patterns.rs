@@ -25,7 +25,7 @@ A file for `--exclude-from` has one pattern per line. Empty lines and lines that
 `./#name` matches a name that begins so. `-` is stdin. `remove` refuses a file without any pattern.\n\n\
 With `--compat zstash` a pattern matches only whole paths, as in zstash, and `run/` means `run/*`.";
 
-/// Which entries, by path.
+// Which entries, by path.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct FilterArgs {
     /// Select paths that match, and everything below matching directories; may be repeated

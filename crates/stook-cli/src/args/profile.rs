@@ -6,15 +6,6 @@ use std::time::Duration;
 
 use clap::{Args as ClapArgs, ValueEnum};
 
-/// Show where a command spends its time
-///
-/// Runs CMD once to record where its threads run and where they are blocked, and once more to count its system calls;
-/// --on-cpu, --off-cpu and --syscalls select some of this. Prints tables, and writes
-/// flame graphs (SVG, for a browser) and folded stacks into a folder. CMD reads nothing, its output is dropped; if it
-/// fails, the profile is of what ran, and the status is 1. Ctrl-C ends it, and the profile is of what ran, too.
-///
-/// Needs `perf`, and for system calls `strace`. If one is missing or not allowed, a hint says what
-/// to install or to set; without options the rest is shown, and the exit status is 3.
 #[derive(Debug, ClapArgs)]
 #[expect(
     clippy::struct_excessive_bools,

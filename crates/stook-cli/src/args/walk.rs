@@ -7,25 +7,6 @@ use clap::{Args as ClapArgs, ValueEnum};
 
 use super::{FilterArgs, PATTERNS};
 
-/// Print every entry of a tree, or statistics about them
-///
-/// Prints one line for the tree itself and for each entry below it, in no particular order and without escaping names. If
-/// TREE is a symbolic link, the directory that it points to is walked.
-///
-/// In a format, {mtime} is in seconds since 1970 with nine decimals, {mode} is octal, {type} is one of f d l p s c b;
-/// {{ and }} are braces.
-///
-/// An entry must meet all conditions: --type f --larger-than 1GiB --newer-than 2d --include '*.nc'. They select what is
-/// printed or counted; directories are searched in any case. Entries that their name or type rules out cost no further
-/// system call.
-///
-/// Sizes are those of the content of regular files, and a file with several names counts once for each of them. The
-/// median of an even number of sizes is the larger of the two in the middle; the standard deviation is
-/// that of all files, not of a sample. An extension is what follows the last dot, up to 14 bytes that are not a number.
-///
-/// A subtree is worth archiving if it has 1,000 files or more of less than 1 MiB on average. It is listed as a whole,
-/// unless subdirectories that each have at least a twentieth of all files together hold four fifths of it: then these
-/// are listed instead.
 #[derive(Debug, ClapArgs)]
 #[command(after_long_help = PATTERNS)]
 pub(crate) struct WalkArgs {

@@ -40,6 +40,7 @@ mod remove;
 mod remove_archived;
 mod scarce;
 mod slow;
+mod small_work;
 mod timings;
 mod two_writers;
 mod walk;

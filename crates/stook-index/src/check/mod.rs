@@ -59,6 +59,7 @@ impl Index {
         visit: &mut dyn FnMut(RowRef<'_>) -> ControlFlow<()>,
         damaged: &mut dyn FnMut(IndexDamage),
     ) -> Result<Structure, IndexError> {
+        let _locked = self.lock_if_small()?;
         let mut check = Check {
             index: self,
             damaged,

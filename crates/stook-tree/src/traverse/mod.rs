@@ -42,6 +42,10 @@ use task::{Chunk, SharedBatch};
 /// over a chunk is still less than a hundredth of the work on it.
 pub(crate) const CHUNK: usize = 128;
 
+/// The same where workers have nothing to do while others wait for the storage: to hand over a chunk costs about as much as
+/// the system calls for one name, and these take a tenth of its latency.
+const SMALL_CHUNK: usize = 8;
+
 /// Most names read at a time where a directory may be read in parts.
 pub(crate) const MOST_NAMES: usize = 1 << 20;
 
@@ -271,7 +275,8 @@ impl<'t, W: Traverse<'t>> Traversal<'_, 't, W> {
                 break;
             };
             let unsplit = self.work.order(names);
-            if names.all.len() - unsplit > CHUNK {
+            let splittable = names.all.len() - unsplit;
+            if splittable > CHUNK || splittable > SMALL_CHUNK && tasks.is_wanted() {
                 let kept = own.take().map(|open| node.keep_open(open, self.budget));
                 match kept.unwrap_or(Ok(())) {
                     Ok(()) => {
@@ -329,12 +334,14 @@ impl<'t, W: Traverse<'t>> Traversal<'_, 't, W> {
         let batch = Arc::new(batch);
         let rest = has_more.then(|| Task::Rest(Arc::clone(&node)));
         // Above the others: done before them, so that few directories are split at a time.
-        let firsts = (0..batch.names.len()).step_by(CHUNK).rev();
+        let len = if tasks.is_wanted() { SMALL_CHUNK } else { CHUNK };
+        let firsts = (0..batch.names.len()).step_by(len).rev();
         let chunks = firsts.map(|first| {
             Task::Chunk(Chunk {
                 node: Arc::clone(&node),
                 batch: Arc::clone(&batch),
                 first,
+                len,
             })
         });
         let new = rest.into_iter().chain(found.into_tasks(&node));
@@ -345,8 +352,13 @@ impl<'t, W: Traverse<'t>> Traversal<'_, 't, W> {
     }
 
     fn run_chunk(&self, chunk: Chunk<'t, W::Open, W::Data, W::Collected>, tasks: &TasksOf<'t, W>) {
-        let Chunk { node, batch, first } = chunk;
-        let last = batch.names.len().min(first + CHUNK);
+        let Chunk {
+            node,
+            batch,
+            first,
+            len,
+        } = chunk;
+        let last = batch.names.len().min(first + len);
         let mut found = Found::new();
         self.go_through_shared(&node, &batch, &batch.names[first..last], &mut found);
         self.hand_on(&node, found, tasks);
@@ -392,9 +404,9 @@ impl<'t, W: Traverse<'t>> Traversal<'_, 't, W> {
                         break;
                     }
                     self.work.entry(at, name, &mut step, found);
+                    advance(1);
                 }
                 self.work.end_step(at, step);
-                advance(names.len() as u64);
             }
         });
     }

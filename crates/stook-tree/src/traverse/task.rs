@@ -38,11 +38,12 @@ impl<'t, O, D> Waiting<'t, O, D> {
     }
 }
 
-/// Names from `first` on.
+/// So many names from `first` on.
 pub(crate) struct Chunk<'t, O, D, B> {
     pub(crate) node: Arc<Node<'t, O, D>>,
     pub(crate) batch: Arc<SharedBatch<B>>,
     pub(crate) first: usize,
+    pub(crate) len: usize,
 }
 
 /// Names of a directory that several tasks go through.

@@ -143,10 +143,14 @@ impl<'t, V: Visitor> Traverse<'t> for Walk<'_, V> {
     }
 
     fn order(&self, names: &mut Names) -> usize {
-        if names.all.len() <= CHUNK || self.options.detail == Detail::Kinds {
+        if self.options.detail == Detail::Kinds {
+            // Without system calls there is nothing to share.
             return names.all.len();
         }
-        names.sort_by_inode()
+        match names.all.len() {
+            0..=CHUNK => 0,
+            _ => names.sort_by_inode(),
+        }
     }
 
     fn timed(&self, run: impl FnOnce()) {

@@ -70,7 +70,7 @@ impl Target {
         let mut directories = std::mem::take(&mut *lock(&self.directories));
         directories.sort_by_cached_key(|header| std::cmp::Reverse(depth(header)));
         for level in directories.chunk_by(|a, b| depth(a) == depth(b)) {
-            pool.for_each(level.iter(), |header| {
+            pool.at_most(level.len()).for_each(level.iter(), |header| {
                 if let Err(error) = self.finish_directory(header) {
                     let failure = Failure::io("set the metadata of", &header.name, &error);
                     observer.failed(&failure);

@@ -18,7 +18,6 @@ pub(crate) use pair::BenchPairArgs;
 pub(crate) use report::ReportArgs;
 pub(crate) use update::BenchUpdateArgs;
 
-/// Measure file systems and commands
 #[derive(Debug, ClapArgs)]
 pub(crate) struct BenchArgs {
     #[command(subcommand)]
