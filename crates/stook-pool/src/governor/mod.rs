@@ -93,8 +93,8 @@ pub(crate) struct Governor {
     pause: Duration,
     /// The pause after the next trial that does not help.
     next_pause: Duration,
-    /// A growth did not help: fewer may do as much.
-    may_try_fewer: bool,
+    /// When fewer are tried, from now: they may do as much.
+    until_fewer: Option<Duration>,
     /// The shortest window, longer the longer nothing changes.
     least_window: Duration,
     rates: Rates,
@@ -139,24 +139,33 @@ impl Governor {
             trial: None,
             pause: Duration::ZERO,
             next_pause: FIRST_PAUSE,
-            may_try_fewer: false,
+            until_fewer: None,
             least_window: Duration::ZERO,
             rates: Rates::default(),
         }
     }
 
-    /// Returns whether a window says enough to decide by.
+    /// Returns whether a window says enough to decide by: what workers do with their time is known soon, how much they get
+    /// done only by some units, and only a trial asks for that.
     pub(crate) fn is_significant(&self, elapsed: Duration, workers: usize, units: u64) -> bool {
         let wanted = LEAST_UNITS.max(2 * workers as u64);
-        let is_first = self.least_window.is_zero();
-        let is_enough = (is_first || units >= wanted) && elapsed >= self.least_window.max(FIRST_WINDOW);
-        is_enough || elapsed >= LONGEST_WAIT
+        let is_enough = self.trial.is_none() || units >= wanted;
+        is_enough && elapsed >= self.least_window.max(FIRST_WINDOW) || elapsed >= LONGEST_WAIT
     }
 
     /// Takes a significant sample; returns a number of workers if it should be another one.
     pub(crate) fn decide(&mut self, sample: &Sample) -> Option<Decision> {
         self.pause = self.pause.saturating_sub(sample.elapsed);
+        let until_fewer = self.until_fewer.as_mut();
+        if let Some(left) = until_fewer {
+            *left = left.saturating_sub(sample.elapsed);
+        }
         self.rates.add(sample);
+        if sample.idle > MANY_IDLE {
+            // Nothing was learned: the first window that says something is still to come.
+            self.trial = None;
+            return None;
+        }
         let decision = self.next(sample);
         self.least_window = match decision {
             Some(_) => FIRST_WINDOW,
@@ -166,33 +175,27 @@ impl Governor {
     }
 
     fn next(&mut self, sample: &Sample) -> Option<Decision> {
-        let trial = self.trial.take();
-        if sample.idle > MANY_IDLE {
-            return None;
-        }
-        if let Some(trial) = trial
+        if let Some(trial) = self.trial.take()
             && let Some(workers) = self.unpaid(trial, sample)
         {
             return decision(sample, workers, Reason::NoGain);
         }
         let workers = sample.workers;
         let half = (workers / 2).max(1);
-        if self.rates.no_better(workers, half) {
+        if half < workers && self.rates.no_better(workers, half) {
             self.wait();
             return decision(sample, half, Reason::NoGain);
-        }
-        if !self.pause.is_zero() && !self.may_try_fewer {
-            return None;
         }
         let filling = self.filling(sample);
         if self.pause.is_zero() && at_least(filling, workers, ROOM) {
             return self.try_out(sample, filling, Reason::Blocked);
         }
         let are_running = 1.0 - sample.work() < FEW_BLOCKED;
-        if are_running && filling < workers {
+        if self.pause.is_zero() && are_running && filling < workers {
             return self.try_out(sample, filling, Reason::Running);
         }
-        if std::mem::take(&mut self.may_try_fewer) && !are_running {
+        if self.until_fewer == Some(Duration::ZERO) && !are_running {
+            self.until_fewer = None;
             return self.try_out(sample, half, Reason::Fewer);
         }
         None
@@ -209,17 +212,25 @@ impl Governor {
         let is_first = self.least_window.is_zero() && workers <= self.processors;
         self.trial = (workers != sample.workers && !is_first).then(|| Trial {
             from: sample.workers,
-            rate: sample.rate().max(self.rates.of(sample.workers)),
+            rate: self.known_rate(sample),
         });
         decision(sample, workers, reason)
+    }
+
+    /// Units a second before a change; 0 if too few were done to tell.
+    fn known_rate(&self, sample: &Sample) -> f64 {
+        if sample.units < LEAST_UNITS / 2 {
+            return 0.0;
+        }
+        sample.rate().max(self.rates.of(sample.workers))
     }
 
     /// Returns how many workers there should be if a change has not paid.
     fn unpaid(&mut self, trial: Trial, sample: &Sample) -> Option<usize> {
         let rate = sample.rate();
         if trial.rate <= 0.0 {
-            // There is nothing to compare with but what fewer will do.
-            self.may_try_fewer = true;
+            // There is nothing to compare with but what fewer will do, some time later: they mostly do less.
+            self.until_fewer = Some(FIRST_PAUSE);
             return None;
         }
         let ratio = rate / trial.rate;
@@ -231,7 +242,7 @@ impl Governor {
                 return Some(trial.from);
             }
             self.floor = self.floor.min(sample.workers);
-            self.may_try_fewer = true;
+            self.until_fewer = Some(Duration::ZERO);
             return None;
         }
         if ratio >= 1.0 + GAIN * (now / from - 1.0) {
@@ -248,7 +259,7 @@ impl Governor {
             });
             return Some(used);
         }
-        self.may_try_fewer = true;
+        self.until_fewer = Some(Duration::ZERO);
         Some(before)
     }
 
