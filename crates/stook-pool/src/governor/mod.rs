@@ -124,8 +124,8 @@ const LEAST_UNITS: u64 = 16;
 const FIRST_WINDOW: Duration = Duration::from_millis(1);
 /// The shortest one when nothing has changed for long: to measure takes time as well.
 const STEADY_WINDOW: Duration = Duration::from_millis(32);
-/// A rate is taken as it is after this long.
-const LONGEST_WAIT: Duration = Duration::from_millis(500);
+/// A trial without enough units after this long says nothing.
+const LONGEST_WAIT: Duration = Duration::from_millis(50);
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_millis(6400);
 
@@ -148,18 +148,16 @@ impl Governor {
     /// Returns whether a window says enough to decide by: what workers do with their time is known soon, how much they get
     /// done only by some units, and only a trial asks for that.
     pub(crate) fn is_significant(&self, elapsed: Duration, workers: usize, units: u64) -> bool {
-        let wanted = LEAST_UNITS.max(2 * workers as u64);
-        let is_enough = self.trial.is_none() || units >= wanted;
+        let is_enough = self.trial.is_none() || units >= enough_units(workers);
         is_enough && elapsed >= self.least_window.max(FIRST_WINDOW) || elapsed >= LONGEST_WAIT
     }
 
     /// Takes a significant sample; returns a number of workers if it should be another one.
     pub(crate) fn decide(&mut self, sample: &Sample) -> Option<Decision> {
         self.pause = self.pause.saturating_sub(sample.elapsed);
-        let until_fewer = self.until_fewer.as_mut();
-        if let Some(left) = until_fewer {
-            *left = left.saturating_sub(sample.elapsed);
-        }
+        self.until_fewer = self
+            .until_fewer
+            .map(|left| left.saturating_sub(sample.elapsed));
         self.rates.add(sample);
         if sample.idle > MANY_IDLE {
             // Nothing was learned: the first window that says something is still to come.
@@ -227,24 +225,33 @@ impl Governor {
 
     /// Returns how many workers there should be if a change has not paid.
     fn unpaid(&mut self, trial: Trial, sample: &Sample) -> Option<usize> {
-        let rate = sample.rate();
-        if trial.rate <= 0.0 {
-            // There is nothing to compare with but what fewer will do, some time later: they mostly do less.
+        let is_known = sample.units >= enough_units(sample.workers);
+        if sample.workers < trial.from {
+            self.lost(trial, sample, is_known)
+        } else if is_known && trial.rate > 0.0 {
+            self.not_gained(trial, sample)
+        } else {
+            // There is nothing to compare but with what fewer will do, some time later: they mostly do less.
             self.until_fewer = Some(FIRST_PAUSE);
-            return None;
+            None
         }
-        let ratio = rate / trial.rate;
+    }
+
+    /// The number from before if fewer do less, or too little for it to be known.
+    fn lost(&mut self, trial: Trial, sample: &Sample, is_known: bool) -> Option<usize> {
+        if !is_known || sample.rate() < trial.rate * (1.0 - LOSS) {
+            self.wait();
+            return Some(trial.from);
+        }
+        self.floor = self.floor.min(sample.workers);
+        self.until_fewer = Some(Duration::ZERO);
+        None
+    }
+
+    /// As many as are used if more workers have not done enough more.
+    fn not_gained(&mut self, trial: Trial, sample: &Sample) -> Option<usize> {
+        let ratio = sample.rate() / trial.rate;
         let (from, now) = (float(trial.from), float(sample.workers));
-        if trial.from > sample.workers {
-            let has_lost = ratio < 1.0 - LOSS;
-            if has_lost {
-                self.wait();
-                return Some(trial.from);
-            }
-            self.floor = self.floor.min(sample.workers);
-            self.until_fewer = Some(Duration::ZERO);
-            return None;
-        }
         if ratio >= 1.0 + GAIN * (now / from - 1.0) {
             self.next_pause = FIRST_PAUSE;
             return None;
@@ -255,7 +262,7 @@ impl Governor {
         if at_least(used, before, 1.0 + 2.0 * GAIN) && used < sample.workers {
             self.trial = Some(Trial {
                 from: sample.workers,
-                rate,
+                rate: sample.rate(),
             });
             return Some(used);
         }
@@ -268,6 +275,10 @@ impl Governor {
         self.pause = self.next_pause;
         self.next_pause = (self.next_pause * 2).min(LONGEST_PAUSE);
     }
+}
+
+fn enough_units(workers: usize) -> u64 {
+    LEAST_UNITS.max(2 * workers as u64)
 }
 
 fn decision(sample: &Sample, workers: usize, reason: Reason) -> Option<Decision> {

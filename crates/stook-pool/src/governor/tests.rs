@@ -261,3 +261,20 @@ fn stalls_do_not_bring_workers_that_do_not_help() {
     }
     assert!(sum < 3000, "{sum} in all");
 }
+
+/// A storage so slow that a window sees next to nothing done.
+#[test]
+fn without_units_there_are_no_fewer_workers() {
+    let storage = Storage {
+        latency: 2.0,
+        work: 1e-5,
+        queue: FREE,
+    };
+    let seen = storage.run(60.0);
+    let most: f64 = seen
+        .iter()
+        .filter(|step| step.0 == 128)
+        .map(|step| step.1)
+        .sum();
+    assert!(most > 0.9, "{seen:?}");
+}
