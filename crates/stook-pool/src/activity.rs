@@ -74,21 +74,31 @@ pub fn advance(units: u64) {
 }
 
 /// The calling worker has nothing to do until this is dropped.
-pub(crate) struct Idle(());
+pub(crate) struct Idle {
+    /// False within another one, which ends later.
+    is_outermost: bool,
+}
 
 /// Marks the calling worker as idle: it waits for work or for space, not for the storage.
 pub(crate) fn idle() -> Idle {
-    CURRENT.with_borrow(|current| {
-        if let Some(activity) = current {
-            let now = monotonic_nanoseconds();
-            activity.idle_since.store(now, Ordering::Relaxed);
-        }
+    let is_outermost = CURRENT.with_borrow(|current| {
+        current.as_ref().is_some_and(|activity| {
+            let is_first = activity.idle_since.load(Ordering::Relaxed) == 0;
+            if is_first {
+                let now = monotonic_nanoseconds();
+                activity.idle_since.store(now, Ordering::Relaxed);
+            }
+            is_first
+        })
     });
-    Idle(())
+    Idle { is_outermost }
 }
 
 impl Drop for Idle {
     fn drop(&mut self) {
+        if !self.is_outermost {
+            return;
+        }
         CURRENT.with_borrow(|current| {
             if let Some(activity) = current {
                 let since = activity.idle_since.swap(0, Ordering::Relaxed);

@@ -103,10 +103,10 @@ impl Window {
             .collect();
         drop(activities);
         let since = Instant::now();
-        let read = chosen.into_iter().map(|activity| {
-            // One that has not begun has spent nothing.
-            let spent = activity.spent().unwrap_or_default();
-            (activity, Instant::now(), spent)
+        // One that has not begun is left out: its thread may have worked before.
+        let read = chosen.into_iter().filter_map(|activity| {
+            let spent = activity.spent()?;
+            Some((activity, Instant::now(), spent))
         });
         Self {
             read: read.collect(),

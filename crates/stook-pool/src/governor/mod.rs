@@ -93,8 +93,8 @@ pub(crate) struct Governor {
     pause: Duration,
     /// The pause after the next trial that does not help.
     next_pause: Duration,
-    /// A growth did not help: fewer may do as much.
-    may_try_fewer: bool,
+    /// When fewer are tried, from now: they may do as much.
+    until_fewer: Option<Duration>,
     /// The shortest window, longer the longer nothing changes.
     least_window: Duration,
     rates: Rates,
@@ -124,8 +124,8 @@ const LEAST_UNITS: u64 = 16;
 const FIRST_WINDOW: Duration = Duration::from_millis(1);
 /// The shortest one when nothing has changed for long: to measure takes time as well.
 const STEADY_WINDOW: Duration = Duration::from_millis(32);
-/// A rate is taken as it is after this long.
-const LONGEST_WAIT: Duration = Duration::from_millis(500);
+/// A trial without enough units after this long says nothing.
+const LONGEST_WAIT: Duration = Duration::from_millis(50);
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_millis(6400);
 
@@ -139,24 +139,31 @@ impl Governor {
             trial: None,
             pause: Duration::ZERO,
             next_pause: FIRST_PAUSE,
-            may_try_fewer: false,
+            until_fewer: None,
             least_window: Duration::ZERO,
             rates: Rates::default(),
         }
     }
 
-    /// Returns whether a window says enough to decide by.
+    /// Returns whether a window says enough to decide by: what workers do with their time is known soon, how much they get
+    /// done only by some units, and only a trial asks for that.
     pub(crate) fn is_significant(&self, elapsed: Duration, workers: usize, units: u64) -> bool {
-        let wanted = LEAST_UNITS.max(2 * workers as u64);
-        let is_first = self.least_window.is_zero();
-        let is_enough = (is_first || units >= wanted) && elapsed >= self.least_window.max(FIRST_WINDOW);
-        is_enough || elapsed >= LONGEST_WAIT
+        let is_enough = self.trial.is_none() || units >= enough_units(workers);
+        is_enough && elapsed >= self.least_window.max(FIRST_WINDOW) || elapsed >= LONGEST_WAIT
     }
 
     /// Takes a significant sample; returns a number of workers if it should be another one.
     pub(crate) fn decide(&mut self, sample: &Sample) -> Option<Decision> {
         self.pause = self.pause.saturating_sub(sample.elapsed);
+        self.until_fewer = self
+            .until_fewer
+            .map(|left| left.saturating_sub(sample.elapsed));
         self.rates.add(sample);
+        if sample.idle > MANY_IDLE {
+            // Nothing was learned: the first window that says something is still to come.
+            self.trial = None;
+            return None;
+        }
         let decision = self.next(sample);
         self.least_window = match decision {
             Some(_) => FIRST_WINDOW,
@@ -166,33 +173,27 @@ impl Governor {
     }
 
     fn next(&mut self, sample: &Sample) -> Option<Decision> {
-        let trial = self.trial.take();
-        if sample.idle > MANY_IDLE {
-            return None;
-        }
-        if let Some(trial) = trial
+        if let Some(trial) = self.trial.take()
             && let Some(workers) = self.unpaid(trial, sample)
         {
             return decision(sample, workers, Reason::NoGain);
         }
         let workers = sample.workers;
         let half = (workers / 2).max(1);
-        if self.rates.no_better(workers, half) {
+        if half < workers && self.rates.no_better(workers, half) {
             self.wait();
             return decision(sample, half, Reason::NoGain);
-        }
-        if !self.pause.is_zero() && !self.may_try_fewer {
-            return None;
         }
         let filling = self.filling(sample);
         if self.pause.is_zero() && at_least(filling, workers, ROOM) {
             return self.try_out(sample, filling, Reason::Blocked);
         }
         let are_running = 1.0 - sample.work() < FEW_BLOCKED;
-        if are_running && filling < workers {
+        if self.pause.is_zero() && are_running && filling < workers {
             return self.try_out(sample, filling, Reason::Running);
         }
-        if std::mem::take(&mut self.may_try_fewer) && !are_running {
+        if self.until_fewer == Some(Duration::ZERO) && !are_running {
+            self.until_fewer = None;
             return self.try_out(sample, half, Reason::Fewer);
         }
         None
@@ -209,31 +210,48 @@ impl Governor {
         let is_first = self.least_window.is_zero() && workers <= self.processors;
         self.trial = (workers != sample.workers && !is_first).then(|| Trial {
             from: sample.workers,
-            rate: sample.rate().max(self.rates.of(sample.workers)),
+            rate: self.known_rate(sample),
         });
         decision(sample, workers, reason)
     }
 
+    /// Units a second before a change; 0 if too few were done to tell.
+    fn known_rate(&self, sample: &Sample) -> f64 {
+        if sample.units < LEAST_UNITS / 2 {
+            return 0.0;
+        }
+        sample.rate().max(self.rates.of(sample.workers))
+    }
+
     /// Returns how many workers there should be if a change has not paid.
     fn unpaid(&mut self, trial: Trial, sample: &Sample) -> Option<usize> {
-        let rate = sample.rate();
-        if trial.rate <= 0.0 {
-            // There is nothing to compare with but what fewer will do.
-            self.may_try_fewer = true;
-            return None;
+        let is_known = sample.units >= enough_units(sample.workers);
+        if sample.workers < trial.from {
+            self.lost(trial, sample, is_known)
+        } else if is_known && trial.rate > 0.0 {
+            self.not_gained(trial, sample)
+        } else {
+            // There is nothing to compare but with what fewer will do, some time later: they mostly do less.
+            self.until_fewer = Some(FIRST_PAUSE);
+            None
         }
-        let ratio = rate / trial.rate;
+    }
+
+    /// The number from before if fewer do less, or too little for it to be known.
+    fn lost(&mut self, trial: Trial, sample: &Sample, is_known: bool) -> Option<usize> {
+        if !is_known || sample.rate() < trial.rate * (1.0 - LOSS) {
+            self.wait();
+            return Some(trial.from);
+        }
+        self.floor = self.floor.min(sample.workers);
+        self.until_fewer = Some(Duration::ZERO);
+        None
+    }
+
+    /// As many as are used if more workers have not done enough more.
+    fn not_gained(&mut self, trial: Trial, sample: &Sample) -> Option<usize> {
+        let ratio = sample.rate() / trial.rate;
         let (from, now) = (float(trial.from), float(sample.workers));
-        if trial.from > sample.workers {
-            let has_lost = ratio < 1.0 - LOSS;
-            if has_lost {
-                self.wait();
-                return Some(trial.from);
-            }
-            self.floor = self.floor.min(sample.workers);
-            self.may_try_fewer = true;
-            return None;
-        }
         if ratio >= 1.0 + GAIN * (now / from - 1.0) {
             self.next_pause = FIRST_PAUSE;
             return None;
@@ -244,11 +262,11 @@ impl Governor {
         if at_least(used, before, 1.0 + 2.0 * GAIN) && used < sample.workers {
             self.trial = Some(Trial {
                 from: sample.workers,
-                rate,
+                rate: sample.rate(),
             });
             return Some(used);
         }
-        self.may_try_fewer = true;
+        self.until_fewer = Some(Duration::ZERO);
         Some(before)
     }
 
@@ -257,6 +275,10 @@ impl Governor {
         self.pause = self.next_pause;
         self.next_pause = (self.next_pause * 2).min(LONGEST_PAUSE);
     }
+}
+
+fn enough_units(workers: usize) -> u64 {
+    LEAST_UNITS.max(2 * workers as u64)
 }
 
 fn decision(sample: &Sample, workers: usize, reason: Reason) -> Option<Decision> {

@@ -68,7 +68,10 @@ impl Storage {
     }
 
     fn path(&self, seconds: f64) -> Vec<usize> {
-        self.run(seconds).iter().map(|(workers, _)| *workers).collect()
+        self.run(seconds)
+            .iter()
+            .map(|(workers, _)| *workers)
+            .collect()
     }
 }
 
@@ -90,7 +93,13 @@ fn what_fills_the_processors_is_there_after_the_first_millisecond() {
             work,
             queue: FREE,
         };
-        assert_eq!(storage.path(5.0), [1, expected]);
+        assert_eq!(storage.path(0.15), [1, expected]);
+        let time_with_expected: f64 = storage
+            .run(5.0)
+            .iter()
+            .filter_map(|(workers, time)| (*workers == expected).then_some(*time))
+            .sum();
+        assert!(time_with_expected > 0.99, "{latency} {work}");
     }
 }
 
@@ -165,7 +174,34 @@ fn workers_without_work_bring_no_others() {
         run_delay: 0.0,
         idle: 0.5,
     };
-    assert_eq!(Governor::new(2, 128).decide(&sample), None);
+    let mut governor = Governor::new(2, 128);
+    assert_eq!(governor.decide(&sample), None);
+    let with_work = Sample {
+        idle: 0.0,
+        ..sample
+    };
+    assert_eq!(governor.decide(&with_work).unwrap().workers, 128);
+}
+
+#[test]
+fn one_worker_that_gets_nothing_done_does_not_stay_alone() {
+    let blocked = Sample {
+        elapsed: LONGEST_WAIT,
+        workers: 1,
+        units: 2,
+        on_cpu: 0.004,
+        run_delay: 0.9,
+        idle: 0.0,
+    };
+    let mut governor = Governor::new(1, 128);
+    for _ in 0..3 {
+        assert_eq!(governor.decide(&blocked), None, "it waits for a processor");
+    }
+    let blocked = Sample {
+        run_delay: 0.0,
+        ..blocked
+    };
+    assert_eq!(governor.decide(&blocked).unwrap().workers, 128);
 }
 
 #[test]
@@ -224,4 +260,21 @@ fn stalls_do_not_bring_workers_that_do_not_help() {
         sum += workers;
     }
     assert!(sum < 3000, "{sum} in all");
+}
+
+/// A storage so slow that a window sees next to nothing done.
+#[test]
+fn without_units_there_are_no_fewer_workers() {
+    let storage = Storage {
+        latency: 2.0,
+        work: 1e-5,
+        queue: FREE,
+    };
+    let seen = storage.run(60.0);
+    let most: f64 = seen
+        .iter()
+        .filter(|step| step.0 == 128)
+        .map(|step| step.1)
+        .sum();
+    assert!(most > 0.9, "{seen:?}");
 }

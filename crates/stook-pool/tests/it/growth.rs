@@ -88,13 +88,15 @@ fn work_without_waiting_stays_at_the_processors() {
         .gauges
         .iter()
         .find(|gauge| gauge.path == ["spinning"]);
-    let workers: Vec<u64> = gauge
+    let mut workers: Vec<u64> = gauge
         .unwrap()
         .samples
         .iter()
         .map(|sample| sample.1)
         .collect();
     assert_eq!(inside.most(), cpus, "{workers:?}");
+    // At the end one may find the others gone already.
+    workers.dedup();
     let mut expected = vec![1, cpus as u64];
     expected.dedup();
     assert_eq!(workers, expected);

@@ -334,7 +334,11 @@ impl<'t, W: Traverse<'t>> Traversal<'_, 't, W> {
         let batch = Arc::new(batch);
         let rest = has_more.then(|| Task::Rest(Arc::clone(&node)));
         // Above the others: done before them, so that few directories are split at a time.
-        let len = if tasks.is_wanted() { SMALL_CHUNK } else { CHUNK };
+        let len = if tasks.is_wanted() {
+            SMALL_CHUNK
+        } else {
+            CHUNK
+        };
         let firsts = (0..batch.names.len()).step_by(len).rev();
         let chunks = firsts.map(|first| {
             Task::Chunk(Chunk {
