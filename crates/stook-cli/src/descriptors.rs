@@ -17,9 +17,8 @@ const FOR_TREES: usize = 20;
 pub(crate) fn require(command: &Command) -> Result<(), CliError> {
     let needed = match command {
         Command::Completions(_) | Command::Man(_) | Command::Reference => 0,
-        Command::Walk(_) | Command::Copy(_) => FOR_TREES,
-        Command::Remove(args) if args.archived_in.is_none() => FOR_TREES,
-        _ => FOR_ARCHIVES,
+        command if command.has_archive() => FOR_ARCHIVES,
+        _ => FOR_TREES,
     };
     let found = stook_sys::most_open_files();
     if found >= needed {

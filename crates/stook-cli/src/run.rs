@@ -31,6 +31,9 @@ pub(crate) fn run(args: Args) -> ExitCode {
     common.json &= command.has_json();
     let only_reads = command.only_reads();
     stook_sys::raise_open_files();
+    if command.has_archive() && stook_sys::memory_limit() < SHORT_MEMORY {
+        stook_sys::give_back_large_blocks();
+    }
     timings::begin(&common);
     if common.json {
         print_header(&command);
@@ -54,6 +57,9 @@ pub(crate) fn run(args: Args) -> ExitCode {
         Ok(()) => ending.into(),
     }
 }
+
+/// With less, buffers of a few MiB that the allocator keeps for each thread are a good part of it.
+const SHORT_MEMORY: u64 = 1 << 30;
 
 /// Begins the lines of JSON. If stdout cannot be written, the lines that matter say so.
 fn print_header(command: &Command) {

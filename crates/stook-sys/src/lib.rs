@@ -10,6 +10,8 @@
     allow(clippy::disallowed_methods, reason = "tests make their own files")
 )]
 
+#[expect(unsafe_code, reason = "rustix does not have mallopt")]
+mod allocator;
 #[expect(
     unsafe_code,
     reason = "only a bare descriptor tells how closing it went"
@@ -61,6 +63,7 @@ mod transfer;
 mod usage;
 mod xattr;
 
+pub use allocator::give_back_large_blocks;
 pub use calls::{CallCount, count_calls, counted_calls};
 pub use child::{Child, Ended, Signal, start_and_ignore_signals, wait_readable};
 pub use directory::{Directory, FoundName, Links, NODE_MODE, NameBuffer};

@@ -13,7 +13,7 @@ use super::BATCH_BYTES;
 use super::volumes::Volumes;
 use crate::ArchiveError;
 use crate::memory::{budget_bytes, worker_pool};
-use crate::observer::Observer;
+use crate::observer::{Observer, require_going_on};
 use crate::task::begin_in;
 
 /// Header blocks of a usual member: extended header, records, header block.
@@ -108,21 +108,18 @@ pub(crate) fn for_each_batch(
         workers
             .at_most(batches.len())
             .for_each(batches.into_iter(), work);
-        return Ok(());
+        return require_going_on(observer);
     }
-    std::thread::scope(|scope| {
+    let sent = std::thread::scope(|scope| {
         let producer = begin_in(scope, move || {
             send_batches(index, selection, volumes, &sender)
         })?;
         workers.for_each(receiver.into_iter(), work);
-        let sent = producer
-            .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        if is_interrupted() {
-            return Err(ArchiveError::Interrupted);
-        }
-        Ok(sent?)
-    })
+        let sent = producer.join();
+        Ok::<_, ArchiveError>(sent.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })?;
+    require_going_on(observer)?;
+    Ok(sent?)
 }
 
 fn send_batches(

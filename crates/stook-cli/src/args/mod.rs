@@ -233,6 +233,16 @@ impl Command {
         matches!(self, Cat(_) | Check(_) | Diff(_) | List(_) | Walk(_))
     }
 
+    /// Returns true if the command may have an archive open, a bench for instance.
+    pub(crate) fn has_archive(&self) -> bool {
+        use Command::{Completions, Copy, Man, Reference, Remove, Walk};
+        match self {
+            Remove(args) => args.archived_in.is_some(),
+            Walk(_) | Copy(_) | Completions(_) | Man(_) | Reference => false,
+            _ => true,
+        }
+    }
+
     /// Returns the name in the header of `--json`; `None` if the command prints no such lines, or results of a bench,
     /// which have a header of their own.
     pub(crate) fn name_in_json(&self) -> Option<&'static str> {

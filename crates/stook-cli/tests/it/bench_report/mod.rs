@@ -184,7 +184,7 @@ fn only_a_page_is_replaced() {
     ");
     assert_snapshot!(refused(&place, &["bench", "report", "fs.jsonl", "-o", "gone/report.html"]), @r"
     status 1
-    error: cannot create `gone/report.html.partial`: no such file or directory
+    error: cannot look at `gone`: no such file or directory
     ");
     assert_snapshot!(refused(&place, &["bench", "report", "fs.jsonl"]), @r"
     status 2
