@@ -26,7 +26,7 @@ use crate::report::{
 /// Time before a bar appears: what is over sooner needs none.
 const BAR_DELAY: Duration = Duration::from_millis(250);
 
-/// How long what was interrupted waits for whoever reads its output.
+/// How long an interrupted command waits for the reader of its output.
 const READER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How often that is asked.

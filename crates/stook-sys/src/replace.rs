@@ -1,4 +1,4 @@
-//! Files that get their name in one step: whoever looks, and after a crash, sees what was there before, or the new file, whole.
+//! Files that get their name in one step: at any moment, and after a crash, there is the old file or the new one, whole.
 //!
 //! ```text
 //!   a temporary name ──write, sync──> rename to NAME ──> sync the directory

@@ -99,7 +99,7 @@ fn version_of(store: &dyn VolumeStore, id: VolumeId) -> Option<String> {
 }
 
 /// Writes down what was noted, if anything is new in it. Of an archive that stook never wrote to nothing is
-/// written: whoever reads one does not change it.
+/// written: a reader does not change it.
 ///
 /// # Errors
 /// `Index` if the index cannot be read. If it cannot be written, that is only reported, and only if a record is wrong now.

@@ -1,4 +1,4 @@
-//! Which of several results of one part stays, whoever built them, and when.
+//! Which of several results of one part stays, and when.
 
 use std::io;
 use std::path::{Path, PathBuf};

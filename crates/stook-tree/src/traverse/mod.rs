@@ -442,7 +442,7 @@ impl<'t, W: Traverse<'t>> Traversal<'_, 't, W> {
             && let Some((halfway, slot)) = node.way_up_beyond(levels / 2)
         {
             let (base, path) = halfway.nearest(b"");
-            // Somebody else opened it, or it fails: whoever needs it, reports that.
+            // Another worker opened it, or it fails: the one that needs it reports that.
             let Some(Ok(open)) = (!path.is_empty()).then(|| base.open_beneath(&path)) else {
                 return;
             };

@@ -5,7 +5,7 @@
 //! only divide that by their number. `fts`, under `rm`, keeps a ring of the last descriptors and goes up by `..`; `bfs`
 //! keeps those used last in a cache, for all that wait. Here it is both:
 //! - **Down**, a directory is still open when those in it are entered: it was used last. The oldest is closed for the
-//!   youngest. They belong to no worker: whoever takes what is below finds it open.
+//!   youngest. They belong to no worker: the one that takes what is below finds it open.
 //! - **Up**, a directory that is left opens one above by `../..` and so on, in one system call at any depth. Only one
 //!   level in 16 is opened so, and `fts` does it for each: those between are opened by their names from there, if they
 //!   are needed at all. It is done before the directory is left, which may end what leads up: nothing is above a directory

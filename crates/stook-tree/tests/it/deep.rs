@@ -194,7 +194,7 @@ fn nothing_is_removed_where_a_directory_was_moved_meanwhile() {
     let end = chain(&outside, 40, b"d", |_| ());
     drop((bottom, end));
     let below = |root: &Path, levels| root.join("d/".repeat(levels));
-    // Just as deep there: whoever trusts `..` goes on with directories of the right names.
+    // Just as deep there: a walk that trusts `..` goes on with directories of the right names.
     let move_away = || fs::rename(below(&tree, 430), below(&outside, 40).join("d")).unwrap();
     let counted = Counted {
         after_first: Some(&move_away),
