@@ -192,7 +192,9 @@ impl Governor {
         if self.pause.is_zero() && are_running && filling < workers {
             return self.try_out(sample, filling, Reason::Running);
         }
-        if self.until_fewer == Some(Duration::ZERO) && !are_running {
+        // Where little gets done in a window, the next one could not tell whether fewer do less.
+        let is_known = sample.units >= enough_units(workers);
+        if self.until_fewer == Some(Duration::ZERO) && !are_running && is_known {
             self.until_fewer = None;
             return self.try_out(sample, half, Reason::Fewer);
         }

@@ -271,6 +271,10 @@ fn without_units_there_are_no_fewer_workers() {
         queue: FREE,
     };
     let seen = storage.run(60.0);
+    assert!(
+        seen.iter().all(|step| [1, 128].contains(&step.0)),
+        "{seen:?}"
+    );
     let most: f64 = seen
         .iter()
         .filter(|step| step.0 == 128)
