@@ -25,6 +25,9 @@ use crate::worker::{Exit, Shared, Spawn, Worker};
 const SHORTEST_PAUSE: Duration = Duration::from_micros(500);
 const LONGEST_PAUSE: Duration = Duration::from_millis(10);
 
+/// Workers end between items only; after this long nothing waits for them any more.
+const SETTLING: Duration = Duration::from_millis(500);
+
 /// Workers whose time is read: all of them do the same kind of work, and to read one takes 5 us.
 const READ: usize = 8;
 
@@ -36,7 +39,14 @@ pub(crate) fn control<'scope, 'env, B: Fn(&Worker<'_>) -> Exit + Sync>(
     mut governor: Governor,
 ) {
     let mut window = Window::begin(spawn.shared, 0);
+    let mut decided = Instant::now();
     while !spawn.shared.ends_within(window.pause()) {
+        let target = spawn.shared.target.load(Ordering::Relaxed);
+        if spawn.shared.running.load(Ordering::Relaxed) > target && decided.elapsed() < SETTLING {
+            // What is done now is not yet the work of fewer.
+            window = Window::begin(spawn.shared, window.first);
+            continue;
+        }
         let (elapsed, units) = (window.since.elapsed(), window.units());
         if !governor.is_significant(elapsed, window.workers.len(), units) {
             continue;
@@ -45,6 +55,7 @@ pub(crate) fn control<'scope, 'env, B: Fn(&Worker<'_>) -> Exit + Sync>(
             && let Some(decision) = governor.decide(&sample)
         {
             trace(name, &sample, decision);
+            decided = Instant::now();
             let target = &spawn.shared.target;
             target.store(decision.workers, Ordering::Relaxed);
             let mut wanted = sample.workers..decision.workers;
