@@ -1,0 +1,374 @@
+//! What every store does, whatever it is made of. Each clause gets a new, empty place.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use md5::{Digest, Md5};
+use stook_store::{
+    Condition, Difference, Download, FileVersion, Proof, Silent, Store, StoreCause, StoreError,
+    StoredFile, TransferObserver, Upload,
+};
+use tempfile::TempDir;
+
+/// An empty place for files, reached by a store, and behind its back.
+pub(crate) trait Place {
+    /// A store of the place.
+    fn store(&self) -> Box<dyn Store>;
+    /// Gives a file other bytes, past the store.
+    fn overwrite(&self, name: &str, bytes: &[u8]);
+}
+
+/// Names that must travel unchanged.
+const NAMES: [&str; 8] = [
+    "000000.tar",
+    "index.db",
+    "-rf",
+    "a b",
+    "quo\"te'",
+    "$(touch x)`y`",
+    "ümlaut",
+    "percent%20;semi#hash?query&and+plus",
+];
+
+type Clause = fn(&dyn Place);
+
+/// Checks every clause.
+pub(crate) fn check<P: Place>(make: &dyn Fn() -> P) {
+    let clauses: [(&str, Clause); 9] = [
+        ("an empty place has no files", is_empty),
+        ("what is put comes back", comes_back),
+        ("names travel unchanged", keeps_names),
+        ("what is no name is refused", refuses_names),
+        ("a wrong size or hash is refused", refuses_different),
+        ("conditions hold", keeps_conditions),
+        ("a changed file is noticed", notices_change),
+        ("ranges are read", reads_ranges),
+        ("an interrupted transfer ends", ends_interrupted),
+    ];
+    for (clause, test) in clauses {
+        eprintln!("clause: {clause}");
+        test(&make());
+    }
+}
+
+/// A local file to put.
+struct Local {
+    folder: TempDir,
+    bytes: Vec<u8>,
+}
+
+impl Local {
+    fn new(bytes: &[u8]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("source"), bytes).unwrap();
+        Self {
+            folder,
+            bytes: bytes.to_vec(),
+        }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn put(&self, store: &dyn Store, name: &str) -> Result<stook_store::Stored, StoreError> {
+        self.put_if(store, name, &Condition::Always)
+    }
+
+    fn put_if(
+        &self,
+        store: &dyn Store,
+        name: &str,
+        condition: &Condition,
+    ) -> Result<stook_store::Stored, StoreError> {
+        let path = self.path("source");
+        store.put(&self.upload(name, &path, condition), &Silent)
+    }
+
+    fn upload<'a>(
+        &self,
+        name: &'a str,
+        path: &'a std::path::Path,
+        condition: &'a Condition,
+    ) -> Upload<'a> {
+        Upload {
+            name,
+            path,
+            size: self.bytes.len() as u64,
+            md5: Some(Md5::digest(&self.bytes).into()),
+            condition,
+            proof: Proof::Size,
+        }
+    }
+}
+
+/// Gets one file; the bytes, or why they did not come.
+fn get(store: &dyn Store, name: &str) -> Result<Vec<u8>, StoreError> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("target");
+    std::fs::write(&path, b"what was there before, and is longer than nothing").unwrap();
+    let download = Download {
+        name,
+        path: &path,
+        size: None,
+    };
+    let mut result = None;
+    store.get(&[download], &Silent, &mut |place, got| {
+        assert_eq!(place, 0);
+        assert!(result.replace(got).is_none(), "reported twice");
+    })?;
+    result.expect("every file is reported")?;
+    Ok(std::fs::read(&path).unwrap())
+}
+
+fn names(store: &dyn Store) -> Vec<String> {
+    let files = store.list().unwrap();
+    files.into_iter().map(|file| file.name).collect()
+}
+
+fn prepared(place: &dyn Place) -> Box<dyn Store> {
+    let store = place.store();
+    store.prepare().unwrap();
+    store.prepare().unwrap();
+    store
+}
+
+fn is_empty(place: &dyn Place) {
+    let store = prepared(place);
+    assert_eq!(names(&*store), Vec::<String>::new());
+    assert_eq!(store.stat("000000.tar").unwrap(), None);
+    let missing = get(&*store, "000000.tar").unwrap_err();
+    assert!(matches!(missing.cause, StoreCause::NotFound), "{missing}");
+    store.delete("000000.tar").unwrap();
+}
+
+fn comes_back(place: &dyn Place) {
+    let store = prepared(place);
+    // Nothing, one byte, pieces that are not whole, more than one buffer.
+    for len in [0, 1, 4097, (9 << 20) + 5] {
+        let bytes: Vec<u8> = (0..len).map(|byte: u32| (byte % 251) as u8).collect();
+        let local = Local::new(&bytes);
+        let stored = local.put(&*store, "000000.tar").unwrap();
+        assert!(stored.proof >= store.abilities().gives);
+        let file = store.stat("000000.tar").unwrap().unwrap();
+        assert_eq!(
+            (file.size, &file.version),
+            (u64::from(len), &stored.version)
+        );
+        assert!(get(&*store, "000000.tar").unwrap() == bytes, "{len} bytes");
+        let path = local.path("source");
+        let always = Condition::Always;
+        let upload = local.upload("000000.tar", &path, &always);
+        store.verify(&upload, &Silent).unwrap();
+    }
+    store.delete("000000.tar").unwrap();
+    assert_eq!(names(&*store), Vec::<String>::new());
+}
+
+fn keeps_names(place: &dyn Place) {
+    let store = prepared(place);
+    for name in NAMES {
+        Local::new(name.as_bytes()).put(&*store, name).unwrap();
+    }
+    let mut expected = NAMES.map(String::from);
+    expected.sort();
+    assert_eq!(names(&*store), expected);
+    let folder = tempfile::tempdir().unwrap();
+    let paths: Vec<PathBuf> = (0..NAMES.len())
+        .map(|n| folder.path().join(n.to_string()))
+        .collect();
+    let downloads: Vec<Download<'_>> = NAMES
+        .iter()
+        .zip(&paths)
+        .map(|(name, path)| Download {
+            name,
+            path,
+            size: Some(name.len() as u64),
+        })
+        .collect();
+    let mut arrived = Vec::new();
+    store
+        .get(&downloads, &Silent, &mut |place, got| {
+            got.unwrap();
+            arrived.push(place);
+        })
+        .unwrap();
+    arrived.sort_unstable();
+    assert_eq!(arrived, Vec::from_iter(0..NAMES.len()));
+    for (name, path) in NAMES.iter().zip(&paths) {
+        assert_eq!(std::fs::read(path).unwrap(), name.as_bytes());
+    }
+}
+
+fn refuses_names(place: &dyn Place) {
+    let store = prepared(place);
+    let local = Local::new(b"bytes");
+    for name in ["", ".", "..", "a/b", "../up", "nul\0"] {
+        let put = local.put(&*store, name).unwrap_err();
+        let got = get(&*store, name).unwrap_err();
+        for error in [put, got, store.delete(name).unwrap_err()] {
+            assert!(matches!(error.cause, StoreCause::Name), "{name:?}: {error}");
+        }
+    }
+    assert_eq!(names(&*store), Vec::<String>::new());
+}
+
+fn refuses_different(place: &dyn Place) {
+    let store = prepared(place);
+    let local = Local::new(b"these bytes");
+    let path = local.path("source");
+    let upload = local.upload("000000.tar", &path, &Condition::Always);
+    let wrong_size = Upload { size: 12, ..upload };
+    let wrong_hash = Upload {
+        md5: Some([1; 16]),
+        proof: Proof::ReadBack,
+        ..upload
+    };
+    for (wrong, expected) in [
+        (
+            wrong_size,
+            Difference::Size {
+                expected: 12,
+                found: 11,
+            },
+        ),
+        (wrong_hash, Difference::Hash),
+    ] {
+        let error = store.put(&wrong, &Silent).unwrap_err();
+        match error.cause {
+            StoreCause::Different(difference) => assert_eq!(difference, expected),
+            _ => panic!("{error}"),
+        }
+        if store.abilities().is_atomic {
+            assert_eq!(store.stat("000000.tar").unwrap(), None);
+        }
+    }
+    store.put(&upload, &Silent).unwrap();
+    place.overwrite("000000.tar", b"other");
+    let size = store.verify(&upload, &Silent).unwrap_err();
+    assert!(matches!(size.cause, StoreCause::Different(_)), "{size}");
+    if store.abilities().gives == Proof::ReadBack {
+        place.overwrite("000000.tar", b"other bytes");
+        let read_back = Upload {
+            proof: Proof::ReadBack,
+            ..upload
+        };
+        let hash = store.verify(&read_back, &Silent).unwrap_err();
+        assert!(matches!(hash.cause, StoreCause::Different(_)), "{hash}");
+    }
+}
+
+fn keeps_conditions(place: &dyn Place) {
+    let store = prepared(place);
+    if !store.abilities().is_conditional {
+        eprintln!("skipped: this store overwrites");
+        return;
+    }
+    let put = |bytes: &[u8], condition: &Condition| {
+        Local::new(bytes).put_if(&*store, "index.db", condition)
+    };
+    let refused = |result: Result<stook_store::Stored, StoreError>| match result {
+        Err(error) => assert!(matches!(error.cause, StoreCause::Exists), "{error}"),
+        Ok(_) => panic!("it was put"),
+    };
+    let of_nothing = Condition::Unchanged(FileVersion("none".to_owned()));
+    refused(put(b"zero", &of_nothing));
+    let first = put(b"first", &Condition::New).unwrap().version.unwrap();
+    refused(put(b"again", &Condition::New));
+    let second = put(b"second", &Condition::Unchanged(first.clone())).unwrap();
+    refused(put(b"third", &Condition::Unchanged(first)));
+    assert_eq!(get(&*store, "index.db").unwrap(), b"second");
+    put(b"fourth", &Condition::Unchanged(second.version.unwrap())).unwrap();
+    assert_eq!(get(&*store, "index.db").unwrap(), b"fourth");
+    // Of two at once, one.
+    let version = store.stat("index.db").unwrap().unwrap().version.unwrap();
+    let condition = Condition::Unchanged(version);
+    let other = place.store();
+    let both = std::thread::scope(|scope| {
+        let one = scope.spawn(|| put(b"one", &condition).is_ok());
+        let local = Local::new(b"other");
+        let other = local.put_if(&*other, "index.db", &condition).is_ok();
+        [one.join().unwrap(), other]
+    });
+    assert_eq!(both.iter().filter(|put| **put).count(), 1, "{both:?}");
+}
+
+fn notices_change(place: &dyn Place) {
+    let store = prepared(place);
+    let before = Local::new(b"before").put(&*store, "000000.tar").unwrap();
+    place.overwrite("000000.tar", b"after!");
+    let after = store.stat("000000.tar").unwrap().unwrap();
+    if before.version.is_some() {
+        assert_ne!(after.version, before.version);
+    }
+    if !store.abilities().has_ranges {
+        eprintln!("skipped: this store has no ranges");
+        return;
+    }
+    let known = StoredFile {
+        version: before.version,
+        ..after
+    };
+    let error = store.read_range(&known, 0, &mut [0; 3]).unwrap_err();
+    assert!(matches!(error.cause, StoreCause::Changed), "{error}");
+}
+
+fn reads_ranges(place: &dyn Place) {
+    let store = prepared(place);
+    let bytes: Vec<u8> = (0..100_000u32).map(|byte| (byte % 253) as u8).collect();
+    Local::new(&bytes).put(&*store, "000000.tar").unwrap();
+    let file = store.stat("000000.tar").unwrap().unwrap();
+    if !store.abilities().has_ranges {
+        let error = store.read_range(&file, 0, &mut [0; 3]).unwrap_err();
+        assert!(matches!(error.cause, StoreCause::NoRanges), "{error}");
+        return;
+    }
+    for (offset, len) in [
+        (0, 1),
+        (0, 512),
+        (12_345, 54_321),
+        (99_999, 1),
+        (0, 100_000),
+    ] {
+        let mut buffer = vec![0; len];
+        let read = store.read_range(&file, offset as u64, &mut buffer).unwrap();
+        assert_eq!(read, len);
+        assert!(buffer == bytes[offset..offset + len], "{offset} {len}");
+    }
+    let mut buffer = [7; 10];
+    assert_eq!(store.read_range(&file, 99_995, &mut buffer).unwrap(), 5);
+    assert_eq!(store.read_range(&file, 100_000, &mut buffer).unwrap(), 0);
+    assert_eq!(store.read_range(&file, 200_000, &mut buffer).unwrap(), 0);
+    assert_eq!(store.read_range(&file, 5, &mut []).unwrap(), 0);
+    let missing = StoredFile {
+        name: "000001.tar".to_owned(),
+        version: None,
+        ..file
+    };
+    let error = store.read_range(&missing, 0, &mut buffer).unwrap_err();
+    assert!(matches!(error.cause, StoreCause::NotFound), "{error}");
+}
+
+/// Asks to end after some questions.
+struct Ending(AtomicU64);
+
+impl TransferObserver for Ending {
+    fn is_interrupted(&self) -> bool {
+        self.0.fetch_add(1, Ordering::Relaxed) >= 1
+    }
+}
+
+fn ends_interrupted(place: &dyn Place) {
+    let store = prepared(place);
+    let local = Local::new(&vec![3; 20 << 20]);
+    let path = local.path("source");
+    let upload = local.upload("000000.tar", &path, &Condition::Always);
+    let error = store.put(&upload, &Ending(AtomicU64::new(0))).unwrap_err();
+    assert!(matches!(error.cause, StoreCause::Interrupted), "{error}");
+    if store.abilities().is_atomic {
+        assert_eq!(names(&*store), Vec::<String>::new());
+    }
+    // The same again goes on.
+    store.put(&upload, &Silent).unwrap();
+    assert!(get(&*store, "000000.tar").unwrap() == local.bytes);
+}
