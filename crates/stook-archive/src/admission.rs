@@ -73,7 +73,7 @@ impl Session<'_> {
     /// Makes the index of a new archive, in which the run has begun.
     pub(crate) fn make_index(&self, command: &str) -> Result<(Index, RunId), ArchiveError> {
         let config = Config {
-            hpss: "none".to_owned(),
+            hpss: self.options.remote.clone(),
             maxsize: self.options.volume_bytes.unwrap_or(DEFAULT_VOLUME_BYTES),
             path: stook_sys::absolute(&self.source_path)?
                 .as_os_str()

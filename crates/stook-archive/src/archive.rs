@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use stook_index::{
-    AsOf, Config, Index, IndexDamage, IndexError, Interrupt, NameLookup, NameVersions, ReadOptions,
-    Row, RowRef, Run, RunCounts, RunId, Selection,
+    AsOf, Config, Deleted, Index, IndexDamage, IndexError, Interrupt, NameLookup, NameVersions,
+    ReadOptions, Row, RowRef, Run, RunCounts, RunId, Selection, Volume,
 };
 
 use crate::ArchiveError;
@@ -25,7 +25,7 @@ use crate::folder::Folder;
 use crate::mutex::lock;
 use crate::observer::{CountingObserver, Failure, Observer};
 use crate::read::{LocalFolder, MemberReader, VolumeStore, Volumes, open_member};
-use crate::select::{ListOptions, select_rows, state_at};
+use crate::select::{ListOptions, fail_unreadable, select_rows, state_at};
 use crate::when::When;
 
 /// How to open an archive.
@@ -156,6 +156,58 @@ impl Archive {
         let selection = select_rows(&self.folder, &index, options, observer)?;
         index.require_unchanged()?;
         Ok(selection)
+    }
+
+    /// Chooses, of all rows that match, the last one archived of each name; deletions on record do not count.
+    ///
+    /// # Errors
+    /// As [`list`](crate::list), but that nothing need match.
+    ///
+    /// # Cost
+    /// As [`Archive::select`].
+    pub fn select_newest(
+        &self,
+        matches: &dyn Fn(&RowRef<'_>) -> bool,
+        observer: &dyn Observer,
+    ) -> Result<Selection, ArchiveError> {
+        let index = lock(&self.index);
+        let selection = Selection::of(&index, AsOf::Now, Deleted::Show, matches)?;
+        fail_unreadable(&index, &selection, observer)?;
+        index.require_unchanged()?;
+        Ok(selection)
+    }
+
+    /// Shows every row in the order of the volumes and of the places in them, until `visit` breaks off.
+    ///
+    /// # Errors
+    /// `Index` if one of them cannot be read.
+    ///
+    /// # Cost
+    /// Two passes over the index.
+    pub fn rows_by_place(
+        &self,
+        visit: impl FnMut(RowRef<'_>) -> ControlFlow<()>,
+    ) -> Result<(), ArchiveError> {
+        let index = lock(&self.index);
+        index.rows_by_place(visit)?;
+        Ok(index.require_unchanged()?)
+    }
+
+    /// Returns the settings that the archive carries.
+    ///
+    /// # Errors
+    /// `Index` if one of them is missing or invalid.
+    pub fn config(&self) -> Result<Config, ArchiveError> {
+        Ok(lock(&self.index).config()?)
+    }
+
+    /// Returns what is on record of volumes, oldest first, with the id of each record: several of one volume, where zstash has left
+    /// them. None if the archive records no volumes.
+    ///
+    /// # Errors
+    /// `Index` if the archive cannot be read.
+    pub fn volume_records(&self) -> Result<Option<Vec<(i64, Volume)>>, ArchiveError> {
+        Ok(lock(&self.index).numbered_volume_records()?)
     }
 
     /// Shows chosen rows in the order they were archived, until `visit` breaks off.

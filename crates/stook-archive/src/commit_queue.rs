@@ -9,6 +9,7 @@
 //! the index: its volume keeps its name and its staged rows, for `commit` to go on from.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::ControlFlow;
 
 use stook_index::{Index, Interrupt, RunId, Volume, VolumeId};
 use stook_sys::{install_new, open_read_write};
@@ -16,6 +17,7 @@ use stook_timers::scope;
 
 use crate::ArchiveError;
 use crate::folder::Folder;
+use crate::observer::Observer;
 use crate::open_volume::{ClosingVolume, PendingRow};
 use crate::recovery::{recover, remove_staging};
 
@@ -28,7 +30,12 @@ pub(crate) const NO_RUN: RunId = RunId(0);
 /// Where complete volumes and their rows go.
 pub(crate) enum Target<'a> {
     /// Into an archive.
-    Index { index: &'a mut Index, run: RunId },
+    Index {
+        index: &'a mut Index,
+        run: RunId,
+        /// By how many bytes the lengths on record are too large, one for each record of a volume.
+        record_errors: &'a [u64],
+    },
     /// They stay where they are, with their rows beside them.
     Part(BuiltPart),
 }
@@ -58,6 +65,7 @@ pub(crate) enum Wait {
 
 pub(crate) struct CommitQueue<'a> {
     folder: &'a Folder,
+    observer: &'a dyn Observer,
     pub(crate) target: Target<'a>,
     /// All volumes that are not committed yet, in order.
     order: VecDeque<VolumeId>,
@@ -68,9 +76,10 @@ pub(crate) struct CommitQueue<'a> {
 }
 
 impl<'a> CommitQueue<'a> {
-    pub(crate) fn new(folder: &'a Folder, target: Target<'a>) -> Self {
+    pub(crate) fn new(folder: &'a Folder, target: Target<'a>, observer: &'a dyn Observer) -> Self {
         Self {
             folder,
+            observer,
             target,
             order: VecDeque::new(),
             ended: BTreeMap::new(),
@@ -80,7 +89,17 @@ impl<'a> CommitQueue<'a> {
 
     /// Adds volumes behind all others.
     pub(crate) fn expect(&mut self, ids: impl IntoIterator<Item = VolumeId>) {
+        let was_empty = self.order.is_empty();
         self.order.extend(ids);
+        if was_empty {
+            self.tell_next();
+        }
+    }
+
+    fn tell_next(&self) {
+        if let Some(first) = self.order.front() {
+            self.observer.volume_is_next(*first);
+        }
     }
 
     pub(crate) fn expects(&self, id: VolumeId) -> bool {
@@ -160,6 +179,7 @@ impl<'a> CommitQueue<'a> {
         if let Some(closing) = self.ended.remove(&first).flatten() {
             self.commit(closing)?;
         }
+        self.tell_next();
         Ok(true)
     }
 
@@ -167,9 +187,13 @@ impl<'a> CommitQueue<'a> {
     /// volume has its name.
     fn commit(&mut self, mut closing: ClosingVolume) -> Result<(), ArchiveError> {
         let _scope = scope!("commit");
-        let (id, len, folder) = (closing.id, closing.len, self.folder);
-        let index = match &mut self.target {
-            Target::Index { index, .. } => index,
+        let (id, len, folder, observer) = (closing.id, closing.len, self.folder, self.observer);
+        let (index, record_errors) = match &mut self.target {
+            Target::Index {
+                index,
+                record_errors,
+                ..
+            } => (index, *record_errors),
             Target::Part(built) => {
                 let md5 = closing.wait_until_durable()?;
                 closing.checkpoint(folder, NO_RUN)?;
@@ -181,10 +205,20 @@ impl<'a> CommitQueue<'a> {
         let rows = std::mem::take(&mut closing.rows);
         let attributes = std::mem::take(&mut closing.attributes);
         let staging = closing.staging.take();
-        let make_durable = || -> Result<Volume, ArchiveError> {
+        let make_durable = || -> Result<Vec<Volume>, ArchiveError> {
             let md5 = closing.wait_until_durable()?;
             install_new(&folder.partial(id), &folder.volume(id))?;
-            Ok(Volume { id, size: len, md5 })
+            let volume = Volume { id, size: len, md5 };
+            match observer.volume_is_ready(&volume) {
+                ControlFlow::Continue(()) => {
+                    let wrong = |&error: &u64| Volume {
+                        size: len.saturating_add(error),
+                        ..volume
+                    };
+                    Ok(record_errors.iter().map(wrong).collect())
+                }
+                ControlFlow::Break(()) => Err(ArchiveError::Interrupted),
+            }
         };
         let committed = index.commit_volume_when(
             id,
@@ -220,7 +254,7 @@ impl<'a> CommitQueue<'a> {
         for mut closing in std::mem::take(&mut self.ended).into_values().flatten() {
             let _ = closing.wait_until_durable();
         }
-        let Target::Index { index, run } = &mut self.target else {
+        let Target::Index { index, run, .. } = &mut self.target else {
             return;
         };
         // Not one whose statements end at once.

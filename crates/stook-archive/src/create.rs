@@ -28,6 +28,15 @@ pub struct WriteOptions {
     pub jobs: Jobs,
     /// How members are written.
     pub dialect: Dialect,
+    /// By how many microseconds the time of an unchanged entry may differ from the archived one.
+    pub time_tolerance: u64,
+    /// What the settings of a new archive say of its remote store, in zstash's words.
+    pub remote: String,
+    /// Record each volume, with its length. A new archive without these records is one as zstash made before version 1.1.
+    pub records_volumes: bool,
+    /// For tests of what reads them: by how many bytes the lengths on record are too large, one for each record that a volume
+    /// gets.
+    pub record_errors: Vec<u64>,
     /// Store every directory, not only empty ones and those whose name the archive holds already.
     pub directories: bool,
     /// Store extended attributes and access control lists.
@@ -60,6 +69,10 @@ impl Default for WriteOptions {
             links: Links::Refuse,
             jobs: Jobs::Adaptive,
             dialect: Dialect::Stook,
+            time_tolerance: 0,
+            remote: "none".to_owned(),
+            records_volumes: true,
+            record_errors: vec![0],
             directories: true,
             xattrs: true,
             compare_content: false,

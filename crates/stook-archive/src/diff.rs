@@ -26,6 +26,8 @@ pub struct DiffOptions {
     pub filter: Filter,
     /// Whether symbolic links are followed, as they were when the archive was made.
     pub links: Links,
+    /// By how many microseconds the time of an unchanged entry may differ from the archived one.
+    pub time_tolerance: u64,
     /// Compare the content of files that look unchanged.
     pub compare_content: bool,
     /// Compare mode and owner of what is otherwise the same.
@@ -41,6 +43,7 @@ impl Default for DiffOptions {
         Self {
             filter: Filter::default(),
             links: Links::Refuse,
+            time_tolerance: 0,
             compare_content: false,
             compare_metadata: true,
             jobs: Jobs::Adaptive,
@@ -150,6 +153,7 @@ pub fn diff(
         links: options.links,
         jobs: options.jobs,
         directories: options.directories,
+        time_tolerance: options.time_tolerance,
         compare_content: options.compare_content,
         metadata,
         leave_out: exists(archive.path())?.map(|metadata| metadata.identity()),

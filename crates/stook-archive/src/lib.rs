@@ -55,6 +55,7 @@ mod session;
 mod sort;
 mod survey;
 mod task;
+mod verify;
 mod when;
 mod write;
 mod writer;
@@ -70,10 +71,10 @@ pub use deleted::MissingName;
 pub use deletions::{Deletions, NameCounts, StopReason, UnlikelyDeletions};
 pub use diff::{Change, DiffOptions, DiffReport, Difference, diff};
 pub use error::ArchiveError;
-pub use extract::{ExtractOptions, ExtractReport, extract};
+pub use extract::{ExtractOptions, ExtractReport, extract, extract_selected};
 pub use list::{ListReport, list, list_with_attributes};
 pub use metadata_change::{Changed, MetadataChange, MetadataChanges};
-pub use observer::{Damage, Failure, Note, Observer, Silent, SkipReason};
+pub use observer::{Damage, Failure, MemberDone, MemberEnd, Note, Observer, Silent, SkipReason};
 pub use plan::{
     AbandonReport, BuildOptions, BuildReport, BuiltDamage, BuiltVolumes, CommitOptions,
     CommitReport, DEFAULT_VOLUME_BYTES, DamagedPart, FailedMembers, PlanFileError, PlanOptions,
@@ -89,10 +90,12 @@ pub use remove_archived::{
 };
 pub use select::ListOptions;
 pub use stook_index::{
-    Absence, AsOf, Attributes, IndexDamage, IndexError, Interrupt, MemberKind, Missing, Mtime,
-    NameVersions, Row, RowId, RowRef, Run, RunCounts, RunId, Selection, Version, VolumeId, Writer,
+    Absence, AsOf, Attributes, Config, IndexDamage, IndexError, Interrupt, MemberKind, Missing,
+    Mtime, NameVersions, Row, RowId, RowRef, Run, RunCounts, RunId, Selection, Version, Volume,
+    VolumeId, Writer,
 };
 pub use stook_pool::{Jobs, Observer as BaseObserver};
 pub use stook_volume::{Dialect, ReadAt};
+pub use verify::verify_selected;
 pub use when::When;
 pub use write::{create, update};

@@ -1,8 +1,9 @@
 //! What operations report while they run: failures, damage, progress.
 
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use stook_index::{IndexDamage, Interrupt, VolumeId};
+use stook_index::{IndexDamage, Interrupt, Row, Volume, VolumeId};
 use stook_sys::{SysError, display_bytes};
 
 use crate::ArchiveError;
@@ -155,6 +156,30 @@ pub enum SkipReason {
     Socket,
 }
 
+/// What became of a selected member.
+#[derive(Debug, Clone, Copy)]
+pub struct MemberDone<'a> {
+    /// Its row.
+    pub row: &'a Row,
+    /// Whether the volume has it as a further name of a file; false if that could not be read.
+    pub is_hard_link: bool,
+    /// How it ended.
+    pub end: MemberEnd<'a>,
+}
+
+/// How it ended with a member.
+#[derive(Debug, Clone, Copy)]
+pub enum MemberEnd<'a> {
+    /// It was written.
+    Extracted,
+    /// It was there already, with the same size and time.
+    Unchanged,
+    /// Its bytes were read, and are right.
+    Verified,
+    /// It failed.
+    Failed(&'a Failure),
+}
+
 /// A search through fewer rows takes a tenth of a second at most.
 const MANY_ROWS: u64 = 100_000;
 
@@ -183,6 +208,19 @@ pub trait Observer: stook_pool::Observer<Failure = Failure> {
     }
     /// An entry was archived, extracted or checked.
     fn done(&self, _path: &[u8]) {}
+    /// A finer part of a phase begins.
+    fn step(&self, _name: &'static str) {}
+    /// All volumes before this one are in the index; volumes behind it may be under way.
+    fn volume_is_next(&self, _volume: VolumeId) {}
+    /// An entry was written into a volume. Those of one volume come in order.
+    fn archived(&self, _volume: VolumeId, _path: &[u8]) {}
+    /// A volume is durable under its name, with all its members, and comes into the index next. They come in order. A break keeps it
+    /// out of the index, and ends the run as an interruption does: the next run goes on with the volume.
+    fn volume_is_ready(&self, _volume: &Volume) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+    /// A selected member was extracted or verified, or failed; in any order.
+    fn member(&self, _member: &MemberDone<'_>) {}
     /// Holes of a file have been hashed for a while, up to this byte; reported again and again.
     fn hashing_holes(&self, _path: &[u8], _done: u64, _size: u64) {}
     /// Returns what ends statements on the index once the operation should end early.
@@ -285,6 +323,21 @@ impl Observer for CountingObserver<'_> {
     }
     fn done(&self, path: &[u8]) {
         self.inner.done(path);
+    }
+    fn step(&self, name: &'static str) {
+        self.inner.step(name);
+    }
+    fn volume_is_next(&self, volume: VolumeId) {
+        self.inner.volume_is_next(volume);
+    }
+    fn archived(&self, volume: VolumeId, path: &[u8]) {
+        self.inner.archived(volume, path);
+    }
+    fn volume_is_ready(&self, volume: &Volume) -> ControlFlow<()> {
+        self.inner.volume_is_ready(volume)
+    }
+    fn member(&self, member: &MemberDone<'_>) {
+        self.inner.member(member);
     }
     fn hashing_holes(&self, path: &[u8], done: u64, size: u64) {
         self.inner.hashing_holes(path, done, size);

@@ -94,6 +94,7 @@ impl<'a> Session<'a> {
         PlanDirectory::of(self.folder.path()).remove()?;
         let recovered = self.recover(index)?;
         let found = self.survey(&recovered, None)?;
+        self.observer.step("plan");
         let not_visited = NotVisited::new(&found, &self.options.filter);
         self.refuse_unlikely_deletions(&recovered, &not_visited)?;
         let mut report = WriteReport {
@@ -134,9 +135,13 @@ impl<'a> Session<'a> {
         report.bytes = written.bytes;
         report.volumes = written.volumes;
         report.failed = self.observer.failures();
+        self.observer.step("commit");
         report.deleted = self.finish(&mut index, run, name_table.as_ref(), &not_visited)?;
         // The run is safe by now, whatever the volumes of others are like.
         fill_new_volumes(&self.folder, &mut index, self.options.jobs, &self.observer)?;
+        if !self.options.records_volumes {
+            index.drop_volume_records()?;
+        }
         Ok(report)
     }
 
@@ -154,6 +159,7 @@ impl<'a> Session<'a> {
         let unfinished = index.unfinished_run()?;
         let run = unfinished.as_ref().map(|run| run.id);
         let partial_volumes = recover(&self.folder, &index, run)?;
+        self.observer.step("load index");
         let name_table = {
             let _scope = scope!("load index");
             let stagings = partial_volumes.iter().map(|(_, staging)| staging);
@@ -225,6 +231,7 @@ impl<'a> Session<'a> {
             links: self.options.links,
             jobs: self.options.jobs,
             directories: self.options.directories,
+            time_tolerance: self.options.time_tolerance,
             compare_content: self.options.compare_content,
             metadata: self.options.metadata,
             leave_out: self.archive_identity()?,
@@ -337,7 +344,11 @@ impl<'a> Session<'a> {
             &owners,
             &partial_volumes,
         )?;
-        let target = Target::Index { index, run };
+        let target = Target::Index {
+            index,
+            run,
+            record_errors: &self.options.record_errors,
+        };
         let mut writer = VolumeWriter::new(folder, target, options, &self.observer, &buffers)?;
         writer.expect(layout.volumes, layout.next);
         let resumed = partial_volumes.into_iter().try_for_each(|partial| {

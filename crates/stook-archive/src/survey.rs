@@ -31,6 +31,8 @@ pub(crate) struct SurveyOptions<'a> {
     pub(crate) jobs: Jobs,
     /// Archive every directory, not only empty ones.
     pub(crate) directories: bool,
+    /// By how many microseconds the time of an unchanged entry may differ from the archived one.
+    pub(crate) time_tolerance: u64,
     /// Compare the content of files that look unchanged.
     pub(crate) compare_content: bool,
     /// What becomes of entries of which only mode or owner changed.
@@ -367,7 +369,7 @@ impl Surveyor<'_> {
         row: &NewestRow,
         metadata: &Metadata,
     ) -> Comparison {
-        if !is_same(row, metadata)
+        if !is_same(row, metadata, self.options.time_tolerance)
             || held.metadata.is_other_kind(row, metadata.kind)
             || (self.options.compare_content && self.content_differs(held, path, row, metadata))
         {
@@ -426,7 +428,7 @@ impl Surveyor<'_> {
     }
 }
 
-pub(crate) fn is_same(row: &NewestRow, metadata: &Metadata) -> bool {
+pub(crate) fn is_same(row: &NewestRow, metadata: &Metadata, time_tolerance: u64) -> bool {
     let size = if metadata.kind == FileKind::File {
         metadata.size
     } else {
@@ -434,7 +436,7 @@ pub(crate) fn is_same(row: &NewestRow, metadata: &Metadata) -> bool {
     };
     row.is_readable
         && row.size == size
-        && row.mtime == Mtime::from(metadata.mtime)
+        && row.mtime.0.abs_diff(Mtime::from(metadata.mtime).0) <= time_tolerance
         && row.is_file == (metadata.kind == FileKind::File)
 }
 

@@ -88,7 +88,7 @@ impl<'a> VolumeWriter<'a> {
     ) -> Result<Self, ArchiveError> {
         Ok(Self {
             folder,
-            queue: CommitQueue::new(folder, target),
+            queue: CommitQueue::new(folder, target, observer),
             options,
             observer,
             hashing: Hashing::start(buffers)?,
@@ -200,7 +200,7 @@ impl<'a> VolumeWriter<'a> {
             }
             self.observer.advanced(1, packed.size);
             let row = volume.push_row(packed, offset);
-            self.written.count(self.observer, row);
+            self.written.count(self.observer, id, row);
         }
         self.flush(&mut pending)
     }
@@ -324,7 +324,7 @@ impl<'a> VolumeWriter<'a> {
             if let Some(row) = volume.end_large(md5) {
                 let rest = row.size.saturating_sub(arriving.reported);
                 self.observer.advanced(1, rest);
-                self.written.count(self.observer, row);
+                self.written.count(self.observer, arriving.volume, row);
             }
         }
         Ok(())
@@ -460,9 +460,10 @@ impl WriterOptions {
 }
 
 impl Written {
-    fn count(&mut self, observer: &dyn Observer, row: &PendingRow) {
+    fn count(&mut self, observer: &dyn Observer, volume: VolumeId, row: &PendingRow) {
         self.members += 1;
         self.bytes += row.size;
+        observer.archived(volume, &row.name);
         observer.done(&row.name);
     }
 }

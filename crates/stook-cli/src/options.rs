@@ -115,6 +115,7 @@ pub(crate) fn diff_options(args: &DiffArgs) -> Result<DiffOptions, CliError> {
         compare_metadata: !args.no_metadata,
         jobs: jobs(args.jobs),
         directories: !args.no_directories,
+        ..DiffOptions::default()
     })
 }
 
@@ -159,6 +160,7 @@ pub(crate) fn extract_options(
         no_overwrite: args.no_overwrite,
         same_permissions: args.same_permissions,
         xattrs: !args.no_xattrs,
+        ..ExtractOptions::default()
     })
 }
 

@@ -33,11 +33,12 @@ impl Index {
         rows: impl IntoIterator<Item = NewRow<'r>>,
         staging: Option<&Staging>,
     ) -> Result<u64, IndexError> {
-        self.commit_volume_when(volume.id, rows, &[], staging, || Ok(*volume))
+        self.commit_volume_when(volume.id, rows, &[], staging, || Ok(vec![*volume]))
     }
 
     /// As [`Index::commit_volume`], while the volume is still on its way to the disk: when all
-    /// rows are in the transaction, `make_durable` waits for that, and returns the volume.
+    /// rows are in the transaction, `make_durable` waits for that, and returns what is put on record of the volume: one record,
+    /// but in tests of who reads several.
     ///
     /// `attributes` are those of `rows`; those of the staged rows are staged with them. A volume whose attributes are not
     /// known of every row gets none here, and so is met by [`Index::volumes_without_attributes`].
@@ -50,7 +51,7 @@ impl Index {
         rows: impl IntoIterator<Item = NewRow<'r>>,
         attributes: &[NewBlock],
         staging: Option<&Staging>,
-        make_durable: impl FnOnce() -> Result<Volume, E>,
+        make_durable: impl FnOnce() -> Result<Vec<Volume>, E>,
     ) -> Result<u64, E> {
         let transaction = self.begin()?;
         refuse_second(&transaction, &self.path, id)?;
@@ -65,9 +66,24 @@ impl Index {
         let mut blocks = staging.map_or(Ok(Vec::new()), Staging::attributes)?;
         blocks.extend_from_slice(attributes);
         insert_attributes(&transaction, &self.path, id, &blocks, count)?;
-        insert_volume(&transaction, &self.path, &make_durable()?)?;
+        for volume in make_durable()? {
+            insert_volume(&transaction, &self.path, &volume)?;
+        }
         transaction.commit().map_err(self.fault(WRITE))?;
         Ok(count)
+    }
+}
+
+impl Index {
+    /// Drops all records of volumes, as archives have none that zstash made before version 1.1. The next write makes the table
+    /// anew.
+    ///
+    /// # Errors
+    /// As [`Index::commit_volume`].
+    pub fn drop_volume_records(&mut self) -> Result<(), IndexError> {
+        self.connection
+            .execute_batch("DROP TABLE IF EXISTS tars")
+            .map_err(self.fault(WRITE))
     }
 }
 

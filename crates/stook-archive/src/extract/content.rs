@@ -13,7 +13,7 @@ use crate::observer::{Failure, Observer};
 use crate::read::{ContentMd5, Interrupted, LoadedRange, check_row};
 
 /// Decodes the member of a row and makes sure that it is the one.
-pub(super) fn read_member(row: &Row, loaded: &LoadedRange<'_>) -> Result<Member, Failure> {
+pub(crate) fn read_member(row: &Row, loaded: &LoadedRange<'_>) -> Result<Member, Failure> {
     let wrong = |cause: Cause| {
         let cause = Cause::At {
             cause: Box::new(cause),

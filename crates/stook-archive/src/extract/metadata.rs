@@ -33,6 +33,7 @@ pub(super) struct TargetOptions {
     pub(super) no_overwrite: bool,
     pub(super) same_permissions: bool,
     pub(super) xattrs: bool,
+    pub(super) time_tolerance: u64,
 }
 
 /// What something extracted has already.
@@ -320,6 +321,7 @@ mod tests {
             no_overwrite: false,
             same_permissions: true,
             xattrs: true,
+            time_tolerance: 0,
         };
         Restorer {
             is_root: true,

@@ -23,16 +23,17 @@ use stook_pool::Jobs;
 use stook_sys::create_directory;
 use stook_timers::scope;
 use stook_tree::Pattern;
-use stook_volume::{Header, Member};
+use stook_volume::{Header, Kind, Member};
 
 use crate::ArchiveError;
 use crate::archive::{Archive, Parts};
 use crate::memory::worker_pool;
 use crate::mutex::lock;
-use crate::observer::{CountingObserver, Failure, Observer, sys_failure};
-use crate::read::{LoadedRange, RowBatch, Volumes, for_each_batch};
+use crate::observer::{CountingObserver, Failure, MemberDone, MemberEnd, Observer, sys_failure};
+use crate::read::{LoadedRange, RowBatch, VolumeStore, Volumes, for_each_batch};
 use crate::select::select_visiting;
-use content::{ContentError, read_member, write_content, write_small};
+pub(crate) use content::read_member;
+use content::{ContentError, write_content, write_small};
 use metadata::TargetOptions;
 use own_folder::{INDEX, OwnFolder, SizeAndTime};
 use target::{LastParent, NamesWithoutContent, Outcome, Target};
@@ -52,6 +53,8 @@ pub struct ExtractOptions {
     pub same_permissions: bool,
     /// Bring back extended attributes.
     pub xattrs: bool,
+    /// By how many microseconds the time of what is there already may differ.
+    pub time_tolerance: u64,
 }
 
 impl Default for ExtractOptions {
@@ -63,6 +66,7 @@ impl Default for ExtractOptions {
             no_overwrite: false,
             same_permissions: false,
             xattrs: true,
+            time_tolerance: 0,
         }
     }
 }
@@ -114,13 +118,52 @@ pub fn extract(
         )?
     };
     without_content.keep_selected(&selection);
-    let own_folder = OwnFolder::beside(folder.path(), into, || index_member(index, &selection))?;
+    let parts = (folder.path(), index, store);
+    extract_rows(parts, into, &selection, without_content, options, observer)
+}
+
+/// Extracts chosen members into the folder `into`, which is made; patterns and state of the options do not count.
+///
+/// # Errors
+/// As [`extract`], but that nothing is searched for.
+pub fn extract_selected(
+    archive: &mut Archive,
+    into: &Path,
+    selection: &Selection,
+    options: &ExtractOptions,
+    observer: &dyn Observer,
+) -> Result<ExtractReport, ArchiveError> {
+    let observer = CountingObserver::new(observer);
+    let Parts {
+        folder,
+        index,
+        store,
+    } = archive.parts(&observer)?;
+    let without_content = NamesWithoutContent::default();
+    index.selected(selection, |row| {
+        without_content.add(&row);
+        ControlFlow::Continue(())
+    })?;
+    let parts = (folder.path(), index, store);
+    extract_rows(parts, into, selection, without_content, options, observer)
+}
+
+fn extract_rows(
+    (folder, index, store): (&Path, &mut Index, &Arc<dyn VolumeStore>),
+    into: &Path,
+    selection: &Selection,
+    without_content: NamesWithoutContent,
+    options: &ExtractOptions,
+    observer: CountingObserver<'_>,
+) -> Result<ExtractReport, ArchiveError> {
+    let own_folder = OwnFolder::beside(folder, into, || index_member(index, selection))?;
     create_directory(into)?;
     observer.phase("extract", Some(selection.len()), Some(selection.bytes()));
     let target_options = TargetOptions {
         no_overwrite: options.no_overwrite,
         same_permissions: options.same_permissions,
         xattrs: options.xattrs,
+        time_tolerance: options.time_tolerance,
     };
     let extractor = Extractor {
         target: Target::open(into, own_folder, target_options, without_content)?,
@@ -137,12 +180,12 @@ pub fn extract(
     for_each_batch(
         ("extract", options.jobs),
         index,
-        &selection,
+        selection,
         &extractor.volumes,
         &extractor.observer,
         |batch| extractor.extract(&batch),
     )?;
-    extractor.finish(index, &selection)?;
+    extractor.finish(index, selection)?;
     index.require_unchanged()?;
     Ok(ExtractReport {
         members: selection.len(),
@@ -164,6 +207,11 @@ fn index_member(index: &Index, selection: &Selection) -> Result<Option<SizeAndTi
         ControlFlow::Continue(())
     })?;
     Ok(found)
+}
+
+/// zstash writes hard links as tar's; stook as files that name the first one.
+pub(crate) fn is_hard_link(member: &Member) -> bool {
+    member.header.kind == Kind::HardLink || member.header.link.is_some()
 }
 
 struct Extractor<'a> {
@@ -196,14 +244,13 @@ impl Extractor<'_> {
         let members: Vec<Result<Member, Failure>> = members.collect();
         let md5s = loaded.md5s(members.iter().map(|member| member.as_ref().ok()));
         for ((row, member), md5) in batch.rows.iter().zip(members).zip(md5s) {
+            let is_hard_link = member.as_ref().is_ok_and(is_hard_link);
             let result =
                 member.and_then(|member| self.extract_row(row, member, md5, &loaded, &mut last));
             if self.observer.is_interrupted() {
                 return;
             }
-            if let Err(failure) = result {
-                self.observer.failed(&failure);
-            }
+            self.tell(row, is_hard_link, &result);
             self.observer.advanced(1, row.size);
             stook_pool::advance(1);
         }
@@ -211,10 +258,29 @@ impl Extractor<'_> {
 
     fn fail_all(&self, batch: &RowBatch, failure: impl Fn(&Row) -> Failure) {
         for row in &batch.rows {
-            self.observer.failed(&failure(row));
+            self.tell(row, false, &Err(failure(row)));
         }
     }
 
+    /// Tells how it ended with a member, unless that is not over yet.
+    fn tell(&self, row: &Row, is_hard_link: bool, result: &Result<Option<Outcome>, Failure>) {
+        let end = match result {
+            Ok(None) => return,
+            Ok(Some(Outcome::Written)) => MemberEnd::Extracted,
+            Ok(Some(Outcome::Unchanged)) => MemberEnd::Unchanged,
+            Err(failure) => {
+                self.observer.failed(failure);
+                MemberEnd::Failed(failure)
+            }
+        };
+        self.observer.member(&MemberDone {
+            row,
+            is_hard_link,
+            end,
+        });
+    }
+
+    /// None if the member comes last.
     fn extract_row(
         &self,
         row: &Row,
@@ -222,12 +288,12 @@ impl Extractor<'_> {
         md5: Option<[u8; 16]>,
         loaded: &LoadedRange<'_>,
         last: &mut LastParent,
-    ) -> Result<(), Failure> {
+    ) -> Result<Option<Outcome>, Failure> {
         if member.header.link.is_some() {
             lock(&self.linked).push((row.clone(), member.header));
-            return Ok(());
+            return Ok(None);
         }
-        self.place(row, &member, md5, loaded, last)
+        self.place(row, &member, md5, loaded, last).map(Some)
     }
 
     fn place(
@@ -237,7 +303,7 @@ impl Extractor<'_> {
         md5: Option<[u8; 16]>,
         loaded: &LoadedRange<'_>,
         last: &mut LastParent,
-    ) -> Result<(), Failure> {
+    ) -> Result<Outcome, Failure> {
         let header = &member.header;
         let outcome = if header.kind.has_content() {
             self.target
@@ -249,8 +315,9 @@ impl Extractor<'_> {
         } else {
             self.target.place_other(header, last)
         };
-        self.count(row, outcome?);
-        Ok(())
+        let outcome = outcome?;
+        self.count(row, outcome);
+        Ok(outcome)
     }
 
     fn count(&self, row: &Row, outcome: Outcome) {
@@ -277,9 +344,7 @@ impl Extractor<'_> {
             if self.observer.is_interrupted() {
                 return Err(ArchiveError::Interrupted);
             }
-            if let Err(failure) = linked {
-                self.observer.failed(&failure);
-            }
+            self.tell(&row, true, &linked.map(Some));
         }
         let is_interrupted = || self.observer.is_interrupted();
         let pool = worker_pool("finish directories", self.jobs).until(&is_interrupted);
@@ -297,7 +362,7 @@ impl Extractor<'_> {
         row: &Row,
         header: &Header,
         contents: &mut Contents,
-    ) -> Result<(), Failure> {
+    ) -> Result<Outcome, Failure> {
         // A version that is newer than this member is another file, though it may look the same.
         let has_same_content = |name: &[u8]| {
             let first = contents.get(name);
@@ -308,7 +373,7 @@ impl Extractor<'_> {
             .place_link(header, row.mtime, has_same_content)?;
         if let Some(outcome) = placed {
             self.count(row, outcome);
-            return Ok(());
+            return Ok(outcome);
         }
         let volume = self
             .volumes
@@ -321,10 +386,10 @@ impl Extractor<'_> {
         let loaded = LoadedRange::of(&batch, &*volume, &self.volumes.buffers)
             .map_err(|error| Failure::io("read", &row.name, &error))?;
         let member = read_member(row, &loaded)?;
-        self.place(row, &member, None, &loaded, &mut LastParent::default())?;
+        let outcome = self.place(row, &member, None, &loaded, &mut LastParent::default())?;
         self.target.remember_first(header);
         contents.insert(row.name.clone(), (row.id, row.md5));
-        Ok(())
+        Ok(outcome)
     }
 }
 

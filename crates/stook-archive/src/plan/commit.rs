@@ -276,14 +276,14 @@ impl Committer<'_> {
         sync_directory(folder.path())?;
         let mut staging = Staging::open_until(folder.staging(id), &folder.interrupt)?;
         self.give_number(&mut staging, id)?;
-        let make_durable = || -> Result<Volume, ArchiveError> {
+        let make_durable = || -> Result<Vec<Volume>, ArchiveError> {
             rename_to_new(&folder.partial(id), &folder.volume(id))?;
             sync_directory(folder.path())?;
-            Ok(Volume {
+            Ok(vec![Volume {
                 id,
                 size: volume.built.len,
                 md5: volume.built.md5,
-            })
+            }])
         };
         index.commit_volume_when(id, [], &[], Some(&staging), make_durable)?;
         Ok(())

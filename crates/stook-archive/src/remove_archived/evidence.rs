@@ -47,7 +47,7 @@ impl Place<'_> {
         let is_same = match metadata.kind {
             // What was in it may have been removed by a run like this one, which changed its time.
             Directory => row.is_readable && !row.is_file,
-            _ => is_same(&row, metadata),
+            _ => is_same(&row, metadata, 0),
         };
         is_same.then_some(id).ok_or(Staying::Changed)
     }

@@ -133,7 +133,7 @@ fn write_volume(index: &mut Index, id: VolumeId, numbers: std::ops::Range<u64>) 
     let rows = members.iter().map(Generated::row);
     let made = || {
         let (size, md5) = (offset, None);
-        Ok::<_, IndexError>(Volume { id, size, md5 })
+        Ok::<_, IndexError>(vec![Volume { id, size, md5 }])
     };
     index
         .commit_volume_when(id, rows, &encoder.take(), None, made)

@@ -47,7 +47,7 @@ fn commit(index: &mut Index, id: u64, members: u64) {
         ..row(name.as_bytes(), 1)
     });
     let attributes = encoder.take();
-    let durable = || Ok::<_, IndexError>(volume(id));
+    let durable = || Ok::<_, IndexError>(vec![volume(id)]);
     index
         .commit_volume_when(VolumeId(id), rows, &attributes, None, durable)
         .unwrap();

@@ -33,7 +33,7 @@ impl Target {
             return Ok(None);
         };
         let first_name = split(&first).1;
-        let is_the_file = is_same_file(&source, header.size, mtime)
+        let is_the_file = is_same_file(&source, header.size, mtime, 0)
             && self.restorer.is_mode_of(header, source.mode);
         if !is_the_file || first == header.name {
             return Ok(None);

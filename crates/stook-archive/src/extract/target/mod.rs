@@ -110,7 +110,7 @@ impl Target {
                 let there = parent
                     .metadata(&name, Links::Refuse)
                     .map_err(fail("look at"))?;
-                if is_same_file(&there, header.size, mtime) {
+                if is_same_file(&there, header.size, mtime, self.options.time_tolerance) {
                     return Ok(Outcome::Unchanged);
                 }
                 self.require_replaceable(header, &there)?;
@@ -224,7 +224,7 @@ impl Target {
                 let there = parent
                     .metadata(&name, Links::Refuse)
                     .map_err(fail("look at"))?;
-                if is_same_node(parent, &name, &there, header) {
+                if is_same_node(parent, &name, &there, header, self.options.time_tolerance) {
                     return Ok(Outcome::Unchanged);
                 }
                 self.require_replaceable(header, &there)?;
@@ -306,11 +306,19 @@ fn fill_file(
     })
 }
 
-fn is_same_file(there: &Metadata, size: u64, mtime: Mtime) -> bool {
-    there.kind == FileKind::File && there.size == size && Mtime::from(there.mtime) == mtime
+fn is_same_file(there: &Metadata, size: u64, mtime: Mtime, time_tolerance: u64) -> bool {
+    there.kind == FileKind::File
+        && there.size == size
+        && Mtime::from(there.mtime).0.abs_diff(mtime.0) <= time_tolerance
 }
 
-fn is_same_node(parent: &Directory, name: &[u8], there: &Metadata, header: &Header) -> bool {
+fn is_same_node(
+    parent: &Directory,
+    name: &[u8],
+    there: &Metadata,
+    header: &Header,
+    time_tolerance: u64,
+) -> bool {
     let is_same_kind = match header.kind {
         Kind::Symlink => {
             there.kind == FileKind::Symlink
@@ -323,7 +331,10 @@ fn is_same_node(parent: &Directory, name: &[u8], there: &Metadata, header: &Head
         Kind::BlockDevice => there.kind == FileKind::BlockDevice && there.device == header.device,
         _ => false,
     };
-    is_same_kind && Mtime::from(there.mtime) == Mtime::from(header.mtime)
+    let difference = Mtime::from(there.mtime)
+        .0
+        .abs_diff(Mtime::from(header.mtime).0);
+    is_same_kind && difference <= time_tolerance
 }
 
 fn make_node(parent: &Directory, name: &[u8], header: &Header) -> io::Result<()> {
