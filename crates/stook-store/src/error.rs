@@ -69,7 +69,10 @@ pub enum StoreCause {
     ReadOnly,
     /// Nobody is logged in, or the login has expired.
     #[error("not logged in")]
-    Login,
+    Login {
+        /// What logs in, as it is typed; None if that is not known.
+        command: Option<String>,
+    },
     /// Who is logged in may not do this.
     #[error("access denied")]
     Denied,
@@ -88,6 +91,14 @@ pub enum StoreCause {
         /// Who says it.
         program: String,
         /// One line of it.
+        text: String,
+    },
+    /// The program or the server gave an answer that this store does not know.
+    #[error("{program} gave an unknown answer: {text}")]
+    Answer {
+        /// Who gave it.
+        program: String,
+        /// One line of it, or what it lacks.
         text: String,
     },
     /// It was asked to end.
@@ -126,11 +137,12 @@ impl StoreError {
     /// Returns what may help.
     pub fn advice(&self) -> Advice {
         match &self.cause {
-            StoreCause::Login => Advice::Login,
+            StoreCause::Login { .. } => Advice::Login,
             StoreCause::Io(_)
             | StoreCause::Different(_)
             | StoreCause::Timeout(_)
-            | StoreCause::Said { .. } => Advice::Retry,
+            | StoreCause::Said { .. }
+            | StoreCause::Answer { .. } => Advice::Retry,
             _ => Advice::GiveUp,
         }
     }
