@@ -18,6 +18,7 @@ use crate::ArchiveError;
 use crate::folder::Folder;
 use crate::open_volume::{ClosingVolume, PendingRow};
 use crate::recovery::{recover, remove_staging};
+use crate::transfer::Uploads;
 
 /// Volumes on their way to the disk, past which the first of them is waited for.
 const MOST_CLOSING: usize = 8;
@@ -28,7 +29,12 @@ pub(crate) const NO_RUN: RunId = RunId(0);
 /// Where complete volumes and their rows go.
 pub(crate) enum Target<'a> {
     /// Into an archive.
-    Index { index: &'a mut Index, run: RunId },
+    Index {
+        index: &'a mut Index,
+        run: RunId,
+        /// Where they are sent, if they are.
+        uploads: Option<&'a Uploads<'a>>,
+    },
     /// They stay where they are, with their rows beside them.
     Part(BuiltPart),
 }
@@ -76,6 +82,23 @@ impl<'a> CommitQueue<'a> {
             ended: BTreeMap::new(),
             committed: 0,
         }
+    }
+
+    /// Waits until a volume of this length may be begun, where the room for those on their way to the store is limited.
+    pub(crate) fn wait_for_room(&mut self, bytes: u64) -> Result<(), ArchiveError> {
+        match &mut self.target {
+            Target::Index {
+                index,
+                uploads: Some(uploads),
+                ..
+            } => uploads.wait_for_room(bytes, index),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns true once a volume cannot be sent: the run should end early.
+    pub(crate) fn has_failed(&self) -> bool {
+        matches!(&self.target, Target::Index { uploads: Some(uploads), .. } if uploads.has_failed())
     }
 
     /// Adds volumes behind all others.
@@ -168,8 +191,8 @@ impl<'a> CommitQueue<'a> {
     fn commit(&mut self, mut closing: ClosingVolume) -> Result<(), ArchiveError> {
         let _scope = scope!("commit");
         let (id, len, folder) = (closing.id, closing.len, self.folder);
-        let index = match &mut self.target {
-            Target::Index { index, .. } => index,
+        let (index, uploads) = match &mut self.target {
+            Target::Index { index, uploads, .. } => (index, *uploads),
             Target::Part(built) => {
                 let md5 = closing.wait_until_durable()?;
                 closing.checkpoint(folder, NO_RUN)?;
@@ -181,8 +204,9 @@ impl<'a> CommitQueue<'a> {
         let rows = std::mem::take(&mut closing.rows);
         let attributes = std::mem::take(&mut closing.attributes);
         let staging = closing.staging.take();
+        let mut md5 = None;
         let make_durable = || -> Result<Volume, ArchiveError> {
-            let md5 = closing.wait_until_durable()?;
+            md5 = closing.wait_until_durable()?;
             install_new(&folder.partial(id), &folder.volume(id))?;
             Ok(Volume { id, size: len, md5 })
         };
@@ -205,6 +229,10 @@ impl<'a> CommitQueue<'a> {
         drop(staging);
         remove_staging(folder, id)?;
         self.committed += 1;
+        if let Some(uploads) = uploads {
+            uploads.add(Volume { id, size: len, md5 });
+            uploads.record(index)?;
+        }
         Ok(())
     }
 
@@ -220,7 +248,7 @@ impl<'a> CommitQueue<'a> {
         for mut closing in std::mem::take(&mut self.ended).into_values().flatten() {
             let _ = closing.wait_until_durable();
         }
-        let Target::Index { index, run } = &mut self.target else {
+        let Target::Index { index, run, .. } = &mut self.target else {
             return;
         };
         // Not one whose statements end at once.

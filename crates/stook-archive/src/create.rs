@@ -10,6 +10,7 @@ use stook_volume::Dialect;
 use crate::deletions::Deletions;
 use crate::metadata_change::MetadataChanges;
 use crate::plan::PlanSummary;
+use crate::transfer::{SentReport, StoreOptions};
 
 /// How to create or update an archive.
 #[derive(Debug, Clone)]
@@ -44,6 +45,8 @@ pub struct WriteOptions {
     pub read_only_volumes: bool,
     /// Create the archive in a folder that holds other files, too. In the dialect of zstash it always may.
     pub allows_other_files: bool,
+    /// Where volumes are sent; None: they stay.
+    pub store: Option<StoreOptions>,
     /// Only report what would be written.
     pub is_dry_run: bool,
     /// Most bytes between two checkpoints.
@@ -68,6 +71,7 @@ impl Default for WriteOptions {
             volume_md5: true,
             read_only_volumes: true,
             allows_other_files: false,
+            store: None,
             is_dry_run: false,
             checkpoint_bytes: 1 << 30,
             checkpoint_interval: Duration::from_secs(60),
@@ -94,6 +98,8 @@ pub struct WriteReport {
     pub deleted: u64,
     /// Files that failed, each reported to the observer.
     pub failed: u64,
+    /// With a store: what was sent.
+    pub sent: Option<SentReport>,
     /// In a dry run: what would be written.
     pub plan: Option<PlanSummary>,
 }

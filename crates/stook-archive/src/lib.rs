@@ -55,6 +55,7 @@ mod session;
 mod sort;
 mod survey;
 mod task;
+mod transfer;
 mod when;
 mod write;
 mod writer;
@@ -94,5 +95,9 @@ pub use stook_index::{
 };
 pub use stook_pool::{Jobs, Observer as BaseObserver};
 pub use stook_volume::{Dialect, ReadAt};
+pub use transfer::{
+    PullOptions, PullReport, SentReport, StatusReport, StoreOptions, TransferError, VolumeStatus,
+    pull, push, status,
+};
 pub use when::When;
 pub use write::{create, update};

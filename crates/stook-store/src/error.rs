@@ -8,7 +8,7 @@ use stook_sys::{SysError, cause};
 ///
 /// Prints as ``cannot put `000001.tar` to `s3://bucket/run`: access denied``.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot {operation} `{file}` {}: {cause}", place(operation, store))]
+#[error("cannot {operation} {}: {cause}", place(operation, file, store))]
 pub struct StoreError {
     /// What was tried, as a verb: "put", "get", "list".
     pub operation: &'static str,
@@ -21,13 +21,16 @@ pub struct StoreError {
     pub cause: StoreCause,
 }
 
-fn place(operation: &str, store: &str) -> String {
+fn place(operation: &str, file: &str, store: &str) -> String {
+    if file.is_empty() {
+        return format!("`{store}`");
+    }
     let word = match operation {
         "put" => "to",
         "get" | "delete" => "from",
         _ => "in",
     };
-    format!("{word} `{store}`")
+    format!("`{file}` {word} `{store}`")
 }
 
 /// Why an operation failed.
@@ -134,6 +137,15 @@ pub enum Advice {
 }
 
 impl StoreError {
+    /// Returns that the operation was ended while it waited to be tried again.
+    #[must_use]
+    pub fn interrupted(self) -> Self {
+        Self {
+            cause: StoreCause::Interrupted,
+            ..self
+        }
+    }
+
     /// Returns what may help.
     pub fn advice(&self) -> Advice {
         match &self.cause {
