@@ -11,6 +11,7 @@ use crate::ArchiveError;
 use crate::folder::is_needed;
 use crate::plan::{DEFAULT_VOLUME_BYTES, refuse_planned};
 use crate::session::Session;
+use crate::transfer::StoreOptions;
 
 impl Session<'_> {
     /// Returns the index of an interrupted run, or None if nothing is there yet.
@@ -73,7 +74,12 @@ impl Session<'_> {
     /// Makes the index of a new archive, in which the run has begun.
     pub(crate) fn make_index(&self, command: &str) -> Result<(Index, RunId), ArchiveError> {
         let config = Config {
-            hpss: self.options.remote.clone(),
+            hpss: self
+                .options
+                .store
+                .as_ref()
+                .map_or("none", StoreOptions::zstash_name)
+                .to_owned(),
             maxsize: self.options.volume_bytes.unwrap_or(DEFAULT_VOLUME_BYTES),
             path: stook_sys::absolute(&self.source_path)?
                 .as_os_str()

@@ -8,6 +8,7 @@ use std::io;
 use std::sync::Arc;
 
 use stook_index::{IndexDamage, Mtime, VolumeId};
+use stook_store::StoreError;
 use stook_sys::{SysError, display_bytes};
 use stook_volume::VolumeError;
 
@@ -21,6 +22,9 @@ pub enum Cause {
     /// A system call failed on another file than the one the failure is about.
     #[error("{0}")]
     Sys(#[source] Arc<SysError>),
+    /// An operation of the store failed.
+    #[error("{0}")]
+    Store(#[source] Arc<StoreError>),
     /// The headers of a member cannot be read or written.
     #[error("{0}")]
     Member(#[source] Arc<VolumeError>),
@@ -303,6 +307,12 @@ impl From<&io::Error> for Cause {
 impl From<Cause> for io::Error {
     fn from(cause: Cause) -> Self {
         Self::other(cause)
+    }
+}
+
+impl From<StoreError> for Cause {
+    fn from(error: StoreError) -> Self {
+        Self::Store(Arc::new(error))
     }
 }
 

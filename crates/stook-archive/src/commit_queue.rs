@@ -20,6 +20,7 @@ use crate::folder::Folder;
 use crate::observer::Observer;
 use crate::open_volume::{ClosingVolume, PendingRow};
 use crate::recovery::{recover, remove_staging};
+use crate::transfer::Uploads;
 
 /// Volumes on their way to the disk, past which the first of them is waited for.
 const MOST_CLOSING: usize = 8;
@@ -35,6 +36,8 @@ pub(crate) enum Target<'a> {
         run: RunId,
         /// By how many bytes the lengths on record are too large, one for each record of a volume.
         record_errors: &'a [u64],
+        /// Where they are sent, if they are.
+        uploads: Option<&'a Uploads<'a>>,
     },
     /// They stay where they are, with their rows beside them.
     Part(BuiltPart),
@@ -85,6 +88,23 @@ impl<'a> CommitQueue<'a> {
             ended: BTreeMap::new(),
             committed: 0,
         }
+    }
+
+    /// Waits until a volume of this length may be begun, where the room for those on their way to the store is limited.
+    pub(crate) fn wait_for_room(&mut self, bytes: u64) -> Result<(), ArchiveError> {
+        match &mut self.target {
+            Target::Index {
+                index,
+                uploads: Some(uploads),
+                ..
+            } => uploads.wait_for_room(bytes, index),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns true once a volume cannot be sent: the run should end early.
+    pub(crate) fn has_failed(&self) -> bool {
+        matches!(&self.target, Target::Index { uploads: Some(uploads), .. } if uploads.has_failed())
     }
 
     /// Adds volumes behind all others.
@@ -188,12 +208,13 @@ impl<'a> CommitQueue<'a> {
     fn commit(&mut self, mut closing: ClosingVolume) -> Result<(), ArchiveError> {
         let _scope = scope!("commit");
         let (id, len, folder, observer) = (closing.id, closing.len, self.folder, self.observer);
-        let (index, record_errors) = match &mut self.target {
+        let (index, uploads, record_errors) = match &mut self.target {
             Target::Index {
                 index,
+                uploads,
                 record_errors,
                 ..
-            } => (index, *record_errors),
+            } => (index, *uploads, *record_errors),
             Target::Part(built) => {
                 let md5 = closing.wait_until_durable()?;
                 closing.checkpoint(folder, NO_RUN)?;
@@ -205,8 +226,9 @@ impl<'a> CommitQueue<'a> {
         let rows = std::mem::take(&mut closing.rows);
         let attributes = std::mem::take(&mut closing.attributes);
         let staging = closing.staging.take();
+        let mut md5 = None;
         let make_durable = || -> Result<Vec<Volume>, ArchiveError> {
-            let md5 = closing.wait_until_durable()?;
+            md5 = closing.wait_until_durable()?;
             install_new(&folder.partial(id), &folder.volume(id))?;
             let volume = Volume { id, size: len, md5 };
             match observer.volume_is_ready(&volume) {
@@ -239,6 +261,10 @@ impl<'a> CommitQueue<'a> {
         drop(staging);
         remove_staging(folder, id)?;
         self.committed += 1;
+        if let Some(uploads) = uploads {
+            uploads.add(Volume { id, size: len, md5 });
+            uploads.record(index)?;
+        }
         Ok(())
     }
 

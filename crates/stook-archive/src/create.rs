@@ -10,6 +10,7 @@ use stook_volume::Dialect;
 use crate::deletions::Deletions;
 use crate::metadata_change::MetadataChanges;
 use crate::plan::PlanSummary;
+use crate::transfer::{SentReport, StoreOptions};
 
 /// How to create or update an archive.
 #[derive(Debug, Clone)]
@@ -30,8 +31,6 @@ pub struct WriteOptions {
     pub dialect: Dialect,
     /// By how many microseconds the time of an unchanged entry may differ from the archived one.
     pub time_tolerance: u64,
-    /// What the settings of a new archive say of its remote store, in zstash's words.
-    pub remote: String,
     /// Record each volume, with its length. A new archive without these records is one as zstash made before version 1.1.
     pub records_volumes: bool,
     /// For tests of what reads them: by how many bytes the lengths on record are too large, one for each record that a volume
@@ -53,6 +52,8 @@ pub struct WriteOptions {
     pub read_only_volumes: bool,
     /// Create the archive in a folder that holds other files, too. In the dialect of zstash it always may.
     pub allows_other_files: bool,
+    /// Where volumes are sent; None: they stay.
+    pub store: Option<StoreOptions>,
     /// Only report what would be written.
     pub is_dry_run: bool,
     /// Most bytes between two checkpoints.
@@ -70,7 +71,6 @@ impl Default for WriteOptions {
             jobs: Jobs::Adaptive,
             dialect: Dialect::Stook,
             time_tolerance: 0,
-            remote: "none".to_owned(),
             records_volumes: true,
             record_errors: vec![0],
             directories: true,
@@ -81,6 +81,7 @@ impl Default for WriteOptions {
             volume_md5: true,
             read_only_volumes: true,
             allows_other_files: false,
+            store: None,
             is_dry_run: false,
             checkpoint_bytes: 1 << 30,
             checkpoint_interval: Duration::from_secs(60),
@@ -107,6 +108,8 @@ pub struct WriteReport {
     pub deleted: u64,
     /// Files that failed, each reported to the observer.
     pub failed: u64,
+    /// With a store: what was sent.
+    pub sent: Option<SentReport>,
     /// In a dry run: what would be written.
     pub plan: Option<PlanSummary>,
 }

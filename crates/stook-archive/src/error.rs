@@ -11,6 +11,7 @@ use crate::cause::Cause;
 use crate::deleted::MissingName;
 use crate::deletions::UnlikelyDeletions;
 use crate::plan::{DamagedPart, PlanFileError};
+use crate::transfer::TransferError;
 use crate::when::When;
 
 /// An error that ended an operation.
@@ -23,6 +24,9 @@ pub enum ArchiveError {
     /// The index cannot be used.
     #[error(transparent)]
     Index(IndexError),
+    /// The store of the archive failed, or does not fit it.
+    #[error(transparent)]
+    Transfer(#[from] TransferError),
     /// A volume cannot be read.
     #[error("cannot read `{}`: {source}", display_path(path))]
     Volume {

@@ -10,10 +10,14 @@
 //! ```
 //! A user's file may have one of these names, too. It is stook's own only if its content says so.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use stook_index::{Index, Interrupt, Origin, Staging, VolumeId, VolumeName};
-use stook_sys::{Context, Directory, NameBuffer, WriterLock, exists, require_regular};
+use stook_sys::{
+    Context, Directory, NameBuffer, TemporaryNames, WriterLock, exists, look_at, require_regular,
+};
 
 use crate::ArchiveError;
 use crate::plan::{PLAN_DIRECTORY, PlanDirectory};
@@ -71,6 +75,18 @@ impl Folder {
 
     fn lock_path(&self) -> PathBuf {
         self.path.join(LOCK)
+    }
+
+    /// Returns true if something has the name of the index.
+    pub(crate) fn has_index(&self) -> Result<bool, ArchiveError> {
+        Ok(exists(&self.index())?.is_some())
+    }
+
+    /// Returns a path in the folder for a file that has no name yet.
+    pub(crate) fn temporary(&self) -> Result<PathBuf, ArchiveError> {
+        let inode = look_at(&self.path)?.identity().1;
+        let name = TemporaryNames::new("partial").next(inode);
+        Ok(self.path.join(OsStr::from_bytes(&name)))
     }
 
     pub(crate) fn require_index(&self) -> Result<(), ArchiveError> {

@@ -30,7 +30,7 @@ pub(crate) struct Layout {
 
 impl Layout {
     /// Several volumes at a time are for stook's own dialect alone: where volumes are to be those of another
-    /// program, they end where its rule says, hard links and all.
+    /// program, they end where its rule says, hard links and all. The numbers `elsewhere` are those of files in the store.
     pub(crate) fn new(
         folder: &Folder,
         index: &Index,
@@ -38,8 +38,12 @@ impl Layout {
         splitter: VolumeSplitter,
         owners: &Owners,
         partial_volumes: &[PartialVolume],
+        elsewhere: &BTreeSet<VolumeId>,
     ) -> Result<Self, ArchiveError> {
-        let next = next_volume(folder, index, Blank::Foreign)?;
+        let mut next = next_volume(folder, index, Blank::Foreign)?;
+        if let Some(&last) = elsewhere.last() {
+            next = next.max(volume_behind(folder, last)?);
+        }
         let is_sequence = splitter.dialect == Dialect::Zstash
             || (partial_volumes.len() < 2 && !plan.may_exceed(splitter.limit));
         if is_sequence {
@@ -55,6 +59,7 @@ impl Layout {
             .map(|partial| (partial.checkpoint.volume, partial.checkpoint.planned))
             .collect();
         let mut taken: BTreeSet<VolumeId> = folder.volumes()?.into_iter().collect();
+        taken.extend(elsewhere);
         taken.extend(foreign_numbers(folder, Blank::Foreign)?);
         let begun = begun(folder, splitter.dialect, plan, partial_volumes)?;
         taken.extend(left.keys().filter(|id| !begun.contains_key(id)));

@@ -55,6 +55,7 @@ mod session;
 mod sort;
 mod survey;
 mod task;
+mod transfer;
 mod verify;
 mod when;
 mod write;
@@ -96,6 +97,10 @@ pub use stook_index::{
 };
 pub use stook_pool::{Jobs, Observer as BaseObserver};
 pub use stook_volume::{Dialect, ReadAt};
+pub use transfer::{
+    PullOptions, PullReport, SentReport, StatusReport, StoreOptions, TransferError, VolumeStatus,
+    pull, push, status,
+};
 pub use verify::verify_selected;
 pub use when::When;
 pub use write::{create, update};

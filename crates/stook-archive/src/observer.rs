@@ -107,6 +107,14 @@ pub enum Note {
         /// Members that were written.
         members: u64,
     },
+    /// A transfer failed, and is tried again after so many seconds.
+    #[error("{error}; it is tried again in {seconds} s")]
+    TransferFailed {
+        /// What happened.
+        error: String,
+        /// The pause.
+        seconds: u64,
+    },
     /// What a removal takes is not recorded, because an archive that only zstash has written stays as it is.
     #[error("what is removed is not recorded: only zstash has written the archive")]
     NotRecordedInForeignArchive,

@@ -8,6 +8,7 @@
 //! ```
 //! `plan` does the first two and keeps what it found in files; `commit` does the last.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
@@ -31,9 +32,12 @@ use crate::mutex::{into_inner, lock};
 use crate::not_visited::{NotVisited, count_deleted};
 use crate::observer::{CountingObserver, Note, Observer, require_going_on};
 use crate::pack::Packer;
-use crate::plan::{Batch, Plan, PlanDirectory, Sorter, VolumeSplitter, interleave};
+use crate::plan::{
+    Batch, DEFAULT_VOLUME_BYTES, Plan, PlanDirectory, Sorter, VolumeSplitter, interleave,
+};
 use crate::recovery::{PartialVolume, recover, remove_all_unfinished, resumable};
 use crate::survey::{Held, Survey, SurveyOptions, open_source, survey};
+use crate::transfer::{Uploads, require_spool, with_store};
 use crate::writer::{VolumeWriter, WriterOptions, Written};
 
 /// Batches that are looked at before workers begin: if there are fewer, so are the workers.
@@ -84,11 +88,36 @@ impl<'a> Session<'a> {
         Ok(exists(self.folder.path())?.map(|metadata| metadata.identity()))
     }
 
-    /// Creates or updates the archive.
-    pub(crate) fn run(
+    /// Creates or updates the archive, and sends its volumes where it has a store.
+    pub(crate) fn run_and_send(
         &self,
         index: Option<Index>,
         command: &str,
+    ) -> Result<WriteReport, ArchiveError> {
+        let Some(store) = &self.options.store else {
+            return self.run(index, command, None);
+        };
+        require_spool(store, self.volume_limit(index.as_ref())?)?;
+        let (report, sent) = with_store(
+            &self.folder,
+            store,
+            &self.observer,
+            index,
+            |index, uploads| self.run(index, command, Some(uploads)),
+        )?;
+        Ok(WriteReport {
+            sent: Some(sent),
+            failed: self.observer.failures(),
+            ..report
+        })
+    }
+
+    /// Creates or updates the archive.
+    fn run(
+        &self,
+        index: Option<Index>,
+        command: &str,
+        uploads: Option<&Uploads<'_>>,
     ) -> Result<WriteReport, ArchiveError> {
         // Of a plan that was committed or given up when its process was killed.
         PlanDirectory::of(self.folder.path()).remove()?;
@@ -130,7 +159,7 @@ impl<'a> Session<'a> {
             Some(run) => run,
             None => index.begin_run(command, utc_now().into())?,
         };
-        let written = self.write(&mut index, run, &plan, partial_volumes)?;
+        let written = self.write(&mut index, run, &plan, partial_volumes, uploads)?;
         report.members = written.members;
         report.bytes = written.bytes;
         report.volumes = written.volumes;
@@ -202,7 +231,13 @@ impl<'a> Session<'a> {
             .map(|(checkpoint, staging)| resumable(checkpoint, staging, &nothing))
             .collect::<Result<Vec<_>, _>>()?;
         let mut index = into_inner(index);
-        self.write(&mut index, run.id, &Plan::from(nothing), partial_volumes)?;
+        self.write(
+            &mut index,
+            run.id,
+            &Plan::from(nothing),
+            partial_volumes,
+            None,
+        )?;
         self.recover(Some(index))
     }
 
@@ -300,14 +335,18 @@ impl<'a> Session<'a> {
 
     /// Returns the rule by which volumes end, for an archive whose settings name this length.
     pub(crate) fn splitter(&self, index: &Index) -> Result<VolumeSplitter, ArchiveError> {
-        let limit = match self.options.volume_bytes {
-            Some(limit) => limit,
-            None => index.config()?.maxsize,
-        };
         Ok(VolumeSplitter {
             dialect: self.options.dialect,
-            limit,
+            limit: self.volume_limit(Some(index))?,
         })
+    }
+
+    fn volume_limit(&self, index: Option<&Index>) -> Result<u64, ArchiveError> {
+        match (self.options.volume_bytes, index) {
+            (Some(limit), _) => Ok(limit),
+            (None, Some(index)) => Ok(index.config()?.maxsize),
+            (None, None) => Ok(DEFAULT_VOLUME_BYTES),
+        }
     }
 
     pub(crate) fn write(
@@ -316,6 +355,7 @@ impl<'a> Session<'a> {
         run: RunId,
         plan: &Plan,
         partial_volumes: Vec<PartialVolume>,
+        uploads: Option<&Uploads<'_>>,
     ) -> Result<Written, ArchiveError> {
         let _scope = scope!("archive");
         self.observer
@@ -343,11 +383,13 @@ impl<'a> Session<'a> {
             options.splitter,
             &owners,
             &partial_volumes,
+            uploads.map_or(&BTreeSet::new(), Uploads::taken),
         )?;
         let target = Target::Index {
             index,
             run,
             record_errors: &self.options.record_errors,
+            uploads,
         };
         let mut writer = VolumeWriter::new(folder, target, options, &self.observer, &buffers)?;
         writer.expect(layout.volumes, layout.next);

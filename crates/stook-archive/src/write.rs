@@ -13,6 +13,7 @@ use crate::archive::Archive;
 use crate::create::{WriteOptions, WriteReport};
 use crate::observer::Observer;
 use crate::session::Session;
+use crate::transfer::{is_unsent, push};
 
 /// Archives the tree `source` into the folder `archive`, which is made.
 ///
@@ -28,12 +29,14 @@ pub fn create(
     observer: &dyn Observer,
 ) -> Result<WriteReport, ArchiveError> {
     let session = Session::new(source, archive, options, observer)?;
-    let index = session.creatable().inspect_err(|error| {
-        if matches!(error, ArchiveError::Exists { .. }) {
+    let index = match session.creatable() {
+        Err(ArchiveError::Exists { path }) => {
             // A run that was killed after its last commit left it; if not, the refusal is the same.
             let _ = session.folder.remove_stale_lock();
+            return go_on_sending(&session)?.ok_or(ArchiveError::Exists { path });
         }
-    })?;
+        other => other?,
+    };
     if options.is_dry_run {
         return session.dry_run(index.map(Mutex::new).as_ref());
     }
@@ -48,7 +51,7 @@ pub fn create(
         }
         None => None,
     };
-    session.run(index, "create")
+    session.run_and_send(index, "create")
 }
 
 /// Archives what has changed in the tree `source` since the archive was written.
@@ -73,5 +76,21 @@ pub fn update(
     let _lock = session.folder.lock()?;
     let index = session.folder.open_index_to_write()?;
     session.refuse_planned(Some(&index))?;
-    session.run(Some(index), "update")
+    session.run_and_send(Some(index), "update")
+}
+
+/// Sends the rest of an archive that is finished here, and not yet in its store; None if there is no such rest.
+fn go_on_sending(session: &Session<'_>) -> Result<Option<WriteReport>, ArchiveError> {
+    let Some(store) = &session.options.store else {
+        return Ok(None);
+    };
+    if session.options.is_dry_run || !is_unsent(&session.folder.open_index()?)? {
+        return Ok(None);
+    }
+    let sent = push(session.folder.path(), store, &session.observer)?;
+    Ok(Some(WriteReport {
+        sent: Some(sent),
+        failed: session.observer.failures(),
+        ..WriteReport::default()
+    }))
 }

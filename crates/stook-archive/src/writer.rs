@@ -143,7 +143,7 @@ impl<'a> VolumeWriter<'a> {
     /// Takes the next piece of a stream.
     pub(crate) fn take(&mut self, stream: OutputStream, piece: Piece) -> Result<(), ArchiveError> {
         let _scope = scope!("write");
-        if self.observer.is_interrupted() {
+        if self.observer.is_interrupted() || self.queue.has_failed() {
             // A piece before this one may be missing.
             return Err(ArchiveError::Interrupted);
         }
@@ -256,6 +256,10 @@ impl<'a> VolumeWriter<'a> {
     }
 
     fn begin(&mut self, id: VolumeId) -> Result<VolumeId, ArchiveError> {
+        let planned = self.planned_end(id);
+        let longest = self.options.splitter.limit;
+        self.queue
+            .wait_for_room(if planned == 0 { longest } else { planned })?;
         let hasher = self.new_hasher();
         let volume = OpenVolume::create(self.folder, id, self.planned_end(id), hasher)?;
         self.open.insert(id, volume);

@@ -43,6 +43,7 @@ mod schema;
 mod selection;
 mod snapshot;
 mod staging;
+mod transfers;
 mod trust;
 mod types;
 mod witness;
@@ -69,6 +70,7 @@ pub use rebuild::Rebuild;
 pub use selection::{Deleted, Selection};
 pub use snapshot::{Passed, Snapshot};
 pub use staging::{Checkpoint, Staging};
+pub use transfers::{StoreFact, Transfer};
 pub use types::{
     AsOf, BadVolumeName, Config, NewRow, Row, RowId, RowRef, Run, RunId, Volume, VolumeEncoding,
     VolumeId, VolumeName,

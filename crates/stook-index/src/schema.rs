@@ -2,10 +2,12 @@
 //!
 //! ```text
 //! config files tars        zstash's; never another column, zstash inserts by position
-//! stook_meta               format = 2; path = real bytes of config.path where not UTF-8
+//! stook_meta               format = 2; path = real bytes of config.path where not UTF-8; store = where the volumes lie,
+//!                          store_index = version of the index there
 //! stook_runs               one row a run; the row ids it began and ended at
 //! stook_deleted            names found gone by a run; hides rows up to that run's last_file
 //! stook_checks             volumes that passed their last check, with what told their state then
+//! stook_transfers          volumes that the store holds, and how that is known
 //! stook_name_segments      sorted hashes of names: `names` has their form
 //! stook_name_parts         pieces of these
 //! stook_released           members removed from the tree because the archive holds them
@@ -95,6 +97,13 @@ CREATE TABLE IF NOT EXISTS stook_witnesses (
   crc integer,
   primary key (name, first)
 ) without rowid;
+CREATE TABLE IF NOT EXISTS stook_transfers (
+  volume text primary key,
+  size integer,
+  proof text,
+  version text,
+  sent text
+);
 INSERT OR IGNORE INTO stook_meta VALUES ('format', 2);
 UPDATE stook_meta SET value = 2 WHERE key = 'format' AND value = 1;
 ";

@@ -48,6 +48,7 @@ pub(crate) const WITNESSED: &[Witnessed] = &[
     all("stook_deleted", "run, name, raw"),
     all("stook_raw_names", "name"),
     all("stook_checks", "volume, stamp, checked"),
+    all("stook_transfers", "volume, size, proof, version, sent"),
     all("stook_released", "name, raw, volume, offset"),
     // Their `crc` covers the data.
     all("stook_attributes", "volume, first, entries, crc"),

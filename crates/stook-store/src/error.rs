@@ -8,7 +8,7 @@ use stook_sys::{SysError, cause};
 ///
 /// Prints as ``cannot put `000001.tar` to `s3://bucket/run`: access denied``.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot {operation} `{file}` {}: {cause}", place(operation, store))]
+#[error("cannot {operation} {}: {cause}", place(operation, file, store))]
 pub struct StoreError {
     /// What was tried, as a verb: "put", "get", "list".
     pub operation: &'static str,
@@ -21,13 +21,16 @@ pub struct StoreError {
     pub cause: StoreCause,
 }
 
-fn place(operation: &str, store: &str) -> String {
+fn place(operation: &str, file: &str, store: &str) -> String {
+    if file.is_empty() {
+        return format!("`{store}`");
+    }
     let word = match operation {
         "put" => "to",
         "get" | "delete" => "from",
         _ => "in",
     };
-    format!("{word} `{store}`")
+    format!("`{file}` {word} `{store}`")
 }
 
 /// Why an operation failed.
@@ -69,7 +72,10 @@ pub enum StoreCause {
     ReadOnly,
     /// Nobody is logged in, or the login has expired.
     #[error("not logged in")]
-    Login,
+    Login {
+        /// What logs in, as it is typed; None if that is not known.
+        command: Option<String>,
+    },
     /// Who is logged in may not do this.
     #[error("access denied")]
     Denied,
@@ -88,6 +94,14 @@ pub enum StoreCause {
         /// Who says it.
         program: String,
         /// One line of it.
+        text: String,
+    },
+    /// The program or the server gave an answer that this store does not know.
+    #[error("{program} gave an unknown answer: {text}")]
+    Answer {
+        /// Who gave it.
+        program: String,
+        /// One line of it, or what it lacks.
         text: String,
     },
     /// It was asked to end.
@@ -123,14 +137,24 @@ pub enum Advice {
 }
 
 impl StoreError {
+    /// Returns that the operation was ended while it waited to be tried again.
+    #[must_use]
+    pub fn interrupted(self) -> Self {
+        Self {
+            cause: StoreCause::Interrupted,
+            ..self
+        }
+    }
+
     /// Returns what may help.
     pub fn advice(&self) -> Advice {
         match &self.cause {
-            StoreCause::Login => Advice::Login,
+            StoreCause::Login { .. } => Advice::Login,
             StoreCause::Io(_)
             | StoreCause::Different(_)
             | StoreCause::Timeout(_)
-            | StoreCause::Said { .. } => Advice::Retry,
+            | StoreCause::Said { .. }
+            | StoreCause::Answer { .. } => Advice::Retry,
             _ => Advice::GiveUp,
         }
     }

@@ -21,6 +21,11 @@ mod directory;
 mod error;
 mod local_file;
 mod location;
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "the stores behind programs use it")
+)]
+mod program;
 mod store;
 mod transfer;
 

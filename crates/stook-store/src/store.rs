@@ -175,6 +175,17 @@ pub enum Condition {
     Unchanged(FileVersion),
 }
 
+impl Condition {
+    /// Returns this condition where the store keeps it against other writers, none where it cannot.
+    #[must_use]
+    pub fn where_possible(self, store: &dyn Store) -> Self {
+        match store.abilities().is_conditional {
+            true => self,
+            false => Self::Always,
+        }
+    }
+}
+
 /// State of a file in a store: as long as it has the same version, it has the same bytes. An entity tag, say.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct FileVersion(pub String);

@@ -7,7 +7,9 @@ use std::process::Command;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, kill_process_group, pidfd_open};
+use rustix::process::{
+    Pid, PidfdFlags, kill_process_group, pidfd_open, set_parent_process_death_signal, setsid,
+};
 
 use crate::run_delay::{SchedStat, sched_stat};
 use crate::usage::duration;
@@ -94,6 +96,21 @@ pub fn start_and_ignore_signals(command: &mut Command) -> io::Result<std::proces
     };
     // SAFETY: between fork and exec only `signal` is called, which is async-signal-safe.
     unsafe { command.pre_exec(defaults) };
+    command.spawn()
+}
+
+/// Starts a command in a session of its own, which has no terminal: nothing there can ask for a password, and no key
+/// reaches it. It is killed when the thread that starts it ends, so that nothing goes on after a process that was killed.
+///
+/// # Errors
+/// Those of `Command::spawn`.
+pub fn start_in_own_session(command: &mut Command) -> io::Result<std::process::Child> {
+    let detach = || {
+        setsid()?;
+        Ok(set_parent_process_death_signal(Some(Signal::KILL))?)
+    };
+    // SAFETY: between fork and exec only `setsid` and `prctl` are called, which are async-signal-safe.
+    unsafe { command.pre_exec(detach) };
     command.spawn()
 }
 
@@ -208,6 +225,23 @@ mod tests {
         let ended = child.wait(LONG).unwrap().unwrap();
         assert_eq!(ExitStatus::from_raw(ended.raw_status).signal(), Some(9));
         child.signal_group(Signal::KILL);
+    }
+
+    #[test]
+    fn a_session_of_its_own_has_no_terminal_and_ends_with_its_thread() {
+        let start = || {
+            let mut command = Command::new("sh");
+            start_in_own_session(command.args(["-c", "exec sleep 60"])).unwrap()
+        };
+        let (mut process, session) = std::thread::spawn(move || {
+            let process = start();
+            let session = rustix::process::getsid(Pid::from_raw(process.id().cast_signed()));
+            (process, session.unwrap())
+        })
+        .join()
+        .unwrap();
+        assert_eq!(session.as_raw_nonzero().get().cast_unsigned(), process.id());
+        assert_eq!(process.wait().unwrap().signal(), Some(9));
     }
 
     #[test]

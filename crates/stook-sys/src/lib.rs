@@ -65,7 +65,9 @@ mod xattr;
 
 pub use allocator::give_back_large_blocks;
 pub use calls::{CallCount, count_calls, counted_calls};
-pub use child::{Child, Ended, Signal, start_and_ignore_signals, wait_readable};
+pub use child::{
+    Child, Ended, Signal, start_and_ignore_signals, start_in_own_session, wait_readable,
+};
 pub use directory::{Directory, FoundName, Links, NODE_MODE, NameBuffer};
 pub use error::{
     Context, SysError, busy, cause, display_bytes, display_path, is_link_refused, is_mount_point,

@@ -41,6 +41,7 @@ mod restored_rights;
 mod resuming;
 mod round_trip;
 mod scene;
+mod sending;
 mod specimen;
 mod states;
 mod stores;

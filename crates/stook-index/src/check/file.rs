@@ -18,7 +18,7 @@ type Column = (&'static str, &'static str, i64);
 type FoundColumn = (String, String, i64);
 
 /// The tables, and what each must be.
-const TABLES: [(&str, &[Column]); 14] = [
+const TABLES: [(&str, &[Column]); 15] = [
     ("config", &[("arg", "text", 1), ("value", "text", 0)]),
     (
         "files",
@@ -72,6 +72,16 @@ const TABLES: [(&str, &[Column]); 14] = [
             ("volume", "text", 1),
             ("stamp", "text", 0),
             ("checked", "text", 0),
+        ],
+    ),
+    (
+        "stook_transfers",
+        &[
+            ("volume", "text", 1),
+            ("size", "integer", 0),
+            ("proof", "text", 0),
+            ("version", "text", 0),
+            ("sent", "text", 0),
         ],
     ),
     (

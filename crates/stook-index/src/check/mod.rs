@@ -108,6 +108,9 @@ impl Index {
         if tables.contains(&"stook_checks") {
             check.checks()?;
         }
+        if tables.contains(&"stook_transfers") {
+            check.transfers()?;
+        }
         if tables.contains(&"stook_released") {
             check.releases()?;
         }

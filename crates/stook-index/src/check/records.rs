@@ -10,6 +10,7 @@ use crate::error::{IndexError, READ};
 use crate::index::read_maxsize;
 use crate::name::escape_name;
 use crate::row::{BAD_MD5, BAD_SIZE, unsigned, volume_of};
+use crate::transfers::{StoreFact, TRANSFERS};
 use crate::types::FORMAT;
 use crate::types::{Run, VolumeId};
 
@@ -66,6 +67,9 @@ impl Check<'_> {
                     (!is_that).then_some("its value is not what the path in `config` stands for")
                 }
                 (Some("path"), _) => Some("its value is not a path outside UTF-8, in bytes"),
+                (Some(key), value) if StoreFact::is_key(key) => text(value)
+                    .is_none_or(str::is_empty)
+                    .then_some("its value is not a text"),
                 _ => Some("its key is not one of this format"),
             };
             if let Some(what) = what {
@@ -151,6 +155,38 @@ impl Check<'_> {
     }
 }
 
+impl Check<'_> {
+    pub(super) fn transfers(&mut self) -> Result<(), IndexError> {
+        let query = "rowid, volume, size, proof, version, sent";
+        self.each(TRANSFERS, query, |check, id, row| {
+            let column = |index| row.get_ref(index).map_err(check.index.fault(READ));
+            let is_volume = volume_of(column(1)?).is_some();
+            let version = column(4)?;
+            let values = [
+                ("volume", (!is_volume).then_some("it is no volume")),
+                ("size", unsigned(column(2)?).is_none().then_some(BAD_SIZE)),
+                ("proof", text(column(3)?).is_none().then_some(BAD_TEXT)),
+                (
+                    "version",
+                    (version != ValueRef::Null && text(version).is_none()).then_some(BAD_TEXT),
+                ),
+                (
+                    "sent",
+                    strict_time(column(5)?).is_none().then_some(BAD_SENT),
+                ),
+            ];
+            for (column, why) in values {
+                if let Some(why) = why {
+                    check.tell(IndexDamage::value(TRANSFERS, id, column, why));
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+const BAD_TEXT: &str = "it is not a text";
+const BAD_SENT: &str = "its sent is not a time of the form `YYYY-MM-DD HH:MM:SS`";
 const BAD_CHECKED: &str = "its checked is not a time of the form `YYYY-MM-DD HH:MM:SS`";
 
 /// Returns true for the form in which `stook_sys::Stamp` is written: two numbers and two times. Behind them may be the MD5

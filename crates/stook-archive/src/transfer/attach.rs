@@ -1,0 +1,205 @@
+//! Whether a store belongs to an archive, asked before anything is written.
+//!
+//! ```text
+//!   index in the store   recorded version?  ──the same──────────> ours
+//!                        else fetched: are its rows the first rows of ours? ──yes──> ours, an earlier state
+//!                                                                           ──no───> somebody else's: refused
+//! ```
+//! A store without versions is asked again before the index is put. What another machine does between that answer and the
+//! end of the put is not seen: `docs/stores.md` names this window.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use stook_index::{Index, Interrupt, StoreFact, VolumeId};
+use stook_store::{Condition, Download, FileVersion, Store, TransferObserver};
+use stook_sys::remove_file;
+
+use super::error::TransferError;
+use super::options::StoreOptions;
+use super::send::Sender;
+use crate::ArchiveError;
+use crate::folder::Folder;
+
+/// The name of an index, in a folder and in a store.
+pub(super) const INDEX: &str = "index.db";
+
+/// What a store held when it was asked.
+#[derive(Debug, Clone)]
+pub(super) struct Attached {
+    /// What must still hold for the index to be put.
+    pub(super) condition: Condition,
+    /// Volumes by name, whoever put them.
+    pub(super) volumes: BTreeSet<VolumeId>,
+}
+
+/// Makes sure that the store can be written, and that what it holds is a state of the archive, or nothing. `index` is that of
+/// the folder, None if there is none yet.
+pub(super) fn attach(
+    sender: &Sender<'_>,
+    folder: &Folder,
+    index: Option<&Index>,
+) -> Result<Attached, ArchiveError> {
+    let store = sender.store();
+    if let Some(index) = index {
+        require_same_store(sender.options, index)?;
+    }
+    sender.with_retries(|| Ok(store.prepare()?))?;
+    let condition = condition(sender, folder, index)?;
+    let files = sender.with_retries(|| Ok(store.list()?))?;
+    let volumes = files.iter().filter_map(|file| file.name.parse().ok());
+    Ok(Attached {
+        condition,
+        volumes: volumes.collect(),
+    })
+}
+
+/// Returns the store that an archive remembers: its own record, or that of zstash.
+pub(super) fn recorded_store(index: &Index) -> Result<Option<String>, ArchiveError> {
+    if let Some(place) = index.store_fact(StoreFact::Place)? {
+        return Ok(Some(place));
+    }
+    let hpss = index.config()?.hpss;
+    Ok(match hpss.as_str() {
+        "" => None,
+        none if none.eq_ignore_ascii_case("none") => None,
+        globus if globus.starts_with("globus://") => Some(hpss),
+        path => Some(format!("hpss:{path}")),
+    })
+}
+
+fn require_same_store(options: &StoreOptions, index: &Index) -> Result<(), ArchiveError> {
+    match recorded_store(index)? {
+        Some(recorded) if recorded != options.place && !options.changes_store => {
+            let given = options.place.clone();
+            Err(TransferError::OtherStore { recorded, given }.into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns what must hold of the index in the store until ours is put there.
+pub(super) fn condition(
+    sender: &Sender<'_>,
+    folder: &Folder,
+    index: Option<&Index>,
+) -> Result<Condition, ArchiveError> {
+    let store = sender.store();
+    let name = || store.name().to_owned();
+    let Some(there) = sender.with_retries(|| Ok(store.stat(INDEX)?))? else {
+        return Ok(Condition::New.where_possible(store));
+    };
+    let Some(index) = index else {
+        return Err(TransferError::HoldsArchive { store: name() }.into());
+    };
+    let recorded = sent_index(index)?.and_then(|(_, version)| version);
+    let is_recorded = there.version.is_some() && recorded == there.version;
+    if !is_recorded {
+        let fetched = FetchedIndex::get(sender, folder)?;
+        if !is_state_of(&fetched.open()?, index)? {
+            return Err(TransferError::Diverged { store: name() }.into());
+        }
+    }
+    let unchanged = there
+        .version
+        .map_or(Condition::Always, Condition::Unchanged);
+    Ok(unchanged.where_possible(store))
+}
+
+/// Returns the last run that the index in the store has, and the version of that file, if the store has versions.
+pub(super) fn sent_index(
+    index: &Index,
+) -> Result<Option<(i64, Option<FileVersion>)>, ArchiveError> {
+    let fact = index.store_fact(StoreFact::IndexVersion)?;
+    Ok(fact.and_then(|text| {
+        let (run, version) = text.split_once(' ')?;
+        let version = Some(version).filter(|version| !version.is_empty());
+        Some((
+            run.parse().ok()?,
+            version.map(|text| FileVersion(text.to_owned())),
+        ))
+    }))
+}
+
+/// Returns true if the store lacks something of the archive.
+pub(crate) fn is_unsent(index: &Index) -> Result<bool, ArchiveError> {
+    let transfers = index.transfers()?;
+    let lacks = |volume: &stook_index::Volume| !transfers.contains_key(&volume.id);
+    let sent_run = sent_index(index)?.map(|(run, _)| run);
+    Ok(sent_run != Some(last_run(index)?) || index.volumes()?.iter().any(lacks))
+}
+
+/// Returns the number of the last run; 0 if stook has not written to the archive.
+pub(super) fn last_run(index: &Index) -> Result<i64, ArchiveError> {
+    Ok(index.runs()?.last().map_or(0, |run| run.id.0))
+}
+
+/// Returns true if all rows of an index are rows of another, at the same places: an earlier state of it, or the same.
+pub(super) fn is_state_of(earlier: &Index, later: &Index) -> Result<bool, ArchiveError> {
+    let last = earlier.last_row()?;
+    for id in [1, last] {
+        let id = stook_index::RowId(id);
+        if earlier.row(id)? != later.row(id)? {
+            return Ok(false);
+        }
+    }
+    let volumes = |index: &Index| -> Result<BTreeSet<VolumeId>, ArchiveError> {
+        Ok(index
+            .volumes()?
+            .into_iter()
+            .map(|volume| volume.id)
+            .collect())
+    };
+    Ok(earlier.last_row()? <= later.last_row()? && volumes(earlier)?.is_subset(&volumes(later)?))
+}
+
+/// A copy of the store's index beside the one in the folder, until it is dropped.
+pub(super) struct FetchedIndex {
+    path: PathBuf,
+}
+
+impl FetchedIndex {
+    pub(super) fn get(sender: &Sender<'_>, folder: &Folder) -> Result<Self, ArchiveError> {
+        let path = folder.temporary()?;
+        let fetched = Self { path };
+        sender.with_retries(|| {
+            Ok(get_file(
+                sender.store(),
+                INDEX,
+                &fetched.path,
+                None,
+                sender,
+            )?)
+        })?;
+        Ok(fetched)
+    }
+
+    pub(super) fn open(&self) -> Result<Index, ArchiveError> {
+        Ok(Index::open_read_until(&self.path, &Interrupt::never())?)
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for FetchedIndex {
+    fn drop(&mut self) {
+        // It may have got another name.
+        let _ = remove_file(&self.path);
+    }
+}
+
+/// Gets one file.
+pub(super) fn get_file(
+    store: &dyn Store,
+    name: &str,
+    path: &Path,
+    size: Option<u64>,
+    observer: &dyn TransferObserver,
+) -> Result<(), stook_store::StoreError> {
+    let mut result = Ok(());
+    let download = Download { name, path, size };
+    store.get(&[download], observer, &mut |_, got| result = got)?;
+    result
+}

@@ -1,0 +1,68 @@
+//! What keeps an archive and its store from agreeing.
+
+use stook_index::VolumeId;
+use stook_store::StoreError;
+
+/// An error of the store of an archive, or of what it holds.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TransferError {
+    /// An operation of the store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A new archive was to be sent to where one is.
+    #[error("cannot create an archive in `{store}`: it holds one already")]
+    HoldsArchive {
+        /// The place.
+        store: String,
+    },
+    /// The store has another archive, or somebody else has added to this one there.
+    #[error("cannot write to `{store}`: its index.db is not the one that was sent from here")]
+    Diverged {
+        /// The place.
+        store: String,
+    },
+    /// The store has another file under the name of a volume.
+    #[error("cannot put `{volume}` to `{store}`: it holds another file of this name")]
+    HoldsOther {
+        /// The volume.
+        volume: VolumeId,
+        /// The place.
+        store: String,
+    },
+    /// The archive has another store.
+    #[error("cannot send to `{given}`: the volumes of this archive are in `{recorded}`")]
+    OtherStore {
+        /// The place that was recorded.
+        recorded: String,
+        /// The place that was named.
+        given: String,
+    },
+    /// The archive has no store, and none was named.
+    #[error("this archive has no store")]
+    NoStore,
+    /// The store has no archive.
+    #[error("cannot read the archive in `{store}`: it has no index.db")]
+    NoIndex {
+        /// The place.
+        store: String,
+    },
+    /// Volumes waiting for their transfer may not take as much as one volume.
+    #[error(
+        "volumes that wait for their transfer may take {spool} bytes, and one volume takes up to {needed}"
+    )]
+    SmallSpool {
+        /// The limit.
+        spool: u64,
+        /// The least that would do.
+        needed: u64,
+    },
+    /// A volume is neither here nor in the store.
+    #[error("cannot find `{volume}`: it is neither here nor in `{store}`")]
+    Missing {
+        /// The first of them.
+        volume: VolumeId,
+        /// The place.
+        store: String,
+    },
+}

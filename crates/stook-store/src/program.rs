@@ -1,0 +1,360 @@
+//! Programs that reach a store: started without a shell, watched, and ended in time.
+//!
+//! A program gets a session of its own, without a terminal, so that it cannot ask for a password, and without the
+//! variables that make the loader take other libraries, which a Python environment sets for its own programs. What
+//! it writes goes to files in memory, not to pipes: a process that it leaves behind keeps nobody waiting for their end.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use stook_sys::{
+    Child, Context, Signal, SysError, memory_file, read_up_to_at, start_in_own_session,
+    write_all_at,
+};
+
+use crate::error::StoreCause;
+use crate::transfer::TransferObserver;
+
+/// Variables that a program must not inherit.
+const LOADER_VARIABLES: [&str; 2] = ["LD_LIBRARY_PATH", "LD_PRELOAD"];
+
+/// How often a running program is looked at. It and the two times below come to less than a second.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// How long a program may take to end that was asked to.
+const GRACE: Duration = Duration::from_millis(500);
+/// How long a program may take to end that was killed; one that waits in the kernel for a file system is left alone.
+const KILL_GRACE: Duration = Duration::from_millis(200);
+
+/// Output of a program that is kept: a list of half a million files, about.
+const MOST_OUTPUT_BYTES: u64 = 64 << 20;
+
+/// One run of a program.
+#[derive(Debug)]
+pub(crate) struct Program<'a> {
+    /// Where it lies, or its name, which is looked for along `PATH`.
+    pub(crate) path: &'a Path,
+    pub(crate) arguments: Vec<OsString>,
+    pub(crate) input: Input,
+    /// How long it may run without a sign of progress.
+    pub(crate) patience: Duration,
+}
+
+/// What a program reads from its standard input.
+#[derive(Debug)]
+pub(crate) enum Input {
+    Nothing,
+    Bytes(Vec<u8>),
+    /// The rest of a file, from where its descriptor stands.
+    File(File),
+}
+
+/// How a program ended, and what it wrote.
+#[derive(Debug)]
+pub(crate) struct Output {
+    pub(crate) status: ExitStatus,
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: Vec<u8>,
+}
+
+impl Program<'_> {
+    /// Runs it to its end, whatever its exit code. `has_moved` is asked about every 100 ms whether something moves that
+    /// the program works on; what it writes is such a sign, too.
+    ///
+    /// # Errors
+    /// `NoProgram`; `Interrupted`, within a second; `Timeout` after its patience without progress; `Answer` if it
+    /// writes too much.
+    pub(crate) fn run(
+        &self,
+        observer: &dyn TransferObserver,
+        has_moved: &mut dyn FnMut() -> bool,
+    ) -> Result<Output, StoreCause> {
+        if observer.is_interrupted() {
+            return Err(StoreCause::Interrupted);
+        }
+        let (stdout, stderr) = (memory_file()?, memory_file()?);
+        let child = self.start(&stdout, &stderr)?;
+        let written = || -> Result<u64, StoreCause> { Ok(len(&stdout)? + len(&stderr)?) };
+        let (mut moved, mut known) = (Instant::now(), 0);
+        loop {
+            if let Some(ended) = child.wait(LOOK_EVERY)? {
+                return Ok(Output {
+                    status: ExitStatus::from_raw(ended.raw_status),
+                    stdout: content(&stdout)?,
+                    stderr: content(&stderr)?,
+                });
+            }
+            let now = written()?;
+            if has_moved() || now != known {
+                (moved, known) = (Instant::now(), now);
+            }
+            let failed = if observer.is_interrupted() {
+                StoreCause::Interrupted
+            } else if now > MOST_OUTPUT_BYTES {
+                self.wrote_too_much()
+            } else if moved.elapsed() > self.patience {
+                StoreCause::Timeout(self.patience.as_secs())
+            } else {
+                continue;
+            };
+            end(&child)?;
+            return Err(failed);
+        }
+    }
+
+    /// Returns how messages name it: the last part of its path.
+    pub(crate) fn name(&self) -> String {
+        let name = self.path.file_name().unwrap_or(self.path.as_os_str());
+        stook_sys::display_path(Path::new(name))
+    }
+
+    fn wrote_too_much(&self) -> StoreCause {
+        StoreCause::Answer {
+            program: self.name(),
+            text: format!("more than {MOST_OUTPUT_BYTES} bytes"),
+        }
+    }
+
+    fn start(&self, stdout: &File, stderr: &File) -> Result<Child, StoreCause> {
+        let duplicate = |file: &File| file.try_clone().context("start", self.path);
+        let mut command = Command::new(self.path);
+        command
+            .args(&self.arguments)
+            .stdin(self.input.open()?)
+            .stdout(duplicate(stdout)?)
+            .stderr(duplicate(stderr)?);
+        for variable in LOADER_VARIABLES {
+            command.env_remove(variable);
+        }
+        let started = start_in_own_session(&mut command);
+        let mut started = started.map_err(|error| self.not_started(error))?;
+        Child::watch(started.id()).map_err(|error| {
+            // The error to report is the one of watching.
+            let _ = started.kill();
+            let _ = started.wait();
+            error.into()
+        })
+    }
+
+    fn not_started(&self, source: io::Error) -> StoreCause {
+        if source.kind() == io::ErrorKind::NotFound {
+            return StoreCause::NoProgram(stook_sys::display_path(self.path));
+        }
+        StoreCause::Sys(SysError {
+            operation: "start",
+            path: self.path.to_owned(),
+            source,
+        })
+    }
+}
+
+impl Input {
+    fn open(&self) -> Result<Stdio, SysError> {
+        match self {
+            Self::Nothing => Ok(Stdio::null()),
+            Self::File(file) => Ok(file.try_clone().context("read", "a file")?.into()),
+            Self::Bytes(bytes) => {
+                let file = memory_file()?;
+                write_all_at(&file, bytes, 0).context("write", "a file in memory")?;
+                Ok(file.into())
+            }
+        }
+    }
+}
+
+impl Output {
+    /// Requires an exit code of 0.
+    ///
+    /// # Errors
+    /// `Said` with a line of what it wrote.
+    pub(crate) fn require_success(&self, program: &str) -> Result<(), StoreCause> {
+        if self.status.success() {
+            return Ok(());
+        }
+        Err(StoreCause::Said {
+            program: program.to_owned(),
+            text: self.line(),
+        })
+    }
+
+    /// Returns the line that tells most about a failure: the last of its messages, or else of its output, or else how
+    /// it ended.
+    pub(crate) fn line(&self) -> String {
+        let last = |bytes: &[u8]| {
+            let text = String::from_utf8_lossy(bytes);
+            let mut lines = text.lines().map(str::trim_end);
+            lines.rfind(|line| !line.is_empty()).map(str::to_owned)
+        };
+        let line = last(&self.stderr).or_else(|| last(&self.stdout));
+        line.unwrap_or_else(|| self.status.to_string())
+    }
+}
+
+/// Ends a program and what it started.
+fn end(child: &Child) -> Result<(), StoreCause> {
+    child.signal_group(Signal::TERM);
+    let has_ended = child.wait(GRACE)?.is_some();
+    child.signal_group(Signal::KILL);
+    if !has_ended {
+        child.wait(KILL_GRACE)?;
+    }
+    Ok(())
+}
+
+fn len(file: &File) -> Result<u64, SysError> {
+    let metadata = file.metadata().context("look at", "a file in memory")?;
+    Ok(metadata.len())
+}
+
+fn content(file: &File) -> Result<Vec<u8>, SysError> {
+    let len = len(file)?.min(MOST_OUTPUT_BYTES);
+    let mut bytes = vec![0; usize::try_from(len).unwrap_or(0)];
+    let read = read_up_to_at(file, &mut bytes, 0).context("read", "a file in memory")?;
+    bytes.truncate(read);
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transfer::Silent;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    fn shell(script: &str) -> Program<'static> {
+        Program {
+            path: Path::new("sh"),
+            arguments: ["-c", script].map(OsString::from).to_vec(),
+            input: Input::Nothing,
+            patience: LONG,
+        }
+    }
+
+    fn run(program: &Program<'_>) -> Result<Output, StoreCause> {
+        program.run(&Silent, &mut || false)
+    }
+
+    #[test]
+    fn what_a_program_writes_and_how_it_ends_is_told() {
+        let output = run(&shell(
+            "cat; echo out; echo first >&2; echo last >&2; exit 3",
+        ))
+        .unwrap();
+        assert_eq!(output.stdout, b"out\n");
+        assert_eq!(output.stderr, b"first\nlast\n");
+        let error = output.require_success("sh").unwrap_err();
+        assert_eq!(error.to_string(), "sh says: last");
+        let output = run(&shell("kill -9 $$")).unwrap();
+        assert_eq!(output.line(), "signal: 9 (SIGKILL)");
+        run(&shell("true")).unwrap().require_success("sh").unwrap();
+    }
+
+    #[test]
+    fn a_program_reads_what_it_is_given() {
+        let given = Program {
+            input: Input::Bytes(vec![b'x'; 300_000]),
+            ..shell("wc -c")
+        };
+        assert_eq!(run(&given).unwrap().stdout, b"300000\n");
+        let file = File::open("/proc/self/cmdline").unwrap();
+        let given = Program {
+            input: Input::File(file),
+            ..shell("wc -c")
+        };
+        assert_ne!(run(&given).unwrap().stdout, b"0\n");
+    }
+
+    #[test]
+    fn variables_of_the_loader_are_left_out_and_there_is_no_terminal() {
+        let script = "env | grep ^LD_; ps -o tty= -p $$; : </dev/tty";
+        let output = run(&shell(script)).unwrap();
+        assert_eq!(output.stdout, b"?\n");
+        assert!(!output.status.success());
+    }
+
+    #[test]
+    fn a_missing_program_is_named() {
+        for path in ["stook-no-such-program", "/no/such/program"] {
+            let missing = Program {
+                path: Path::new(path),
+                ..shell("")
+            };
+            let error = run(&missing).unwrap_err();
+            assert_eq!(
+                error.to_string(),
+                format!("the program `{path}` was not found")
+            );
+        }
+        let folder = Program {
+            path: Path::new("/"),
+            ..shell("")
+        };
+        assert_eq!(
+            run(&folder).unwrap_err().to_string(),
+            "cannot start `/`: permission denied"
+        );
+    }
+
+    #[test]
+    fn what_a_program_leaves_behind_keeps_nobody_waiting() {
+        let output = run(&shell("sleep 60 & echo $!")).unwrap();
+        let left: String = String::from_utf8(output.stdout).unwrap();
+        let kill = format!("kill {left}");
+        run(&shell(&kill)).unwrap().require_success("sh").unwrap();
+    }
+
+    #[test]
+    fn patience_ends_a_program_that_does_nothing_and_none_that_moves() {
+        let patience = Duration::from_millis(300);
+        let still = Program {
+            patience,
+            ..shell("trap '' TERM; while :; do sleep 60; done")
+        };
+        let error = run(&still).unwrap_err();
+        assert!(matches!(error, StoreCause::Timeout(0)), "{error}");
+        let writing = Program {
+            patience,
+            ..shell("for i in 1 2 3 4 5 6 7 8 9; do echo $i; sleep 0.1; done")
+        };
+        assert_eq!(run(&writing).unwrap().stdout.len(), 18);
+        let moving = Program {
+            patience,
+            ..shell("sleep 0.8")
+        };
+        moving.run(&Silent, &mut || true).unwrap();
+    }
+
+    struct Asked(AtomicBool);
+
+    impl TransferObserver for Asked {
+        fn is_interrupted(&self) -> bool {
+            self.0.swap(true, Ordering::Relaxed)
+        }
+    }
+
+    #[test]
+    fn an_interruption_ends_a_program_with_all_that_it_started() {
+        // The file is there as long as the inner shell lives.
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("alive");
+        let script = format!(
+            "trap '' TERM; (trap 'rm {0}; exit' TERM; : >{0}; while :; do sleep 0.05; done) & wait",
+            path.display()
+        );
+        let observer = Asked(AtomicBool::new(false));
+        let error = shell(&script).run(&observer, &mut || {
+            while !path.exists() {
+                std::thread::yield_now();
+            }
+            false
+        });
+        let error = error.unwrap_err();
+        assert!(matches!(error, StoreCause::Interrupted), "{error}");
+        assert!(!path.exists());
+    }
+}
