@@ -47,8 +47,8 @@ impl Hpss {
         HsiStore::new(PATH, self.options.clone())
     }
 
-    fn set(&self, trouble: Trouble) {
-        self.double.set(&trouble);
+    fn set(&self, trouble: &Trouble) {
+        self.double.set(trouble);
     }
 
     fn put(&self, name: &str, bytes: &[u8], proof: Proof) -> Result<Stored, StoreError> {
@@ -158,15 +158,17 @@ fn downloads<'a>(names: &'a [String], paths: &'a [PathBuf]) -> Vec<Download<'a>>
     .collect()
 }
 
+type Got = Result<(), StoreError>;
+
 /// Gets all; returns what was reported of each, and the end.
 fn get(
     store: &HsiStore,
     downloads: &[Download<'_>],
     observer: &dyn TransferObserver,
-) -> (Vec<Option<Result<(), StoreError>>>, Result<(), StoreError>) {
+) -> (Vec<Option<Got>>, Got) {
     let mut each: Vec<_> = downloads.iter().map(|_| None).collect();
     let end = store.get(downloads, observer, &mut |place, got| {
-        each[place] = Some(got)
+        each[place] = Some(got);
     });
     (each, end)
 }
@@ -174,7 +176,7 @@ fn get(
 #[test]
 fn twenty_files_on_three_tapes_cause_three_mounts_and_move_once() {
     let (hpss, store) = Hpss::prepared();
-    hpss.set(Trouble {
+    hpss.set(&Trouble {
         tapes: 3,
         ..Trouble::default()
     });
@@ -199,7 +201,7 @@ fn twenty_files_on_three_tapes_cause_three_mounts_and_move_once() {
 #[test]
 fn a_double_without_a_schedule_mounts_a_tape_for_each_file() {
     let (hpss, _store) = Hpss::prepared();
-    hpss.set(Trouble {
+    hpss.set(&Trouble {
         tapes: 3,
         ..Trouble::default()
     });
@@ -238,7 +240,7 @@ fn require_login(error: &StoreError) {
 fn who_is_not_logged_in_learns_how() {
     let (hpss, store) = Hpss::prepared();
     for exits_zero in [false, true] {
-        hpss.set(Trouble {
+        hpss.set(&Trouble {
             login_operations: Some(0),
             exits_zero,
             ..Trouble::default()
@@ -257,7 +259,7 @@ fn who_is_not_logged_in_learns_how() {
 fn a_login_that_expires_keeps_what_has_arrived() {
     let (hpss, store) = Hpss::prepared();
     let names = fill(&hpss, 5);
-    hpss.set(Trouble {
+    hpss.set(&Trouble {
         login_bytes: Some(25_000),
         ..Trouble::default()
     });
@@ -265,7 +267,7 @@ fn a_login_that_expires_keeps_what_has_arrived() {
     let paths = targets(folder.path(), &names);
     let (each, end) = get(&store, &downloads(&names, &paths), &Silent);
     require_login(&end.unwrap_err());
-    let arrived = |got: &Option<Result<(), StoreError>>| matches!(got, Some(Ok(())));
+    let arrived = |got: &Option<Got>| matches!(got, Some(Ok(())));
     // The third was whole when the login ended.
     assert_eq!(
         each.iter().map(arrived).collect::<Vec<_>>(),
@@ -273,7 +275,7 @@ fn a_login_that_expires_keeps_what_has_arrived() {
     );
     assert_eq!(names_in(folder.path()).len(), 3);
     // The same again goes on with the rest.
-    hpss.set(Trouble::default());
+    hpss.set(&Trouble::default());
     let (each, end) = get(&store, &downloads(&names[3..], &paths[3..]), &Silent);
     end.unwrap();
     assert!(each.iter().all(arrived));
@@ -286,7 +288,7 @@ fn a_transfer_that_fails_half_way_leaves_nothing_and_can_be_repeated() {
     hpss.put("index.db", b"the first index", Proof::Size)
         .unwrap();
     for exits_zero in [false, true] {
-        hpss.set(Trouble {
+        hpss.set(&Trouble {
             fail_at: Some(1),
             exits_zero,
             ..Trouble::default()
@@ -309,7 +311,7 @@ fn a_transfer_that_fails_half_way_leaves_nothing_and_can_be_repeated() {
 
     let names = fill(&hpss, 3);
     for exits_zero in [false, true] {
-        hpss.set(Trouble {
+        hpss.set(&Trouble {
             fail_at: Some(2),
             exits_zero,
             ..Trouble::default()
@@ -336,7 +338,7 @@ fn a_success_that_is_none_is_noticed() {
         truncate_at: Some(1),
         ..Trouble::default()
     };
-    hpss.set(truncated.clone());
+    hpss.set(&truncated);
     let error = hpss.put("000000.tar", &[1; 1000], Proof::Size).unwrap_err();
     let of_size = StoreCause::Different(Difference::Size {
         expected: 1000,
@@ -345,7 +347,7 @@ fn a_success_that_is_none_is_noticed() {
     assert_eq!(error.cause.to_string(), of_size.to_string());
     assert_eq!(hpss.all_names(), Vec::<String>::new());
 
-    hpss.set(Trouble {
+    hpss.set(&Trouble {
         lies: true,
         ..Trouble::default()
     });
@@ -353,9 +355,9 @@ fn a_success_that_is_none_is_noticed() {
     let of_hash = StoreCause::Different(Difference::Hash);
     assert_eq!(error.cause.to_string(), of_hash.to_string());
 
-    hpss.set(Trouble::default());
+    hpss.set(&Trouble::default());
     hpss.put("000000.tar", &[1; 1000], Proof::Size).unwrap();
-    hpss.set(truncated);
+    hpss.set(&truncated);
     let path = hpss.local.path().join("got");
     std::fs::write(&path, b"what was there").unwrap();
     let download = Download {
@@ -375,7 +377,7 @@ fn a_full_store_says_so_and_keeps_what_it_has() {
     let (hpss, _store) = Hpss::prepared();
     hpss.put("index.db", b"the first index", Proof::Size)
         .unwrap();
-    hpss.set(Trouble {
+    hpss.set(&Trouble {
         capacity: Some(100),
         exits_zero: true,
         ..Trouble::default()
@@ -445,7 +447,7 @@ fn a_program_that_hangs_runs_out_of_patience() {
     let (mut hpss, _store) = Hpss::prepared();
     hpss.options.program.patience = Duration::from_millis(300);
     for hang_on in ["put", "hashlist", "mv"] {
-        hpss.set(Trouble {
+        hpss.set(&Trouble {
             hang_on: Some(hang_on.to_owned()),
             ignores_term: true,
             ..Trouble::default()
@@ -457,7 +459,7 @@ fn a_program_that_hangs_runs_out_of_patience() {
     assert_eq!(hpss.remote("a.tar"), None);
     // One that is only slow does not.
     hpss.options.program.patience = Duration::from_secs(2);
-    hpss.set(Trouble {
+    hpss.set(&Trouble {
         bytes_per_second: Some(100_000),
         ..Trouble::default()
     });
@@ -480,7 +482,7 @@ fn an_interruption_ends_a_program_that_hangs() {
     let interrupted = |error: StoreError| {
         assert!(matches!(error.cause, StoreCause::Interrupted), "{error}");
     };
-    hpss.set(Trouble {
+    hpss.set(&Trouble {
         hang_at: Some(1),
         ignores_term: true,
         ..Trouble::default()
@@ -490,7 +492,7 @@ fn an_interruption_ends_a_program_that_hangs() {
     interrupted(put.unwrap_err());
     assert_eq!(hpss.remote("a.tar"), None);
 
-    hpss.set(Trouble {
+    hpss.set(&Trouble {
         hang_at: Some(2),
         ignores_term: true,
         ..Trouble::default()
@@ -507,7 +509,7 @@ fn an_interruption_ends_a_program_that_hangs() {
         .count();
     assert_eq!((arrived, names_in(folder.path()).len()), (1, 1));
 
-    hpss.set(Trouble {
+    hpss.set(&Trouble {
         hang_on: Some("ls".to_owned()),
         ignores_term: true,
         ..Trouble::default()
