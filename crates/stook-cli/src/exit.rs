@@ -121,6 +121,11 @@ impl CliError {
         }
     }
 
+    /// Returns what it says, without advice.
+    pub(crate) fn text(&self) -> String {
+        self.report().map(|report| report.text).unwrap_or_default()
+    }
+
     /// Returns what is printed of it; `None` if the reader of the output has closed it.
     pub(crate) fn report(&self) -> Option<Report> {
         let (text, hint, ending) = match self {

@@ -30,6 +30,7 @@ mod time;
 mod timings;
 mod walk;
 mod written;
+mod zstash;
 
 use std::process::ExitCode;
 
@@ -39,6 +40,9 @@ fn main() -> ExitCode {
     // A bench starts what it measures by way of this program, which must not have grown by then.
     if let Some(code) = stook_bench::launch(std::env::args_os()) {
         return code;
+    }
+    if let Some(typed) = zstash::arguments(std::env::args_os()) {
+        return zstash::run(&typed);
     }
     match args::Args::try_parse().and_then(args::Args::checked) {
         Ok(args) => run::run(args),

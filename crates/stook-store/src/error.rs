@@ -138,6 +138,15 @@ pub enum Advice {
 }
 
 impl StoreError {
+    /// Returns that the operation was ended while it waited to be tried again.
+    #[must_use]
+    pub fn interrupted(self) -> Self {
+        Self {
+            cause: StoreCause::Interrupted,
+            ..self
+        }
+    }
+
     /// Returns what may help.
     pub fn advice(&self) -> Advice {
         match &self.cause {

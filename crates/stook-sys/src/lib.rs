@@ -99,7 +99,7 @@ pub use resident::{
 };
 pub use run_delay::thread_run_delay;
 pub use stamp::Stamp;
-pub use standard::is_stdout_unwritable;
+pub use standard::{is_stdout_unwritable, stdout_columns};
 pub use temporary::{TemporaryNames, is_temporary_name};
 pub use thread::{ThreadId, ThreadTimes, current_thread, is_ready, thread_times};
 pub use time::Timestamp;

@@ -21,6 +21,12 @@ extern "C" fn look() {
 #[unsafe(link_section = ".init_array")]
 static LOOK: extern "C" fn() = look;
 
+/// Returns the width of the terminal that stdout is; None if it is none, or does not say.
+pub fn stdout_columns() -> Option<u16> {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
+    Some(size.ws_col).filter(|&columns| columns > 0)
+}
+
 /// Returns true if stdout was closed, or open for reading only, when the program began.
 pub fn is_stdout_unwritable() -> bool {
     IS_UNWRITABLE.load(Ordering::Relaxed)

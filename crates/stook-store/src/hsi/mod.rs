@@ -277,6 +277,20 @@ impl HsiStore {
         }
     }
 
+    /// Changes the group of the directory, and of all below it if that is asked for.
+    ///
+    /// # Errors
+    /// As [`Store::delete`].
+    pub fn change_group(&self, group: &str, below: bool) -> Result<(), StoreError> {
+        let change = || -> Result<(), StoreCause> {
+            let (group, path) = (quoted(group)?, quoted(&self.path)?);
+            let option = if below { "-R " } else { "" };
+            let answer = self.ask(&format!("chgrp {option}{group} {path}"))?;
+            answer.cause(&self.program(), "").map_or(Ok(()), Err)
+        };
+        change().map_err(self.failed("change the group of", ""))
+    }
+
     /// Returns why an answer lacks what was asked for.
     fn reason(&self, answer: &Answer, name: &str) -> StoreCause {
         let program = self.program();
