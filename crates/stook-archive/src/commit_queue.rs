@@ -239,7 +239,7 @@ impl<'a> CommitQueue<'a> {
                     };
                     Ok(record_errors.iter().map(wrong).collect())
                 }
-                ControlFlow::Break(()) => Err(ArchiveError::Interrupted),
+                ControlFlow::Break(()) => Err(ArchiveError::Refused(id)),
             }
         };
         let committed = index.commit_volume_when(

@@ -100,6 +100,9 @@ pub enum ArchiveError {
         /// The target.
         path: PathBuf,
     },
+    /// The observer has kept a volume out of the index.
+    #[error("{0} was kept out of the index")]
+    Refused(VolumeId),
     /// Another process writes to the archive.
     #[error(
         "cannot write `{}`: it is being written by process {process} on {host}",

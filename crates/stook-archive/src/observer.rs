@@ -223,7 +223,7 @@ pub trait Observer: stook_pool::Observer<Failure = Failure> {
     /// An entry was written into a volume. Those of one volume come in order.
     fn archived(&self, _volume: VolumeId, _path: &[u8]) {}
     /// A volume is durable under its name, with all its members, and comes into the index next. They come in order. A break keeps it
-    /// out of the index, and ends the run as an interruption does: the next run goes on with the volume.
+    /// out of the index, and ends the run.
     fn volume_is_ready(&self, _volume: &Volume) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }

@@ -34,7 +34,8 @@ impl Filter {
     }
 
     fn excludes_all_below(&self, directory: &[u8]) -> bool {
-        let excludes_all = |pattern: &Pattern| pattern.matches_all_below(directory);
+        let excludes_all =
+            |pattern: &Pattern| pattern.matches_all_below(directory) && pattern.covers(directory);
         self.exclude.iter().any(excludes_all)
     }
 

@@ -357,7 +357,6 @@ impl Observer for WriteReporter<'_> {
         }
         self.print_stored(volume);
         if self.records_volumes && !self.print_record(volume.id) {
-            self.must_end.store(true, Ordering::Relaxed);
             return ControlFlow::Break(());
         }
         ControlFlow::Continue(())

@@ -46,3 +46,5 @@ mod two_writers;
 mod walk;
 mod walk_select;
 mod walk_summary;
+mod zstash_defects;
+mod zstash_front;

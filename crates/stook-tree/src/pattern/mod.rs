@@ -140,6 +140,15 @@ impl Pattern {
         }
     }
 
+    /// Returns false if a directory all of which the pattern matches is to be looked into all the same: as zstash means it, `a/*` leaves
+    /// the directory `a` as an entry, if it is empty.
+    pub(crate) fn covers(&self, directory: &[u8]) -> bool {
+        match &self.meaning {
+            Meaning::Nothing | Meaning::Tree | Meaning::Covering { .. } => true,
+            Meaning::Whole(_) => self.matches(directory),
+        }
+    }
+
     /// Returns false if the pattern certainly matches no path below the directory, unless it matches that itself.
     pub fn may_match_below(&self, directory: &[u8]) -> bool {
         match &self.meaning {
