@@ -48,3 +48,4 @@ mod walk_select;
 mod walk_summary;
 mod zstash_defects;
 mod zstash_front;
+mod zstash_stores;
