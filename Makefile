@@ -8,6 +8,8 @@ MAKEFLAGS += --no-builtin-rules
 
 PREFIX ?= /usr/local
 DESTDIR ?=
+# 1: `make install` also makes the link zstash.
+ZSTASH ?=
 CARGO ?= cargo
 
 # Build output: CARGO_TARGET_DIR if set, else the user's cache, else ./target.
@@ -79,8 +81,8 @@ docs: ## Write docs/commands.md anew from the program's own definitions
 	$(CARGO) run --quiet --locked -p stook-cli -- reference >docs/commands.md.new
 	mv docs/commands.md.new docs/commands.md
 
-install: build ## Install the program, man pages and completions below PREFIX (/usr/local) and DESTDIR
-	.ci/install '$(stook)' '$(DESTDIR)$(PREFIX)'
+install: build ## Install the program, man pages and completions below PREFIX (/usr/local) and DESTDIR (ZSTASH=1: also as zstash)
+	ZSTASH='$(ZSTASH)' .ci/install '$(stook)' '$(DESTDIR)$(PREFIX)'
 
 ci: ## Run what CI runs
 	.ci/run

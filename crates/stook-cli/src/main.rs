@@ -42,7 +42,7 @@ fn main() -> ExitCode {
         return code;
     }
     if let Some(typed) = zstash::arguments(std::env::args_os()) {
-        return zstash::run(&typed);
+        return zstash::run(&typed).into();
     }
     match args::Args::try_parse().and_then(args::Args::checked) {
         Ok(args) => run::run(args),

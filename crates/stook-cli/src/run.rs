@@ -21,7 +21,9 @@ use crate::report::{
     ListedRun, ListedRuns, Summary, difference_text, long_row, run_text,
 };
 use crate::written::print_written;
-use crate::{bench, copy, descriptors, patterns, plan, profile, reference, remove, timings, walk};
+use crate::{
+    bench, copy, descriptors, patterns, plan, profile, reference, remove, timings, walk, zstash,
+};
 
 pub(crate) fn run(args: Args) -> ExitCode {
     let Args {
@@ -86,6 +88,7 @@ fn dispatch(command: Command, common: &Common) -> Result<Ending, CliError> {
         Command::Remove(args) => remove_trees(&args, common),
         Command::Bench(args) => bench::bench(&args, common),
         Command::Profile(args) => profile::profile(&args, common),
+        Command::Zstash(args) => Ok(zstash::run(&zstash::words(args.arguments))),
         Command::Completions(args) => {
             to_stdout(|data| reference::completions(args.shell, data.bytes()))
         }

@@ -212,6 +212,14 @@ pub(crate) enum Command {
     /// Needs `perf`, and for system calls `strace`. If one is missing or not allowed, a hint says what
     /// to install or to set; without options the rest is shown, and the exit status is 3.
     Profile(ProfileArgs),
+    /// Take zstash's command line
+    ///
+    /// Everything behind `stook zstash` is read as zstash 1.6 reads it: `stook zstash create --hpss=none .` is `zstash create
+    /// --hpss=none .`, with zstash's messages, on archives that both programs read. `stook zstash -h` lists the commands. If the
+    /// program is called by the name zstash, that does the same. The exit status is 0, 1 or 2: 1 also if files failed or a
+    /// check found damage, where zstash says 0; with `STOOK_ZSTASH_EXIT=0` it is zstash's.
+    #[command(disable_help_flag = true)]
+    Zstash(ZstashArgs),
     /// Print shell completions
     Completions(CompletionsArgs),
     /// Write the man pages into a directory
@@ -271,7 +279,11 @@ impl Command {
                     return None;
                 }
             },
-            Self::Cat(_) | Self::Completions(_) | Self::Man(_) | Self::Reference => return None,
+            Self::Cat(_)
+            | Self::Zstash(_)
+            | Self::Completions(_)
+            | Self::Man(_)
+            | Self::Reference => return None,
         })
     }
 }
@@ -606,6 +618,17 @@ pub(crate) struct RemoveArgs {
     /// Number of workers (default: adapts to the storage, up to 128)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ZstashArgs {
+    /// A command of zstash, and what belongs to it
+    #[arg(
+        value_name = "ARGS",
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
+    pub(crate) arguments: Vec<OsString>,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -14,7 +14,7 @@ use super::context::Context;
 use super::error::FrontError;
 use super::messages;
 use super::phases::Phase;
-use super::settings::{Cache, hpss};
+use super::settings::{Cache, INDEX, hpss};
 use super::store::store;
 use super::write::{WriteReporter, write_options};
 
@@ -74,7 +74,7 @@ pub(crate) fn create(values: &Values, context: &Context) -> Result<(), FrontErro
 /// What zstash says when it stores the index, which the run has done.
 pub(crate) fn put_index(context: &Context, cache: &Cache, has_store: bool) {
     if has_store {
-        let path = cache.path_of("index.db");
+        let path = cache.path_of(INDEX);
         context.log.info(&messages::sending(&path));
     } else {
         context.log.info(messages::PUT_UNAVAILABLE);

@@ -29,7 +29,6 @@ mod write;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
-use std::process::ExitCode;
 
 use self::argparse::{Parser, Stop, Values, terminal_columns};
 use self::context::{Context, say_interrupted};
@@ -37,6 +36,7 @@ use self::error::FrontError;
 use self::extract::Verb;
 use self::log::{Level, Log};
 use self::phases::Phase;
+use crate::exit::Ending;
 use crate::output::{self, Data};
 
 /// The name that the program is called by, and that of the command.
@@ -50,11 +50,16 @@ pub(crate) fn arguments(mut typed: impl Iterator<Item = OsString>) -> Option<Vec
     if !is_zstash {
         typed.next_if(|word| word == NAME)?;
     }
-    Some(typed.map(OsString::into_vec).collect())
+    Some(words(typed))
+}
+
+/// Returns words as the front takes them.
+pub(crate) fn words(typed: impl IntoIterator<Item = OsString>) -> Vec<Vec<u8>> {
+    typed.into_iter().map(OsString::into_vec).collect()
 }
 
 /// Runs one command of zstash.
-pub(crate) fn run(typed: &[Vec<u8>]) -> ExitCode {
+pub(crate) fn run(typed: &[Vec<u8>]) -> Ending {
     let (first, rest) = typed.split_at(typed.len().min(1));
     let values = match commands::TOP.parse(first) {
         Ok(values) => values,
@@ -78,7 +83,7 @@ pub(crate) fn run(typed: &[Vec<u8>]) -> ExitCode {
         _ => {
             let help = commands::TOP.help_text(columns());
             print(&format!("{}\n{help}", messages::UNRECOGNIZED));
-            ExitCode::from(1)
+            Ending::Failed
         }
     }
 }
@@ -87,7 +92,7 @@ fn command(
     parser: &Parser,
     typed: &[Vec<u8>],
     run: impl FnOnce(&Values, &Context) -> Result<(), FrontError>,
-) -> ExitCode {
+) -> Ending {
     output::message(messages::HELP);
     let values = match parser.parse(typed) {
         Ok(values) => values,
@@ -104,7 +109,7 @@ fn command(
 }
 
 /// The one place that knows the exit codes.
-fn ended(context: &Context, result: Result<(), FrontError>, is_verbose: bool) -> ExitCode {
+fn ended(context: &Context, result: Result<(), FrontError>, is_verbose: bool) -> Ending {
     context.phases.begin(Phase::Commit);
     let mut has_failed = context.has_failed() && settings::failures_count();
     match result {
@@ -112,7 +117,7 @@ fn ended(context: &Context, result: Result<(), FrontError>, is_verbose: bool) ->
         Err(error) if error.is_interruption() || context.is_interrupted() => {
             context.log.flush();
             say_interrupted();
-            return ExitCode::from(1);
+            return Ending::Failed;
         }
         Err(error) if error.is_broken_pipe() => {}
         Err(error) => {
@@ -124,24 +129,32 @@ fn ended(context: &Context, result: Result<(), FrontError>, is_verbose: bool) ->
     if let Some(table) = context.phases.table().filter(|_| is_verbose) {
         output::message(&table);
     }
-    ExitCode::from(u8::from(has_failed))
+    failed_if(has_failed)
 }
 
-fn stopped(parser: &Parser, stop: &Stop) -> ExitCode {
+fn stopped(parser: &Parser, stop: &Stop) -> Ending {
     match stop {
         Stop::Help => print(&parser.help_text(columns())),
         Stop::Error(text) => {
             let usage = parser.usage_text();
             output::message(&format!("{usage}{NAME}: error: {text}"));
-            ExitCode::from(2)
+            Ending::Usage
         }
     }
 }
 
-fn print(text: &str) -> ExitCode {
+fn print(text: &str) -> Ending {
     let mut data = Data::new();
     let printed = data.text(text).and_then(|()| data.flush());
-    ExitCode::from(u8::from(printed.is_err()))
+    failed_if(printed.is_err())
+}
+
+fn failed_if(has_failed: bool) -> Ending {
+    if has_failed {
+        Ending::Failed
+    } else {
+        Ending::Done
+    }
 }
 
 fn columns() -> i64 {

@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 
 use super::argparse::{Values, display};
 
+/// The name of an index.
+pub(crate) const INDEX: &str = "index.db";
+
 /// The folder of an archive.
 #[derive(Debug)]
 pub(crate) struct Cache {
@@ -33,7 +36,7 @@ impl Cache {
     }
 
     pub(crate) fn index(&self) -> PathBuf {
-        self.folder.join("index.db")
+        self.folder.join(INDEX)
     }
 }
 

@@ -52,7 +52,7 @@ pub(crate) fn store(
 pub(crate) fn hsi(interrupted: &Arc<AtomicBool>) -> HsiOptions {
     let words = |name| {
         let text = variable(name).unwrap_or_default();
-        let words = text.split(|byte| byte.is_ascii_whitespace());
+        let words = text.split(u8::is_ascii_whitespace);
         let words = words.filter(|word| !word.is_empty());
         words
             .map(|word| OsString::from_vec(word.to_vec()))

@@ -15,7 +15,7 @@ use super::create::put_index;
 use super::error::FrontError;
 use super::messages;
 use super::phases::Phase;
-use super::settings::{Cache, hpss};
+use super::settings::{Cache, INDEX, hpss};
 use super::store::store;
 use super::write::{WriteReporter, write_options};
 use crate::output::Data;
@@ -87,7 +87,7 @@ pub(crate) fn require_index(
         context.log.error(messages::NO_INDEX);
         return Err(FrontError::raised("ValueError", messages::NO_INDEX));
     };
-    let path = cache.path_of("index.db");
+    let path = cache.path_of(INDEX);
     context.log.info(&messages::fetching(&path));
     let only_index = PullOptions {
         volumes: None,

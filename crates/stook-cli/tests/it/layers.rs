@@ -268,6 +268,7 @@ const NAMING_THE_INDEX: [&str; 6] = [
     // Reads its first page where there are no volumes beside it.
     "crates/stook-tree/src/archive.rs",
     "crates/stook-cli/src/plan.rs",
+    "crates/stook-cli/src/zstash/settings.rs",
     "crates/stook-testkit/src/tree/named.rs",
 ];
 

@@ -456,60 +456,84 @@ fn times_are_compared_as_by_zstash() {
     assert!(front.stderr(0, &["update"]).contains("INFO: Archiving f\n"));
 }
 
+const FORCE: &str = "--for-developers-force-database-corruption";
+
+/// A way to record a volume wrongly, and what is said of it.
+struct Forced {
+    how: &'static str,
+    simulated: &'static str,
+    /// On record, oldest first.
+    sizes: [u64; 2],
+    found: &'static str,
+    status: i32,
+}
+
+const FORCED: [Forced; 4] = [
+    Forced {
+        how: "simulate_row_existing",
+        simulated: "row existing",
+        sizes: [10240, 10240],
+        found: "The most recent database entry has the same size as the actual file size: 10240.",
+        status: 0,
+    },
+    Forced {
+        how: "simulate_row_existing_bad_size",
+        simulated: "row existing with bad size",
+        sizes: [11240, 10240],
+        found: "The most recent database entry has the same size as the actual file size: 10240.",
+        status: 0,
+    },
+    Forced {
+        how: "simulate_no_correct_size",
+        simulated: "no correct size",
+        sizes: [11240, 12240],
+        found: "No database entry matches the actual file size: 10240.",
+        status: 1,
+    },
+    Forced {
+        how: "simulate_bad_size_for_most_recent",
+        simulated: "bad size for most recent entry",
+        sizes: [10240, 12240],
+        found: "A database entry matches the actual file size, 10240, but it is not the most recent entry.",
+        status: 1,
+    },
+];
+
+impl Forced {
+    fn is_existing(&self) -> bool {
+        self.how.contains("row_existing")
+    }
+
+    /// Creates an archive this way; returns what is said.
+    fn create(&self, option: &[&str], status: i32) -> (Front, String) {
+        let front = Front::with(&tree! { "f" => file(b"f") });
+        let create = [&["create", "--hpss=none", FORCE, self.how], option, &["."]].concat();
+        let created = front.stderr(status, &create);
+        (front, created)
+    }
+}
+
 #[test]
 fn duplicates_are_forced_and_found() {
-    const OPTION: &str = "--for-developers-force-database-corruption";
-    for (how, simulated, sizes, found, status) in [
-        (
-            "simulate_row_existing",
-            "row existing",
-            "10240 10240",
-            "The most recent database entry has the same size as the actual file size: 10240.",
-            0,
-        ),
-        (
-            "simulate_row_existing_bad_size",
-            "row existing with bad size",
-            "11240 10240",
-            "The most recent database entry has the same size as the actual file size: 10240.",
-            0,
-        ),
-        (
-            "simulate_no_correct_size",
-            "no correct size",
-            "11240 12240",
-            "No database entry matches the actual file size: 10240.",
-            1,
-        ),
-        (
-            "simulate_bad_size_for_most_recent",
-            "bad size for most recent entry",
-            "10240 12240",
-            "A database entry matches the actual file size, 10240, but it is not the most recent entry.",
-            1,
-        ),
-    ] {
-        let front = Front::with(&tree! { "f" => file(b"f") });
-        let created = front.stderr(0, &["create", "--hpss=none", OPTION, how, "."]);
+    for forced in FORCED {
+        let (front, created) = forced.create(&[], 0);
+        let simulated = forced.simulated;
         let line =
             format!("INFO: TESTING/DEBUGGING ONLY: Simulating {simulated} for 000000.tar.\n");
         assert!(created.contains(&line), "{created}");
-        let is_existing = how.contains("row_existing");
         let warned = created.contains("WARNING: Database corruption detected! 000000.tar is already in the database.\nWARNING: Adding a new entry for 000000.tar.\n");
-        assert_eq!(warned, is_existing);
+        assert_eq!(warned, forced.is_existing());
+        let [old, new] = forced.sizes;
         let query = "select size from tars order by id";
-        assert_eq!(front.place.sql_text("src/zstash/index.db", query), sizes);
-        let checked = front.stderr(status, &["check"]);
-        let newest_first: Vec<&str> = sizes.split(' ').rev().collect();
+        let sizes = front.place.sql_text("src/zstash/index.db", query);
+        assert_eq!(sizes, format!("{old} {new}"));
+        let checked = front.stderr(forced.status, &["check"]);
         let corrupt = format!(
-            "Database corruption detected! Found 2 database entries for 000000.tar, with sizes [{}]\n",
-            newest_first.join(", ")
+            "Database corruption detected! Found 2 database entries for 000000.tar, with sizes [{new}, {old}]\n"
         );
-        assert!(
-            checked.contains(&format!("WARNING: {corrupt}INFO: 000000.tar: {found}\n")),
-            "{checked}"
-        );
-        if status == 1 {
+        let found = format!("WARNING: {corrupt}INFO: 000000.tar: {}\n", forced.found);
+        assert!(checked.contains(&found), "{checked}");
+        if forced.status == 1 {
             assert!(
                 checked.contains("INFO: get: HPSS is unavailable\n"),
                 "{checked}"
@@ -528,36 +552,24 @@ fn duplicates_are_forced_and_found() {
         }
         let strict = front.stderr(1, &["check", "--error-on-duplicate-tar"]);
         assert!(strict.contains(&format!("ERROR: {corrupt}")), "{strict}");
-        let front = Front::with(&tree! { "f" => file(b"f") });
-        let create = [
-            "create",
-            "--hpss=none",
-            OPTION,
-            how,
-            "--overwrite-duplicate-tars",
-            ".",
-        ];
-        let created = front.stderr(0, &create);
-        let is_updated =
-            created.contains("WARNING: Updating existing tar 000000.tar to proceed.\n");
-        assert_eq!(is_updated, is_existing);
-        if is_existing {
-            let checked = front.stderr(0, &["check"]);
-            assert!(checked.contains("INFO: 000000.tar: Found a single database entry.\nINFO: 000000.tar: Size check passed (10240 bytes)\n"));
-            let front = Front::with(&tree! { "f" => file(b"f") });
-            let create = [
-                "create",
-                "--hpss=none",
-                OPTION,
-                how,
-                "--error-on-duplicate-tar",
-                ".",
-            ];
-            let refused = front.stderr(1, &create);
-            assert!(refused.contains("ERROR: Database corruption detected! 000000.tar is already in the database.\nTraceback (most recent call last):\nRuntimeError: "), "{refused}");
-            assert_eq!(front.names(), "");
-            assert_eq!(front.place.names("src/zstash"), ["index.db"]);
+    }
+}
+
+#[test]
+fn duplicates_are_replaced_or_refused() {
+    for forced in FORCED {
+        let (front, created) = forced.create(&["--overwrite-duplicate-tars"], 0);
+        let updated = "WARNING: Updating existing tar 000000.tar to proceed.\n";
+        assert_eq!(created.contains(updated), forced.is_existing());
+        if !forced.is_existing() {
+            continue;
         }
+        let checked = front.stderr(0, &["check"]);
+        assert!(checked.contains("INFO: 000000.tar: Found a single database entry.\nINFO: 000000.tar: Size check passed (10240 bytes)\n"));
+        let (front, refused) = forced.create(&["--error-on-duplicate-tar"], 1);
+        assert!(refused.contains("ERROR: Database corruption detected! 000000.tar is already in the database.\nTraceback (most recent call last):\nRuntimeError: "), "{refused}");
+        assert_eq!(front.names(), "");
+        assert_eq!(front.place.names("src/zstash"), ["index.db"]);
     }
 }
 
@@ -758,5 +770,38 @@ fn chgrp_needs_hpss() {
     assert_eq!(
         front.stderr(0, &["chgrp", "-R", "group", "none"]),
         "INFO: chgrp: HPSS is unavailable\n"
+    );
+}
+
+#[test]
+fn the_link_is_made_on_request_and_replaces_nothing() {
+    let place = Place::new();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let install = |zstash: &str| {
+        let stook = env!("CARGO_BIN_EXE_stook");
+        let dest = place.path("dest");
+        let mut command = place.command_of(&root.join(".ci/install"), &[stook]);
+        Ran::of(command.arg(dest).env("ZSTASH", zstash).output().unwrap())
+    };
+    assert_eq!(install("").status, Some(0));
+    assert_eq!(place.names("dest/bin"), ["stook"]);
+    for _ in 0..2 {
+        assert_eq!(install("1").status, Some(0));
+        assert_eq!(place.names("dest/bin"), ["stook", "zstash"]);
+    }
+    let version = place.command_of(&place.path("dest/bin/zstash"), &["version"]);
+    assert_eq!(Ran::of({ version }.output().unwrap()).text(), "v1.6.0\n");
+    std::fs::remove_file(place.path("dest/bin/zstash")).unwrap();
+    place.write("dest/bin/zstash", "another");
+    let refused = install("1");
+    assert_eq!(refused.status, Some(1));
+    assert!(
+        refused.stderr.contains("is another program, and stays"),
+        "{}",
+        refused.stderr
+    );
+    assert_eq!(
+        std::fs::read(place.path("dest/bin/zstash")).unwrap(),
+        b"another"
     );
 }

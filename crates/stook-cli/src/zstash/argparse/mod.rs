@@ -24,7 +24,7 @@ pub(crate) struct Parser {
 }
 
 /// One row of the table.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Argument {
     /// As typed; none for what is told by its position.
     pub(crate) flags: &'static [&'static str],
