@@ -260,7 +260,7 @@ const OPENERS: [(&str, &[&str]); 4] = [
 ];
 
 /// Files outside of `stook-index` that may name the index: none opens it as a database.
-const NAMING_THE_INDEX: [&str; 6] = [
+const NAMING_THE_INDEX: [&str; 7] = [
     "crates/stook-archive/src/folder.rs",
     "crates/stook-archive/src/observer.rs",
     // Refuses a member that would replace it.
