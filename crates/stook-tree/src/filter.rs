@@ -126,6 +126,16 @@ mod tests {
     }
 
     #[test]
+    fn zstash_leaves_an_empty_directory_whose_content_is_excluded() {
+        let filter = Filter {
+            include: Vec::new(),
+            exclude: vec![Pattern::zstash(b"d/"), Pattern::zstash(b"e")],
+        };
+        assert!(filter.selects(b"d") && !filter.selects(b"d/x") && !filter.selects(b"e"));
+        assert!(!filter.prunes(b"d") && filter.prunes(b"d/x") && !filter.prunes(b"e"));
+    }
+
+    #[test]
     fn exclude_wins_over_include() {
         let filter = filter(&["*.nc", "run"], &["run/tmp"]);
         assert!(filter.selects(b"a/b.nc"));

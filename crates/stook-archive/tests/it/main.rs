@@ -37,6 +37,7 @@ mod planned;
 mod read_only_media;
 mod recorder;
 mod reindexing;
+mod reporting;
 mod restored_rights;
 mod resuming;
 mod round_trip;

@@ -167,3 +167,43 @@ fn a_reader_does_not_write() {
     let error = index.begin_run("update", Mtime(0)).unwrap_err();
     assert!(matches!(error, IndexError::ReadOnly { .. }), "{error:?}");
 }
+
+#[test]
+fn rows_come_by_their_places_however_they_were_stored() {
+    let folder = Folder::new();
+    let mut index = folder.create();
+    for number in 0..3 {
+        commit(&mut index, number, &["a", "b", "c"], 1);
+    }
+    let places = |index: &Index| {
+        let mut places = Vec::new();
+        let visit = |row: stook_index::RowRef<'_>| {
+            places.push((row.volume, row.offset, row.id.0));
+            std::ops::ControlFlow::Continue(())
+        };
+        index.rows_by_place(visit).unwrap();
+        places
+    };
+    let stored = places(&index);
+    assert_eq!(stored.len(), 9);
+    assert!(stored.is_sorted());
+    drop(index);
+    // As another program may have left them.
+    folder.sql("UPDATE files SET tar = '000000.tar', offset = 1000000 WHERE id = 8; UPDATE files SET offset = 2000000 WHERE id = 1");
+    let moved = places(&Index::open_read(&folder.index).unwrap());
+    assert_eq!(moved.len(), 9);
+    assert!(moved.is_sorted(), "{moved:?}");
+    let ids =
+        |places: &[(VolumeId, u64, i64)]| places.iter().map(|place| place.2).collect::<Vec<_>>();
+    assert_eq!(ids(&moved), [2, 3, 8, 1, 4, 5, 6, 7, 9]);
+    let mut seen = 0;
+    let first = |_: stook_index::RowRef<'_>| {
+        seen += 1;
+        std::ops::ControlFlow::Break(())
+    };
+    Index::open_read(&folder.index)
+        .unwrap()
+        .rows_by_place(first)
+        .unwrap();
+    assert_eq!(seen, 1);
+}
