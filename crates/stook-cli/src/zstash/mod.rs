@@ -122,6 +122,9 @@ fn ended(context: &Context, result: Result<(), FrontError>, is_verbose: bool) ->
         Err(error) if error.is_broken_pipe() => {}
         Err(error) => {
             has_failed = true;
+            if !matches!(error, FrontError::Raised { .. }) {
+                context.log.error(&error.to_string());
+            }
             context.log.line(Level::Plain, &error.traceback());
         }
     }
