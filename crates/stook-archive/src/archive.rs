@@ -26,6 +26,7 @@ use crate::mutex::lock;
 use crate::observer::{CountingObserver, Failure, Observer};
 use crate::read::{LocalFolder, MemberReader, VolumeStore, Volumes, open_member};
 use crate::select::{ListOptions, select_rows, state_at};
+use crate::transfer::recorded_store;
 use crate::when::When;
 
 /// How to open an archive.
@@ -100,6 +101,14 @@ impl Archive {
             volumes: Volumes::new(Arc::clone(&store)),
             store,
         })
+    }
+
+    /// Returns the place of its volumes that was recorded, in the form of a location; None if they never left the folder.
+    ///
+    /// # Errors
+    /// `Index` if the index cannot be read.
+    pub fn store_place(&self) -> Result<Option<String>, ArchiveError> {
+        recorded_store(&lock(&self.index))
     }
 
     /// Returns the folder.

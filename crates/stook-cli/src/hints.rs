@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 
 use stook_archive::{
     ArchiveError, AsOf, BuildReport, Cause, CommitReport, IndexError, MissingName, Note,
-    PlanFileError, StopReason, UnlikelyDeletions,
+    PlanFileError, StopReason, TransferError, UnlikelyDeletions,
 };
+use stook_store::{Advice, StoreCause, StoreError};
 use stook_bench::{BenchError, ProfileRemedy, Remedy};
 use stook_sys::{display_bytes, display_path, is_not_permitted};
 use stook_tree::Reason;
@@ -80,7 +81,49 @@ pub(crate) fn of_archive(error: &ArchiveError) -> Option<String> {
                 .into()
         }
         ArchiveError::Interrupted => INTERRUPTED.into(),
+        ArchiveError::Transfer(error) => return of_transfer(error),
         other => return of_plan(other),
+    })
+}
+
+/// Returns advice about what keeps an archive and its store from agreeing.
+fn of_transfer(error: &TransferError) -> Option<String> {
+    Some(match error {
+        TransferError::Store(error) => return of_store(error),
+        TransferError::HoldsArchive { store } => {
+            format!("`stook pull ARCHIVE --store {store} --index`, then `stook update` adds to it")
+        }
+        TransferError::Diverged { .. } => {
+            "`stook pull ARCHIVE --index` fetches the index if it continues this one, then try again".into()
+        }
+        TransferError::OtherStore { .. } => {
+            "`--change-store` moves the archive, if all volumes are here".into()
+        }
+        TransferError::NoStore => "`--store URL` names one".into(),
+        TransferError::SmallSpool { .. } => {
+            "raise `--spool-size`, or create the archive with a smaller `--volume-size`".into()
+        }
+        TransferError::Missing { .. } => "`stook pull` fetches volumes from the old store".into(),
+        _ => return None,
+    })
+}
+
+/// Returns advice about a store that failed.
+pub(crate) fn of_store(error: &StoreError) -> Option<String> {
+    Some(match (&error.cause, error.advice()) {
+        (StoreCause::Login { command: Some(command) }, _) => format!(
+            "`{command}` logs in; then the same command goes on, finished volumes wait for it"
+        ),
+        (_, Advice::Login) => {
+            "log in, or check the credentials; then the same command goes on".to_owned()
+        }
+        (StoreCause::NoProgram(_), _) => {
+            "install it, or say where it is: docs/stores.md names the variables".to_owned()
+        }
+        (_, Advice::Retry) => {
+            "the same command goes on; what has arrived is not sent again".to_owned()
+        }
+        _ => return None,
     })
 }
 

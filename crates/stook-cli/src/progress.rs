@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use stook_archive::{
-    BaseObserver, Damage, Failure, IndexDamage, Interrupt, Note, Observer, SkipReason,
+    ArchiveError, BaseObserver, Damage, Failure, IndexDamage, Interrupt, Note, Observer, SkipReason,
 };
 use stook_sys::{display_bytes, reset_peak_memory};
 
@@ -40,6 +40,8 @@ pub(crate) struct Reporter {
     is_json: bool,
     has_bar: bool,
     interrupted: Arc<AtomicBool>,
+    /// Raised by the signals of a batch system whose time is up.
+    requeue: Arc<AtomicBool>,
     entries: AtomicU64,
     bytes: AtomicU64,
     started: Instant,
@@ -120,6 +122,15 @@ impl Reporter {
         reporter
     }
 
+    /// Has the signals of a batch system end the operation for it to be begun again.
+    fn end_for_requeue(&self) {
+        for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGUSR1] {
+            for flag in [&self.requeue, &self.interrupted] {
+                let _ = signal_hook::flag::register(signal, Arc::clone(flag));
+            }
+        }
+    }
+
     /// Has the process end some time after a signal, whatever it does: a write that nobody reads waits for ever. Only for a
     /// command that leaves nothing half done.
     pub(crate) fn end_when_stalled(&self) {
@@ -144,6 +155,7 @@ impl Reporter {
             is_json: common.json,
             has_bar: !common.quiet && !common.no_progress && std::io::stderr().is_terminal(),
             interrupted: Arc::new(AtomicBool::new(false)),
+            requeue: Arc::new(AtomicBool::new(false)),
             entries: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
             started: Instant::now(),
@@ -433,4 +445,29 @@ where
     let result = operation(&reporter);
     reporter.finish();
     Ok((result?, reporter))
+}
+
+/// As [`observed`], for an operation that may send to a store: where it does, SIGTERM and SIGUSR1 end it with a status of
+/// their own, by which a batch job knows that it is to be queued again.
+pub(crate) fn observed_sending<T, E>(
+    common: &Common,
+    sends: bool,
+    operation: impl FnOnce(&Reporter) -> Result<T, E>,
+) -> Result<(T, Reporter), CliError>
+where
+    CliError: From<E>,
+{
+    let mut requeue = None;
+    let result = observed(common, |reporter| {
+        if sends {
+            reporter.end_for_requeue();
+            requeue = Some(Arc::clone(&reporter.requeue));
+        }
+        operation(reporter)
+    });
+    let is_requeue = requeue.is_some_and(|requeue| requeue.load(Ordering::Relaxed));
+    match result {
+        Err(CliError::Archive(ArchiveError::Interrupted)) if is_requeue => Err(CliError::Requeue),
+        other => other,
+    }
 }

@@ -9,19 +9,21 @@ use stook_archive::{Archive, Attributes, RowRef, RunCounts, Writer, list_with_at
 use stook_sys::display_bytes;
 
 use crate::args::{
-    Args, CatArgs, CheckArgs, Command, Common, CopyArgs, DiffArgs, ExtractArgs, ListArgs,
-    ReindexArgs, RemoveArgs, UpdateArgs, WalkArgs, WriteArgs,
+    Args, CatArgs, CheckArgs, Command, Common, CopyArgs, CreateArgs, DiffArgs, ExtractArgs, ListArgs,
+    ReindexArgs, RemoveArgs, UpdateArgs, WalkArgs,
 };
 use crate::exit::{CliError, Ending, ending_with, report, some_failed, to_stdout};
 use crate::options;
 use crate::output::{self, Data};
-use crate::progress::{Reporter, observed};
+use crate::progress::{Reporter, observed, observed_sending};
 use crate::report::{
     Checked, Compared, Differing, Extracted, Filled, Header, Indexed, Line, Listed, ListedMember,
     ListedRun, ListedRuns, Summary, difference_text, long_row, run_text,
 };
 use crate::written::print_written;
-use crate::{bench, copy, descriptors, patterns, plan, profile, reference, remove, timings, walk};
+use crate::{
+    bench, copy, descriptors, patterns, plan, profile, reference, remove, store, timings, walk,
+};
 
 pub(crate) fn run(args: Args) -> ExitCode {
     let Args {
@@ -78,6 +80,9 @@ fn dispatch(command: Command, common: &Common) -> Result<Ending, CliError> {
         Command::Cat(args) => cat(&args, common),
         Command::Extract(args) => extract(&args, common),
         Command::Reindex(args) => reindex(&args, common),
+        Command::Push(args) => store::push(&args, common),
+        Command::Pull(args) => store::pull(&args, common),
+        Command::Status(args) => store::status(&args, common),
         Command::Plan(args) => plan::plan(&args, common),
         Command::Build(args) => plan::build(&args, common),
         Command::Commit(args) => plan::commit(&args, common),
@@ -94,9 +99,11 @@ fn dispatch(command: Command, common: &Common) -> Result<Ending, CliError> {
     }
 }
 
-fn create(args: &WriteArgs, common: &Common) -> Result<Ending, CliError> {
-    let options = options::write_options(args)?;
-    let (written, reporter) = observed(common, |reporter| {
+fn create(args: &CreateArgs, common: &Common) -> Result<Ending, CliError> {
+    let CreateArgs { write: args, send } = args;
+    let mut options = options::write_options(args)?;
+    options.store = store::send_options(send, &args.archive)?;
+    let (written, reporter) = observed_sending(common, options.store.is_some(), |reporter| {
         stook_archive::create(&args.source, &args.archive, &options, reporter)
     })?;
     patterns::warn_of_unmatched(&options.filter, &reporter);
@@ -104,9 +111,13 @@ fn create(args: &WriteArgs, common: &Common) -> Result<Ending, CliError> {
 }
 
 fn update(args: &UpdateArgs, common: &Common) -> Result<Ending, CliError> {
-    let options = options::update_options(&args.write, &args.compared)?;
+    let mut options = options::update_options(&args.write, &args.compared)?;
+    options.store = store::send_options(&args.send, &args.write.archive)?;
+    if let Some(store) = &options.store {
+        store::fetch_missing_index(&args.write.archive, store, common)?;
+    }
     let mut archive = options::open(&args.write.archive)?;
-    let (written, reporter) = observed(common, |reporter| {
+    let (written, reporter) = observed_sending(common, options.store.is_some(), |reporter| {
         stook_archive::update(&args.write.source, &mut archive, &options, reporter)
     })?;
     patterns::warn_of_unmatched(&options.filter, &reporter);

@@ -132,6 +132,7 @@ pub fn extract(
         bytes: AtomicU64::new(0),
         unchanged: AtomicU64::new(0),
     };
+    extractor.volumes.expect_rows(index, &selection)?;
     let _scope = scope!("extract");
     // If it is interrupted, directories keep modes that let the next run go on.
     for_each_batch(

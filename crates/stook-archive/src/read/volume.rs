@@ -6,6 +6,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use stook_index::VolumeId;
 use stook_sys::{Stamp, SysError, append_at, metadata, open_file, read_ahead};
 use stook_volume::ReadAt;
 
@@ -69,6 +70,19 @@ pub trait VolumeStore: fmt::Debug + Send + Sync {
     /// # Errors
     /// If it is not there, or cannot be opened: with the place as the path.
     fn open(&self, name: &str) -> Result<Arc<dyn VolumeBytes>, SysError>;
+
+    /// Says which volumes will be read, in this order.
+    fn expect(&self, _volumes: &[VolumeId]) {}
+
+    /// Returns true if that helps: if several volumes can be asked for at once.
+    fn wants_order(&self) -> bool {
+        false
+    }
+
+    /// Returns how many volumes may be kept open at most.
+    fn most_open(&self) -> usize {
+        usize::MAX
+    }
 }
 
 /// A folder on a file system.
