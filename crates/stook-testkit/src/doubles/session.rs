@@ -164,8 +164,7 @@ pub(super) fn change_json<T, R>(folder: &Path, name: &str, change: impl FnOnce(&
 where
     T: Default + Serialize + for<'de> Deserialize<'de>,
 {
-    let lock = File::create(folder.join("lock")).expect("the state can be written");
-    flock(&lock, FlockOperation::LockExclusive).expect("the state can be locked");
+    let _lock = exclusive(folder, "lock");
     let path = folder.join(name);
     let mut value: T = read_json(&path);
     let result = change(&mut value);
@@ -174,6 +173,13 @@ where
     std::fs::write(&partial, text).expect("the state can be written");
     std::fs::rename(partial, path).expect("the state can be written");
     result
+}
+
+/// Returns a lock that no other run of the double has; it ends when it is dropped.
+pub(super) fn exclusive(folder: &Path, name: &str) -> File {
+    let lock = File::create(folder.join(name)).expect("the state can be written");
+    flock(&lock, FlockOperation::LockExclusive).expect("the state can be locked");
+    lock
 }
 
 pub(super) fn read_json<T: Default + for<'de> Deserialize<'de>>(path: &Path) -> T {
