@@ -6,9 +6,9 @@ use stook_sys::{SysError, cause};
 
 /// An operation of a store that failed.
 ///
-/// Prints as ``cannot put `000001.tar` to `s3://bucket/run`: access denied``.
+/// Prints as ``cannot put `000001.tar` to `s3://bucket/run`: access denied``, or ``cannot list `s3://bucket/run`: ...``.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot {operation} {}: {cause}", place(operation, file, store))]
+#[error("cannot {operation} {}: {cause}", object(operation, file, store))]
 pub struct StoreError {
     /// What was tried, as a verb: "put", "get", "list".
     pub operation: &'static str,
@@ -21,11 +21,9 @@ pub struct StoreError {
     pub cause: StoreCause,
 }
 
-fn place(operation: &str, file: &str, store: &str) -> String {
-    if file.is_empty() {
-        return format!("`{store}`");
-    }
+fn object(operation: &str, file: &str, store: &str) -> String {
     let word = match operation {
+        _ if file.is_empty() => return format!("`{store}`"),
         "put" => "to",
         "get" | "delete" => "from",
         _ => "in",
@@ -61,6 +59,9 @@ pub enum StoreCause {
     /// The name is no plain name.
     #[error("this is no name of a file")]
     Name,
+    /// The store cannot hold a name with this character, or cannot be told it without danger.
+    #[error("names there cannot have {0:?}")]
+    Character(char),
     /// The store cannot read a part of a file.
     #[error("the store cannot read a part of a file")]
     NoRanges,
@@ -137,15 +138,6 @@ pub enum Advice {
 }
 
 impl StoreError {
-    /// Returns that the operation was ended while it waited to be tried again.
-    #[must_use]
-    pub fn interrupted(self) -> Self {
-        Self {
-            cause: StoreCause::Interrupted,
-            ..self
-        }
-    }
-
     /// Returns what may help.
     pub fn advice(&self) -> Advice {
         match &self.cause {

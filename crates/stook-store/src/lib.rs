@@ -19,19 +19,18 @@
 
 mod directory;
 mod error;
+mod hsi;
 mod local_file;
 mod location;
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "the stores behind programs use it")
-)]
 mod program;
 mod store;
 mod transfer;
 
 pub use directory::DirectoryStore;
 pub use error::{Advice, Difference, StoreCause, StoreError};
+pub use hsi::{HsiOptions, HsiStore};
 pub use location::{Location, LocationError};
+pub use program::{Interruption, ProgramOptions};
 pub use store::{
     Abilities, Condition, Download, FileVersion, Proof, Store, Stored, StoredFile, Upload,
 };

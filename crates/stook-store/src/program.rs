@@ -5,16 +5,18 @@
 //! it writes goes to files in memory, not to pipes: a process that it leaves behind keeps nobody waiting for their end.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use stook_sys::{
-    Child, Context, Signal, SysError, memory_file, read_up_to_at, start_in_own_session,
-    write_all_at,
+    Child, Context, ProcessClock, Signal, SysError, look_at, memory_file, read_all, read_up_to_at,
+    start_in_own_session, write_all_at,
 };
 
 use crate::error::StoreCause;
@@ -30,6 +32,10 @@ const GRACE: Duration = Duration::from_millis(500);
 /// How long a program may take to end that was killed; one that waits in the kernel for a file system is left alone.
 const KILL_GRACE: Duration = Duration::from_millis(200);
 
+/// What computes less than this part of the time only waits. Who looks 10 times a second for an answer takes 1/10,000,
+/// who moves 1 MB/s about 1/500.
+const IDLE_SHARE: u32 = 1000;
+
 /// Output of a program that is kept: a list of half a million files, about.
 const MOST_OUTPUT_BYTES: u64 = 64 << 20;
 
@@ -40,12 +46,66 @@ pub(crate) struct Program<'a> {
     pub(crate) path: &'a Path,
     pub(crate) arguments: Vec<OsString>,
     pub(crate) input: Input,
+    /// Where it runs; None: where this process does.
+    pub(crate) directory: Option<&'a Path>,
     /// How long it may run without a sign of progress.
     pub(crate) patience: Duration,
 }
 
+/// What a user may set for a program that reaches a store.
+#[derive(Debug, Clone)]
+pub struct ProgramOptions {
+    /// Where it lies, or its name, which is looked for along `PATH`.
+    pub path: PathBuf,
+    /// Arguments in front of all others.
+    pub arguments: Vec<OsString>,
+    /// How long it may run without a sign of progress. Tapes are slow: a drive may be busy for long.
+    pub patience: Duration,
+    /// Asked during calls that have no observer: listing, say.
+    pub interruption: Interruption,
+}
+
+impl ProgramOptions {
+    /// Returns the usual ones for a program.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self {
+            path: path.into(),
+            arguments: Vec::new(),
+            patience: Duration::from_secs(3600),
+            interruption: Interruption::default(),
+        }
+    }
+}
+
+/// Says whether what runs should end.
+#[derive(Clone, Default)]
+pub struct Interruption(Option<Arc<dyn Fn() -> bool + Send + Sync>>);
+
+impl Interruption {
+    /// Returns one that asks this.
+    pub fn new(is_interrupted: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(is_interrupted)))
+    }
+}
+
+impl TransferObserver for Interruption {
+    fn is_interrupted(&self) -> bool {
+        self.0.as_ref().is_some_and(|ask| ask())
+    }
+}
+
+impl fmt::Debug for Interruption {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Interruption")
+    }
+}
+
 /// What a program reads from its standard input.
 #[derive(Debug)]
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "the store behind ssh sends files")
+)]
 pub(crate) enum Input {
     Nothing,
     Bytes(Vec<u8>),
@@ -63,7 +123,8 @@ pub(crate) struct Output {
 
 impl Program<'_> {
     /// Runs it to its end, whatever its exit code. `has_moved` is asked about every 100 ms whether something moves that
-    /// the program works on; what it writes is such a sign, too.
+    /// the program works on. Other signs of progress are what it reads and writes, and that it computes: who moves bytes
+    /// does.
     ///
     /// # Errors
     /// `NoProgram`; `Interrupted`, within a second; `Timeout` after its patience without progress; `Answer` if it
@@ -77,9 +138,10 @@ impl Program<'_> {
             return Err(StoreCause::Interrupted);
         }
         let (stdout, stderr) = (memory_file()?, memory_file()?);
-        let child = self.start(&stdout, &stderr)?;
+        let (child, clock) = self.start(&stdout, &stderr)?;
+        let io = PathBuf::from(format!("/proc/{}/io", clock.process()));
         let written = || -> Result<u64, StoreCause> { Ok(len(&stdout)? + len(&stderr)?) };
-        let (mut moved, mut known) = (Instant::now(), 0);
+        let (mut moved, mut known, mut computed) = (Instant::now(), None, Duration::ZERO);
         loop {
             if let Some(ended) = child.wait(LOOK_EVERY)? {
                 return Ok(Output {
@@ -88,13 +150,16 @@ impl Program<'_> {
                     stderr: content(&stderr)?,
                 });
             }
-            let now = written()?;
-            if has_moved() || now != known {
-                (moved, known) = (Instant::now(), now);
+            let now = (written()?, read_and_written(&io));
+            // It may have ended since.
+            let cpu = clock.now().unwrap_or(computed);
+            let has_computed = cpu.saturating_sub(computed) > moved.elapsed() / IDLE_SHARE;
+            if has_moved() || Some(now) != known || has_computed {
+                (moved, known, computed) = (Instant::now(), Some(now), cpu);
             }
             let failed = if observer.is_interrupted() {
                 StoreCause::Interrupted
-            } else if now > MOST_OUTPUT_BYTES {
+            } else if now.0 > MOST_OUTPUT_BYTES {
                 self.wrote_too_much()
             } else if moved.elapsed() > self.patience {
                 StoreCause::Timeout(self.patience.as_secs())
@@ -119,7 +184,7 @@ impl Program<'_> {
         }
     }
 
-    fn start(&self, stdout: &File, stderr: &File) -> Result<Child, StoreCause> {
+    fn start(&self, stdout: &File, stderr: &File) -> Result<(Child, ProcessClock), StoreCause> {
         let duplicate = |file: &File| file.try_clone().context("start", self.path);
         let mut command = Command::new(self.path);
         command
@@ -127,12 +192,18 @@ impl Program<'_> {
             .stdin(self.input.open()?)
             .stdout(duplicate(stdout)?)
             .stderr(duplicate(stderr)?);
+        if let Some(directory) = self.directory {
+            look_at(directory)?;
+            command.current_dir(directory);
+        }
         for variable in LOADER_VARIABLES {
             command.env_remove(variable);
         }
         let started = start_in_own_session(&mut command);
         let mut started = started.map_err(|error| self.not_started(error))?;
-        Child::watch(started.id()).map_err(|error| {
+        let number = started.id();
+        let watched = Child::watch(number).and_then(|child| Ok((child, ProcessClock::of(number)?)));
+        watched.map_err(|error| {
             // The error to report is the one of watching.
             let _ = started.kill();
             let _ = started.wait();
@@ -166,6 +237,10 @@ impl Input {
     }
 }
 
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "the store behind globus asks for its status")
+)]
 impl Output {
     /// Requires an exit code of 0.
     ///
@@ -205,6 +280,19 @@ fn end(child: &Child) -> Result<(), StoreCause> {
     Ok(())
 }
 
+/// Returns how many bytes a process has read and written; 0 if that is not told.
+fn read_and_written(io: &Path) -> u64 {
+    let text = read_all(io).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let values = text.lines().filter_map(|line| {
+        let (key, value) = line.split_once(": ")?;
+        ["rchar", "wchar"]
+            .contains(&key)
+            .then(|| value.parse::<u64>().ok())?
+    });
+    values.sum()
+}
+
 fn len(file: &File) -> Result<u64, SysError> {
     let metadata = file.metadata().context("look at", "a file in memory")?;
     Ok(metadata.len())
@@ -231,6 +319,7 @@ mod tests {
             path: Path::new("sh"),
             arguments: ["-c", script].map(OsString::from).to_vec(),
             input: Input::Nothing,
+            directory: None,
             patience: LONG,
         }
     }
@@ -278,6 +367,38 @@ mod tests {
     }
 
     #[test]
+    fn what_a_process_reads_is_counted() {
+        let io = Path::new("/proc/self/io");
+        let before = read_and_written(io);
+        let len = read_all(Path::new("/proc/self/maps")).unwrap().len() as u64;
+        assert!(read_and_written(io) >= before + len && len > 0);
+        assert_eq!(read_and_written(Path::new("/proc/self/no")), 0);
+    }
+
+    #[test]
+    fn a_program_runs_where_it_should() {
+        let folder = tempfile::tempdir().unwrap();
+        let there = Program {
+            directory: Some(folder.path()),
+            ..shell("pwd -P")
+        };
+        let path = folder.path().canonicalize().unwrap();
+        let output = run(&there).unwrap();
+        assert_eq!(output.line(), path.to_str().unwrap());
+        let nowhere = Program {
+            directory: Some(Path::new("/no/such/folder")),
+            ..shell("pwd")
+        };
+        let error = run(&nowhere).unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .starts_with("cannot look at `/no/such/folder`"),
+            "{error}"
+        );
+    }
+
+    #[test]
     fn a_missing_program_is_named() {
         for path in ["stook-no-such-program", "/no/such/program"] {
             let missing = Program {
@@ -310,7 +431,7 @@ mod tests {
 
     #[test]
     fn patience_ends_a_program_that_does_nothing_and_none_that_moves() {
-        let patience = Duration::from_millis(300);
+        let patience = Duration::from_millis(800);
         let still = Program {
             patience,
             ..shell("trap '' TERM; while :; do sleep 60; done")
@@ -319,12 +440,17 @@ mod tests {
         assert!(matches!(error, StoreCause::Timeout(0)), "{error}");
         let writing = Program {
             patience,
-            ..shell("for i in 1 2 3 4 5 6 7 8 9; do echo $i; sleep 0.1; done")
+            ..shell("for i in 1 2 3 4 5 6 7 8 9; do echo $i; sleep 0.2; done")
         };
         assert_eq!(run(&writing).unwrap().stdout.len(), 18);
+        let computing = Program {
+            patience,
+            ..shell("i=0; while [ $i -lt 1500000 ]; do i=$((i+1)); done")
+        };
+        run(&computing).unwrap().require_success("sh").unwrap();
         let moving = Program {
             patience,
-            ..shell("sleep 0.8")
+            ..shell("sleep 1.6")
         };
         moving.run(&Silent, &mut || true).unwrap();
     }

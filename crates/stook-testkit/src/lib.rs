@@ -9,6 +9,7 @@
     reason = "test support must not lean on the code under test, so it calls the system itself"
 )]
 
+pub mod doubles;
 mod failure;
 pub mod fileset;
 pub mod oracle;

@@ -10,3 +10,4 @@
 
 mod contract;
 mod directory;
+mod hsi;

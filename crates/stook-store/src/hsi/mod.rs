@@ -1,0 +1,377 @@
+//! HPSS, a tape archive, through the program `hsi`.
+//!
+//! ```text
+//!   put   put -c on ──> .NAME.stook-partial ──> size and stored hash, or hashverify ──> mv ──> size and hash again
+//!   get   one session: a list of all files, which hsi sorts by tape and position ──> a folder beside the targets
+//! ```
+//! `hsi` ends with odd exit codes and prints errors with 0, so what happened is told by sizes and hashes alone; its
+//! messages only say why. `put -c on` stores a hash that the client computed while it read the local file: it proves what
+//! was sent. `hashverify` reads the file from where it lies. HPSS replaces files without asking: nothing is conditional.
+
+mod get;
+mod words;
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use stook_sys::look_at;
+
+use crate::error::{Difference, StoreCause, StoreError};
+use crate::local_file::{read_pieces, require_name};
+use crate::program::{Input, Program, ProgramOptions};
+use crate::store::{Abilities, Condition, Download, Proof, Store, Stored, StoredFile, Upload};
+use crate::transfer::TransferObserver;
+use words::{Answer, quoted, quoted_local};
+
+/// The name of the file that shows whether anything can be written.
+const PROBE: &str = ".stook-probe";
+/// How the name ends under which a file is put.
+const PARTIAL: &str = ".stook-partial";
+
+/// How HPSS is reached.
+#[derive(Debug, Clone)]
+pub struct HsiOptions {
+    /// The program; what it is called by is also what logs in.
+    pub program: ProgramOptions,
+    /// The class of service of new files; None: the one that HPSS takes.
+    pub class_of_service: Option<u32>,
+}
+
+impl Default for HsiOptions {
+    fn default() -> Self {
+        Self {
+            program: ProgramOptions::new("hsi"),
+            class_of_service: None,
+        }
+    }
+}
+
+/// A directory of HPSS.
+#[derive(Debug)]
+pub struct HsiStore {
+    path: String,
+    name: String,
+    options: HsiOptions,
+}
+
+impl HsiStore {
+    /// Returns the store in a directory; without a slash in front it is below the user's home in HPSS. It is looked at
+    /// when something is asked of it.
+    pub fn new(path: &str, options: HsiOptions) -> Self {
+        let path = match path.trim_end_matches('/') {
+            "" => "/".to_owned(),
+            path if path.starts_with('/') || path.starts_with("./") => path.to_owned(),
+            path => format!("./{path}"),
+        };
+        Self {
+            name: format!("hpss:{}", path.trim_start_matches("./")),
+            path,
+            options,
+        }
+    }
+
+    fn failed(&self, operation: &'static str, file: &str) -> impl Fn(StoreCause) -> StoreError {
+        let (file, store) = (file.to_owned(), self.name.clone());
+        move |cause| StoreError::new(operation, &file, &store, cause)
+    }
+
+    /// Returns how messages and the user name the program.
+    fn program(&self) -> String {
+        let path = &self.options.program.path;
+        let name = path.file_name().unwrap_or(path.as_os_str());
+        stook_sys::display_path(Path::new(name))
+    }
+
+    /// Returns the path of a file as a word.
+    fn remote(&self, name: &str) -> Result<String, StoreCause> {
+        quoted(&format!("{}/{name}", self.path.trim_end_matches('/')))
+    }
+
+    /// Runs requests in one session.
+    fn session(
+        &self,
+        requests: &str,
+        directory: Option<&Path>,
+        observer: &dyn TransferObserver,
+        has_moved: &mut dyn FnMut() -> bool,
+    ) -> Result<Answer, StoreCause> {
+        let options = &self.options.program;
+        let own = ["-q", "-P"].map(OsString::from);
+        let mut arguments = Vec::from(own);
+        arguments.extend(options.arguments.iter().cloned());
+        arguments.push(requests.into());
+        let program = Program {
+            path: &options.path,
+            arguments,
+            input: Input::Nothing,
+            directory,
+            patience: options.patience,
+        };
+        let output = program.run(observer, has_moved)?;
+        Answer::of(&output, &self.program())
+    }
+
+    /// Runs requests that move no bytes.
+    fn ask(&self, requests: &str) -> Result<Answer, StoreCause> {
+        let interruption = &self.options.program.interruption;
+        self.session(requests, None, interruption, &mut || false)
+    }
+
+    fn put_file(
+        &self,
+        upload: &Upload<'_>,
+        observer: &dyn TransferObserver,
+    ) -> Result<Stored, StoreCause> {
+        require_name(upload.name)?;
+        let path = self.remote(upload.name)?;
+        self.require(upload)?;
+        let md5 = local_md5(upload, observer)?;
+        let partial_name = format!(".{}{PARTIAL}", upload.name);
+        let partial = self.remote(&partial_name)?;
+        let sent = self.send(upload, md5, &partial_name, &partial, observer);
+        sent.inspect_err(|cause| {
+            if leaves_time(cause) {
+                // The error to report is the one of sending.
+                let _ = self.ask(&format!("rm {partial}"));
+            }
+        })?;
+        let requests = format!("mv {partial} {path}; ls -lN {path}; hashlist {path}");
+        let moved = self.session(&requests, None, observer, &mut || false)?;
+        let proof = moved.proof(&self.program(), upload.name, upload.size, Some(md5))?;
+        observer.transferred(upload.size);
+        let proof = match upload.proof {
+            // It was read back under its other name.
+            Proof::ReadBack if proof == Proof::HashedInTransfer => Proof::ReadBack,
+            _ => proof,
+        };
+        let version = None;
+        Ok(Stored { proof, version })
+    }
+
+    /// Requires what must be so before anything is sent.
+    fn require(&self, upload: &Upload<'_>) -> Result<(), StoreCause> {
+        let found = look_at(upload.path)?.size;
+        if found != upload.size {
+            let expected = upload.size;
+            return Err(StoreCause::Different(Difference::Size { expected, found }));
+        }
+        let is_met = match upload.condition {
+            Condition::Always => true,
+            Condition::New => self.stat_file(upload.name)?.is_none(),
+            // Files of this store have no versions.
+            Condition::Unchanged(_) => false,
+        };
+        is_met.then_some(()).ok_or(StoreCause::Exists)
+    }
+
+    /// Puts a file under its partial name and verifies it there.
+    fn send(
+        &self,
+        upload: &Upload<'_>,
+        md5: [u8; 16],
+        name: &str,
+        partial: &str,
+        observer: &dyn TransferObserver,
+    ) -> Result<(), StoreCause> {
+        let local = quoted_local(upload.path)?;
+        let class = match self.options.class_of_service {
+            Some(class) => format!("cos={class} "),
+            None => String::new(),
+        };
+        let requests = format!(
+            "put -c on -H md5 {class}{local} : {partial}; ls -lN {partial}; hashlist {partial}"
+        );
+        let directory = upload.path.parent().filter(|path| *path != Path::new(""));
+        let answer = self.session(&requests, directory, observer, &mut || false)?;
+        answer.proof(&self.program(), name, upload.size, Some(md5))?;
+        match upload.proof {
+            Proof::ReadBack => self.read_back(name, partial, observer),
+            _ => Ok(()),
+        }
+    }
+
+    /// Has HPSS read a file from where it lies and compare it with its stored hash.
+    fn read_back(
+        &self,
+        name: &str,
+        path: &str,
+        observer: &dyn TransferObserver,
+    ) -> Result<(), StoreCause> {
+        let requests = format!("hashverify -A {path}");
+        let answer = self.session(&requests, None, observer, &mut || false)?;
+        match answer.cause(&self.program(), name) {
+            _ if answer.is_verified(name) => Ok(()),
+            Some(StoreCause::Said { text, .. }) if text.contains("mismatch") => {
+                Err(StoreCause::Different(Difference::Hash))
+            }
+            cause => Err(cause.unwrap_or_else(|| answer.unknown(&self.program()))),
+        }
+    }
+
+    fn verify_file(
+        &self,
+        file: &Upload<'_>,
+        observer: &dyn TransferObserver,
+    ) -> Result<Proof, StoreCause> {
+        require_name(file.name)?;
+        let (path, program) = (self.remote(file.name)?, self.program());
+        let requests = format!("ls -lN {path}; hashlist {path}");
+        let answer = self.session(&requests, None, observer, &mut || false)?;
+        if file.proof < Proof::ReadBack {
+            return answer.proof(&program, file.name, file.size, file.md5);
+        }
+        let md5 = local_md5(file, observer)?;
+        if answer.proof(&program, file.name, file.size, Some(md5))? == Proof::HashedInTransfer {
+            self.read_back(file.name, &path, observer)?;
+            return Ok(Proof::ReadBack);
+        }
+        // Nobody stored a hash: it is computed from what lies there, and stored.
+        let requests = format!("hashcreate -H md5 {path}; ls -lN {path}; hashlist {path}");
+        let answer = self.session(&requests, None, observer, &mut || false)?;
+        match answer.proof(&program, file.name, file.size, Some(md5))? {
+            Proof::HashedInTransfer => Ok(Proof::ReadBack),
+            proof => Ok(proof),
+        }
+    }
+
+    fn prepare_path(&self) -> Result<(), StoreCause> {
+        let (path, probe) = (quoted(&self.path)?, self.remote(PROBE)?);
+        let requests = format!("mkdir -p {path}; touch {probe}; ls -lN {probe}; rm {probe}");
+        let answer = self.ask(&requests)?;
+        match answer.file(PROBE) {
+            Some(_) => Ok(()),
+            None => Err(self.reason(&answer, PROBE)),
+        }
+    }
+
+    fn list_files(&self) -> Result<Vec<StoredFile>, StoreCause> {
+        let answer = self.ask(&format!("ls -alN {}", quoted(&self.path)?))?;
+        let mut files = answer.files();
+        match answer.cause(&self.program(), &self.path) {
+            Some(StoreCause::NotFound) if files.is_empty() => {}
+            Some(cause) => return Err(cause),
+            None => {}
+        }
+        files.retain(|file| file.name != PROBE && !file.name.ends_with(PARTIAL));
+        files.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(files)
+    }
+
+    fn stat_file(&self, name: &str) -> Result<Option<StoredFile>, StoreCause> {
+        require_name(name)?;
+        let answer = self.ask(&format!("ls -lN {}", self.remote(name)?))?;
+        match answer.file(name) {
+            Some(file) => Ok(Some(file)),
+            None if answer.lacks() => Ok(None),
+            None => Err(self.reason(&answer, name)),
+        }
+    }
+
+    fn delete_file(&self, name: &str) -> Result<(), StoreCause> {
+        require_name(name)?;
+        let path = self.remote(name)?;
+        let answer = self.ask(&format!("rm {path}; ls -lN {path}"))?;
+        match answer.file(name) {
+            None if answer.lacks() => Ok(()),
+            _ => Err(self.reason(&answer, name)),
+        }
+    }
+
+    /// Returns why an answer lacks what was asked for.
+    fn reason(&self, answer: &Answer, name: &str) -> StoreCause {
+        let program = self.program();
+        let cause = answer.cause(&program, name);
+        cause.unwrap_or_else(|| answer.unknown(&program))
+    }
+}
+
+impl Store for HsiStore {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn abilities(&self) -> Abilities {
+        Abilities {
+            gives: Proof::HashedInTransfer,
+            minimum: Proof::HashedInTransfer,
+            is_conditional: false,
+            is_atomic: true,
+            has_ranges: false,
+            is_writable: true,
+        }
+    }
+
+    fn prepare(&self) -> Result<(), StoreError> {
+        self.prepare_path().map_err(self.failed("write to", ""))
+    }
+
+    fn put(
+        &self,
+        upload: &Upload<'_>,
+        observer: &dyn TransferObserver,
+    ) -> Result<Stored, StoreError> {
+        let put = self.put_file(upload, observer);
+        put.map_err(self.failed("put", upload.name))
+    }
+
+    fn verify(
+        &self,
+        file: &Upload<'_>,
+        observer: &dyn TransferObserver,
+    ) -> Result<Stored, StoreError> {
+        let verified = self.verify_file(file, observer);
+        let proof = verified.map_err(self.failed("verify", file.name))?;
+        let version = None;
+        Ok(Stored { proof, version })
+    }
+
+    fn get(
+        &self,
+        downloads: &[Download<'_>],
+        observer: &dyn TransferObserver,
+        arrived: &mut dyn FnMut(usize, Result<(), StoreError>),
+    ) -> Result<(), StoreError> {
+        self.get_all(downloads, observer, arrived)
+    }
+
+    fn read_range(
+        &self,
+        file: &StoredFile,
+        _offset: u64,
+        _buffer: &mut [u8],
+    ) -> Result<usize, StoreError> {
+        Err(self.failed("read", &file.name)(StoreCause::NoRanges))
+    }
+
+    fn list(&self) -> Result<Vec<StoredFile>, StoreError> {
+        self.list_files().map_err(self.failed("list", ""))
+    }
+
+    fn stat(&self, name: &str) -> Result<Option<StoredFile>, StoreError> {
+        self.stat_file(name).map_err(self.failed("look at", name))
+    }
+
+    fn delete(&self, name: &str) -> Result<(), StoreError> {
+        self.delete_file(name).map_err(self.failed("delete", name))
+    }
+}
+
+/// Returns the MD5 of a local file: the one that is known, or else it is read.
+fn local_md5(file: &Upload<'_>, observer: &dyn TransferObserver) -> Result<[u8; 16], StoreCause> {
+    match file.md5 {
+        Some(md5) => Ok(md5),
+        None => Ok(read_pieces(file.path, StoreCause::Sys, observer, |_| Ok(()))?.md5),
+    }
+}
+
+/// Returns whether something can still be removed after a failure.
+fn leaves_time(cause: &StoreCause) -> bool {
+    !matches!(
+        cause,
+        StoreCause::Interrupted
+            | StoreCause::Timeout(_)
+            | StoreCause::Login { .. }
+            | StoreCause::NoProgram(_)
+            | StoreCause::Character(_)
+    )
+}
