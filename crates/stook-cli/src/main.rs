@@ -27,6 +27,7 @@ mod report;
 mod run;
 mod size;
 mod store;
+mod store_settings;
 mod time;
 mod timings;
 mod walk;

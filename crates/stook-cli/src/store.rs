@@ -9,7 +9,7 @@ use stook_archive::{
     Archive, ArchiveError, ListOptions, PullOptions, PullReport, StoreOptions, TransferError,
     VolumeId,
 };
-use stook_store::{Location, Proof, Store};
+use stook_store::{Interruption, Location, Proof, Store};
 
 use crate::args::{Common, ProofArg, PullArgs, PushArgs, SendArgs, StatusArgs};
 use crate::exit::{CliError, Ending, ending_with, some_failed};
@@ -17,6 +17,7 @@ use crate::options;
 use crate::progress::{Reporter, observed, observed_sending};
 use crate::report::{ArchiveStatus, Line, Pulled, Sent, StoredVolume, Summary};
 use crate::size::{self, Bare};
+use crate::store_settings::settings;
 
 /// Returns how to send the volumes of an archive; None if it has no store and none was named.
 pub(crate) fn send_options(
@@ -85,7 +86,7 @@ pub(crate) fn open(text: &str) -> Result<Arc<dyn Store>, CliError> {
         value: text.to_owned(),
         why: error.to_string(),
     })?;
-    Ok(location.open(&settings())?)
+    Ok(location.open(&settings(Interruption::default())?)?)
 }
 
 /// Fetches the index of an archive of which nothing is here.

@@ -337,7 +337,7 @@ pub(crate) struct WriteArgs {
     pub(crate) no_xattrs: bool,
     /// Create the archive in a directory that has other files in it; they are left alone
     ///
-    /// Without this option such a directory is refused, except with --compat zstash. A file that stook did not create is
+    /// Without this option such a directory is refused, except with --compat zstash, and if all of them are logs (names that end in .log, .out or .err). A file that stook did not create is
     /// never removed or changed, whatever its name. `update` always leaves other files alone.
     #[arg(long)]
     pub(crate) allow_other_files: bool,
