@@ -10,6 +10,7 @@
 //! No other file opens an index. A writer gets one of its own from here once it holds the writer's lock: what was read
 //! before may be another state. `reindex` looks at an old index that may be unusable, and writes a new one.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -17,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use stook_index::{
     AsOf, Config, Index, IndexDamage, IndexError, Interrupt, NameLookup, NameVersions, ReadOptions,
-    Row, RowRef, Run, RunCounts, RunId, Selection,
+    Row, RowRef, Run, RunCounts, RunId, Selection, VolumeId,
 };
 
 use crate::ArchiveError;
@@ -101,6 +102,22 @@ impl Archive {
             volumes: Volumes::new(Arc::clone(&store)),
             store,
         })
+    }
+
+    /// Returns true if a volume of the index is not in the folder.
+    ///
+    /// # Errors
+    /// `Index` if the index cannot be read, `Sys` if the folder cannot be.
+    pub fn lacks_volumes(&self) -> Result<bool, ArchiveError> {
+        let here: BTreeSet<VolumeId> = self.folder.volumes()?.into_iter().collect();
+        let volumes = lock(&self.index).volumes()?;
+        Ok(volumes.iter().any(|volume| !here.contains(&volume.id)))
+    }
+
+    /// Has volumes read from this store from now on.
+    pub fn read_from(&mut self, store: Arc<dyn VolumeStore>) {
+        self.volumes = Volumes::new(Arc::clone(&store));
+        self.store = store;
     }
 
     /// Returns the place of its volumes that was recorded, in the form of a location; None if they never left the folder.

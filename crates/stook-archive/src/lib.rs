@@ -96,7 +96,7 @@ pub use stook_index::{
 pub use stook_pool::{Jobs, Observer as BaseObserver};
 pub use stook_volume::{Dialect, ReadAt};
 pub use transfer::{
-    PullOptions, PullReport, SentReport, StatusReport, StoreOptions, TransferError, VolumeStatus,
+    FetchedVolumes, PullOptions, PullReport, SentReport, StatusReport, StoreOptions, TransferError, VolumeStatus,
     pull, push, status,
 };
 pub use when::When;

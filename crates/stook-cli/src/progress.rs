@@ -4,7 +4,7 @@
 use std::io::{ErrorKind, IsTerminal};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -88,6 +88,12 @@ struct Bar {
     counts_bytes: bool,
 }
 
+/// Returns the flag that signals raise, of which there is one: stores are opened before there is a reporter.
+pub(crate) fn interrupted() -> Arc<AtomicBool> {
+    static INTERRUPTED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+    Arc::clone(INTERRUPTED.get_or_init(Arc::default))
+}
+
 /// Whether this process was started to outlive its terminal, as by `nohup`.
 ///
 /// # Source
@@ -154,7 +160,7 @@ impl Reporter {
             verbosity: Verbosity::of(common),
             is_json: common.json,
             has_bar: !common.quiet && !common.no_progress && std::io::stderr().is_terminal(),
-            interrupted: Arc::new(AtomicBool::new(false)),
+            interrupted: interrupted(),
             requeue: Arc::new(AtomicBool::new(false)),
             entries: AtomicU64::new(0),
             bytes: AtomicU64::new(0),

@@ -154,7 +154,7 @@ fn diff(args: &DiffArgs, common: &Common) -> Result<Ending, CliError> {
 
 fn check(args: &CheckArgs, common: &Common) -> Result<Ending, CliError> {
     let options = options::check_options(args)?;
-    let mut archive = options::open(&args.archive)?;
+    let mut archive = store::open_to_read(&args.archive)?;
     let (found, reporter) = observed(common, |reporter| {
         stook_archive::check(&mut archive, &options, reporter)
     })?;
@@ -250,7 +250,7 @@ fn print_row(
 }
 
 fn cat(args: &CatArgs, common: &Common) -> Result<Ending, CliError> {
-    let archive = options::open(&args.archive)?;
+    let archive = store::open_to_read(&args.archive)?;
     let as_of = options::as_of(&archive, &args.as_of)?;
     let mut data = Data::new();
     stook_archive::cat(
@@ -265,7 +265,7 @@ fn cat(args: &CatArgs, common: &Common) -> Result<Ending, CliError> {
 }
 
 fn extract(args: &ExtractArgs, common: &Common) -> Result<Ending, CliError> {
-    let mut archive = options::open(&args.archive)?;
+    let mut archive = store::open_to_read(&args.archive)?;
     let options = options::extract_options(args, &archive)?;
     let (done, reporter) = observed(common, |reporter| {
         stook_archive::extract(&mut archive, &args.into, &options, reporter)

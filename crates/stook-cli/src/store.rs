@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use stook_archive::{
-    Archive, ArchiveError, ListOptions, PullOptions, PullReport, StoreOptions, TransferError,
+    Archive, ArchiveError, FetchedVolumes, ListOptions, PullOptions, PullReport, StoreOptions, TransferError,
     VolumeId,
 };
 use stook_store::{Interruption, Location, Proof, Store};
@@ -14,7 +15,7 @@ use stook_store::{Interruption, Location, Proof, Store};
 use crate::args::{Common, ProofArg, PullArgs, PushArgs, SendArgs, StatusArgs};
 use crate::exit::{CliError, Ending, ending_with, some_failed};
 use crate::options;
-use crate::progress::{Reporter, observed, observed_sending};
+use crate::progress::{Reporter, interrupted, observed, observed_sending};
 use crate::report::{ArchiveStatus, Line, Pulled, Sent, StoredVolume, Summary};
 use crate::size::{self, Bare};
 use crate::store_settings::settings;
@@ -86,7 +87,9 @@ pub(crate) fn open(text: &str) -> Result<Arc<dyn Store>, CliError> {
         value: text.to_owned(),
         why: error.to_string(),
     })?;
-    Ok(location.open(&settings(Interruption::default())?)?)
+    let flag = interrupted();
+    let interruption = Interruption::new(move || flag.load(Ordering::Relaxed));
+    Ok(location.open(&settings(interruption)?)?)
 }
 
 /// Fetches the index of an archive of which nothing is here.
@@ -106,6 +109,21 @@ pub(crate) fn fetch_missing_index(
         stook_archive::pull(archive, store, &only_index, reporter)
     })
     .map(drop)
+}
+
+/// Opens an archive whose volumes are to be read, through its store where they are not here.
+pub(crate) fn open_to_read(path: &Path) -> Result<Archive, CliError> {
+    let mut archive = options::open(path)?;
+    let Some(place) = archive.store_place()? else {
+        return Ok(archive);
+    };
+    if archive.lacks_volumes()? {
+        let options = StoreOptions::new(open(&place)?, place);
+        let interrupt = interrupted().into();
+        let volumes = FetchedVolumes::new(&archive, options, interrupt)?;
+        archive.read_from(Arc::new(volumes));
+    }
+    Ok(archive)
 }
 
 pub(crate) fn push(args: &PushArgs, common: &Common) -> Result<Ending, CliError> {

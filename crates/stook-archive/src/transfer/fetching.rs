@@ -13,23 +13,38 @@ use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use stook_index::{Volume, VolumeId};
+use stook_index::{Interrupt, Volume, VolumeId};
 use stook_sys::{SysError, remove_file};
 
 use super::options::StoreOptions;
 use super::pull::fetch_volumes;
 use super::send::Sender;
+use crate::ArchiveError;
+use crate::archive::Archive;
 use crate::folder::Folder;
 use crate::mutex::lock;
-use crate::observer::Observer;
+use crate::observer::{Failure, Observer};
 use crate::read::{LocalFolder, VolumeBytes, VolumeStore};
+
+/// Ends transfers once it is raised, and tells nobody of them: what fails is an error of whoever reads.
+struct Until(Interrupt);
+
+impl stook_pool::Observer for Until {
+    type Failure = Failure;
+
+    fn is_interrupted(&self) -> bool {
+        self.0.is_raised()
+    }
+}
+
+impl Observer for Until {}
 
 /// Volumes in the folder of the archive, fetched from its store where they are missing.
 pub struct FetchedVolumes {
     folder: Folder,
     local: LocalFolder,
     options: StoreOptions,
-    observer: Arc<dyn Observer + Send>,
+    until: Until,
     state: Mutex<State>,
 }
 
@@ -53,31 +68,34 @@ impl fmt::Debug for FetchedVolumes {
 }
 
 impl FetchedVolumes {
-    /// Returns the volumes of an archive: `records` are those of its index.
+    /// Returns the volumes of an archive.
+    ///
+    /// # Errors
+    /// `Index` if the index cannot be read.
     pub fn new(
-        archive: &std::path::Path,
-        records: Vec<Volume>,
+        archive: &Archive,
         options: StoreOptions,
-        observer: Arc<dyn Observer + Send>,
-    ) -> Self {
+        until: Interrupt,
+    ) -> Result<Self, ArchiveError> {
+        let records = lock(archive.shared_index()).volumes()?;
         let records = records.into_iter().map(|volume| (volume.id, volume));
-        Self {
-            folder: Folder::new(archive),
-            local: LocalFolder::new(archive),
+        Ok(Self {
+            folder: Folder::new(archive.path()),
+            local: LocalFolder::new(archive.path()),
             options,
-            observer,
+            until: Until(until),
             state: Mutex::new(State {
                 records: records.collect(),
                 ..State::default()
             }),
-        }
+        })
     }
 
     /// Fetches a volume, and those that will be read after it as far as the spool takes them.
     fn fetch(&self, state: &mut State, id: VolumeId) -> Result<(), SysError> {
         self.remove_before(state, id);
         let group = self.group(state, id);
-        let sender = Sender::new(&self.options, &*self.observer);
+        let sender = Sender::new(&self.options, &self.until);
         let mut failure = None;
         let fetched = fetch_volumes(&sender, &self.folder, &group, |volume, fetched| match fetched {
             Ok(()) => {
