@@ -71,6 +71,7 @@ pub(crate) fn control<'scope, 'env, B: Fn(&Worker<'_>) -> Exit + Sync>(
 fn trace(name: &'static str, sample: &Sample, decision: Decision) {
     let why = match decision.reason {
         Reason::Blocked => "blocked",
+        Reason::Outnumbered => "others have the processors",
         Reason::NoGain => "no gain",
         Reason::Fewer => "fewer do as much",
         Reason::Running => "running",
