@@ -242,6 +242,8 @@ class Bench:
         case = {name: values[name] for name in ("archive", "volume", "out", "target", "tar")}
         case |= {"tree": tree.path, "seen": values["tree"], "stdout": out / "stdout"}
         case |= {"same_tree": self.programs.same_tree, "files": tree.properties["files"]}
+        # What is written through a slow mount is looked at where it lies: only the command is to be slow.
+        case |= {"target": out / "target"} if is_slow else {}
         used = sorted(template_names(side.command) & (self.rivals.found.keys() | {"stook"}))
         return {
             "name": side.name,
