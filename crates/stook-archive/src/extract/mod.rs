@@ -192,7 +192,7 @@ impl Extractor<'_> {
                 return self.fail_all(batch, |row| Failure::io("read", &row.name, &error));
             }
         };
-        let mut last = LastParent::default();
+        let mut last = self.target.last_parent();
         let members = batch.rows.iter().map(|row| read_member(row, &loaded));
         let members: Vec<Result<Member, Failure>> = members.collect();
         let md5s = loaded.md5s(members.iter().map(|member| member.as_ref().ok()));
@@ -222,7 +222,7 @@ impl Extractor<'_> {
         member: Member,
         md5: Option<[u8; 16]>,
         loaded: &LoadedRange<'_>,
-        last: &mut LastParent,
+        last: &mut LastParent<'_>,
     ) -> Result<(), Failure> {
         if member.header.link.is_some() {
             lock(&self.linked).push((row.clone(), member.header));
@@ -237,7 +237,7 @@ impl Extractor<'_> {
         member: &Member,
         md5: Option<[u8; 16]>,
         loaded: &LoadedRange<'_>,
-        last: &mut LastParent,
+        last: &mut LastParent<'_>,
     ) -> Result<(), Failure> {
         let header = &member.header;
         let outcome = if header.kind.has_content() {
@@ -322,7 +322,7 @@ impl Extractor<'_> {
         let loaded = LoadedRange::of(&batch, &*volume, &self.volumes.buffers)
             .map_err(|error| Failure::io("read", &row.name, &error))?;
         let member = read_member(row, &loaded)?;
-        self.place(row, &member, None, &loaded, &mut LastParent::default())?;
+        self.place(row, &member, None, &loaded, &mut self.target.last_parent())?;
         self.target.remember_first(header);
         contents.insert(row.name.clone(), (row.id, row.md5));
         Ok(())
