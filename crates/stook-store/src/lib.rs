@@ -17,8 +17,10 @@
     allow(clippy::disallowed_methods, reason = "tests make their own files")
 )]
 
+mod arrival;
 mod directory;
 mod error;
+mod globus;
 mod hsi;
 mod local_file;
 mod location;
@@ -28,6 +30,7 @@ mod transfer;
 
 pub use directory::DirectoryStore;
 pub use error::{Advice, Difference, StoreCause, StoreError};
+pub use globus::{EndpointError, EndpointId, GlobusOptions, GlobusStore, local_endpoint};
 pub use hsi::{HsiOptions, HsiStore};
 pub use location::{Location, LocationError};
 pub use program::{Interruption, ProgramOptions};

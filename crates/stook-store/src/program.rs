@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::fs::File;
 use std::io;
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Arc;
@@ -102,14 +102,14 @@ impl fmt::Debug for Interruption {
 
 /// What a program reads from its standard input.
 #[derive(Debug)]
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "the store behind ssh sends files")
-)]
 pub(crate) enum Input {
     Nothing,
     Bytes(Vec<u8>),
     /// The rest of a file, from where its descriptor stands.
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "the store behind ssh sends files")
+    )]
     File(File),
 }
 
@@ -237,10 +237,6 @@ impl Input {
     }
 }
 
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "the store behind globus asks for its status")
-)]
 impl Output {
     /// Requires an exit code of 0.
     ///
@@ -267,6 +263,21 @@ impl Output {
         let line = last(&self.stderr).or_else(|| last(&self.stdout));
         line.unwrap_or_else(|| self.status.to_string())
     }
+}
+
+/// Starts a program and does not wait for it: it ends by itself, also after this process.
+pub(crate) fn start_and_leave(options: &ProgramOptions, arguments: &[&str]) {
+    let mut command = Command::new(&options.path);
+    command.args(&options.arguments).args(arguments);
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    for variable in LOADER_VARIABLES {
+        command.env_remove(variable);
+    }
+    // Who starts it does not depend on it.
+    let _ = command.process_group(0).spawn();
 }
 
 /// Ends a program and what it started.

@@ -13,6 +13,7 @@ use stook_testkit::doubles::{Double, Trouble};
 use tempfile::TempDir;
 
 use crate::contract::{self, Place};
+use crate::watch::When;
 
 const PATH: &str = "/home/u/user/a run";
 
@@ -115,15 +116,6 @@ fn names_in(folder: &Path) -> Vec<String> {
     let mut names: Vec<String> = names.collect();
     names.sort();
     names
-}
-
-/// Interrupted when something has come about.
-struct When<F>(F);
-
-impl<F: Fn() -> bool + Sync> TransferObserver for When<F> {
-    fn is_interrupted(&self) -> bool {
-        (self.0)()
-    }
 }
 
 #[test]

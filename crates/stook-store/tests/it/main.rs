@@ -10,4 +10,6 @@
 
 mod contract;
 mod directory;
+mod globus;
 mod hsi;
+mod watch;
