@@ -365,6 +365,29 @@ fn a_success_that_is_none_is_noticed() {
 }
 
 #[test]
+fn what_hpss_does_not_replace_steps_aside_and_comes_back() {
+    let (hpss, store) = Hpss::prepared();
+    for never_replaces in [false, true] {
+        hpss.set(&Trouble {
+            never_replaces,
+            ..Trouble::default()
+        });
+        hpss.put("index.db", b"the first index", Proof::Size)
+            .unwrap();
+        hpss.put("index.db", b"another index", Proof::Size).unwrap();
+        assert_eq!(hpss.remote("index.db").unwrap(), b"another index");
+        assert_eq!(hpss.all_names(), ["index.db"]);
+    }
+    // A run that was killed between two renames.
+    store.delete("index.db").unwrap();
+    hpss.overwrite(".index.db.stook-previous", b"the first index");
+    assert_eq!(store.list().unwrap(), []);
+    store.prepare().unwrap();
+    assert_eq!(hpss.remote("index.db").unwrap(), b"the first index");
+    assert_eq!(hpss.all_names(), ["index.db"]);
+}
+
+#[test]
 fn a_full_store_says_so_and_keeps_what_it_has() {
     let (hpss, _store) = Hpss::prepared();
     hpss.put("index.db", b"the first index", Proof::Size)
