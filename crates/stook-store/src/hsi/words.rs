@@ -44,16 +44,21 @@ pub(super) struct Answer {
 
 impl Answer {
     /// # Errors
-    /// `Login` if nobody was logged in, at its begin or later.
+    /// `Login` if nobody was logged in, at its begin or later; `Said` if HPSS is out of reach.
     pub(super) fn of(output: &Output, program: &str) -> Result<Self, StoreCause> {
         let text = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
         let text = text.join("\n");
-        let is_login = |line: &str| LOGIN.iter().any(|words| line.contains(words));
-        match text.lines().any(is_login) {
-            true => Err(StoreCause::Login {
+        let line_with = |words: &[&str]| {
+            let has = |line: &&str| words.iter().any(|words| line.contains(words));
+            text.lines().find(has)
+        };
+        let is_denied = line_with(&LOGIN).is_some();
+        match (line_with(&[NO_SESSION]), line_with(&NETWORK)) {
+            (Some(_), Some(line)) if !is_denied => Err(said(program, line)),
+            (None, _) if !is_denied => Ok(Self { text }),
+            _ => Err(StoreCause::Login {
                 command: Some(program.to_owned()),
             }),
-            false => Ok(Self { text }),
         }
     }
 
@@ -144,13 +149,30 @@ impl Answer {
 }
 
 /// What is written when nobody is logged in.
-const LOGIN: [&str; 5] = [
-    "authentication/initialization failed",
+const LOGIN: [&str; 3] = [
     "Unable to authenticate",
-    "Unable to setup communication to HPSS",
-    "keytab file missing",
-    "result = -11000",
+    "keytab file",
+    "Authentication failed",
 ];
+
+/// What is written when there is no session, for whatever reason.
+const NO_SESSION: &str = "authentication/initialization failed";
+
+/// What is written when HPSS is out of reach.
+const NETWORK: [&str; 5] = [
+    "Connection refused",
+    "Connection reset",
+    "timed out",
+    "No route to host",
+    "unreachable",
+];
+
+fn said(program: &str, line: &str) -> StoreCause {
+    StoreCause::Said {
+        program: program.to_owned(),
+        text: line.trim_start_matches('*').trim().to_owned(),
+    }
+}
 
 fn cause_of_line(line: &str, program: &str) -> Option<StoreCause> {
     if listed(line).is_some() {
@@ -178,10 +200,7 @@ fn cause_of_line(line: &str, program: &str) -> Option<StoreCause> {
         return Some(StoreCause::Denied);
     }
     let is_error = line.starts_with("***") || has(&["HPSS_E", "Error -"]);
-    is_error.then(|| StoreCause::Said {
-        program: program.to_owned(),
-        text: line.trim_start_matches('*').trim().to_owned(),
-    })
+    is_error.then(|| said(program, line))
 }
 
 /// Reads a line of `ls -l`, with or without the columns of `-U`: the size is in front of the month.
@@ -322,10 +341,23 @@ d41d8cd98f00b204e9800998ecf8427e md5 /a/index.db [hsi]
         }
         let text = "-rw-r----- 1 u g 5 Aug 10 2025 HPSS_EIO_a.tar";
         assert!(answer(text).unwrap().cause("hsi", "a.tar").is_none());
-        let login = answer("*** HSI: (KEYTAB auth method) - keytab file missing or inaccessible");
-        match login.unwrap_err() {
-            StoreCause::Login { command } => assert_eq!(command.as_deref(), Some("hsi")),
-            other => panic!("{other}"),
+    }
+
+    #[test]
+    fn a_missing_login_and_a_missing_network_are_told_apart() {
+        for text in [
+            "*** HSI: (KEYTAB auth method) - keytab file missing or inaccessible",
+            "result = -11000, errno = 29\nUnable to authenticate user with HPSS.",
+            "*** HSI: error opening logging\nError - authentication/initialization failed",
+            "Unable to authenticate user with HPSS.\nConnection reset\nError - authentication/initialization failed",
+        ] {
+            match answer(text).unwrap_err() {
+                StoreCause::Login { command } => assert_eq!(command.as_deref(), Some("hsi")),
+                other => panic!("{other}"),
+            }
         }
+        let text = "*** connect: Connection refused\nError - authentication/initialization failed";
+        let error = answer(text).unwrap_err();
+        assert_eq!(error.to_string(), "hsi says: connect: Connection refused");
     }
 }

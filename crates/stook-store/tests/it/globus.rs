@@ -306,6 +306,31 @@ fn a_put_whose_end_nobody_saw_is_found_again_and_sent_once() {
 }
 
 #[test]
+fn a_task_goes_on_while_the_service_is_out_of_reach() {
+    let (globus, _store) = Globus::prepared();
+    let before = globus.double.counters().bytes_in;
+    // After the search for an earlier task, and the submission.
+    globus.set(&Trouble {
+        unreachable: Some((3, 20)),
+        ..Trouble::default()
+    });
+    globus.put("a.tar", b"bytes").unwrap();
+    assert_eq!(globus.double.counters().bytes_in - before, 5);
+    globus.set(&Trouble {
+        unreachable: Some((1, 1)),
+        ..Trouble::default()
+    });
+    let error = globus.put("a.tar", b"other").unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .ends_with("globus says: The service is out of reach"),
+        "{error}"
+    );
+    assert_eq!(error.advice(), Advice::Retry);
+}
+
+#[test]
 fn a_get_that_is_interrupted_ends_its_task() {
     let (globus, store) = Globus::prepared();
     let names = fill(&globus, 3);

@@ -248,6 +248,20 @@ fn who_is_not_logged_in_learns_how() {
 }
 
 #[test]
+fn a_network_that_is_gone_is_no_missing_login() {
+    let (hpss, _store) = Hpss::prepared();
+    // The first session, and the one that removes the remains.
+    hpss.set(&Trouble {
+        unreachable: Some((1, 2)),
+        ..Trouble::default()
+    });
+    let error = hpss.put("a.tar", b"bytes", Proof::Size).unwrap_err();
+    assert!(error.to_string().ends_with("Connection refused"), "{error}");
+    assert_eq!(error.advice(), Advice::Retry);
+    hpss.put("a.tar", b"bytes", Proof::Size).unwrap();
+}
+
+#[test]
 fn a_login_that_expires_keeps_what_has_arrived() {
     let (hpss, store) = Hpss::prepared();
     let names = fill(&hpss, 5);

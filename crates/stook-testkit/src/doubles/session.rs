@@ -82,6 +82,13 @@ impl Session {
         is_valid
     }
 
+    /// Returns whether the service can be reached by the operation that was counted last.
+    pub(super) fn is_reachable(&self) -> bool {
+        let number = counters(&self.folder).login_operations;
+        let down = |(from, len): (u64, u64)| (from..from + len).contains(&number);
+        !self.trouble.unreachable.is_some_and(down)
+    }
+
     pub(super) fn is_logged_in(&self) -> bool {
         let counters = counters(&self.folder);
         let is_below = |limit: Option<u64>, count| limit.is_none_or(|limit| count < limit);

@@ -34,6 +34,8 @@ pub struct Trouble {
     pub login_operations: Option<u64>,
     /// How many bytes a login lasts.
     pub login_bytes: Option<u64>,
+    /// The service is out of reach from this operation on, and for how many; they are counted from 1.
+    pub unreachable: Option<(u64, u64)>,
     /// How many bytes there is room for.
     pub capacity: Option<u64>,
     /// How many tapes new files go to in turn; 0: they stay on disk.
