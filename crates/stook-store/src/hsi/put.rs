@@ -4,7 +4,7 @@ use std::path::Path;
 
 use stook_sys::look_at;
 
-use super::words::quoted_local;
+use super::words::{Answer, quoted_local};
 use super::{HsiStore, PARTIAL, PREVIOUS};
 use crate::error::{Difference, StoreCause};
 use crate::local_file::{read_pieces, require_name};
@@ -90,7 +90,7 @@ impl HsiStore {
         is_met.then_some(()).ok_or(StoreCause::Exists)
     }
 
-    /// Puts a file under its partial name and verifies it there.
+    /// Puts a file under its partial name, unless it is there, and verifies it.
     fn send(
         &self,
         upload: &Upload<'_>,
@@ -100,16 +100,26 @@ impl HsiStore {
         observer: &dyn TransferObserver,
     ) -> Result<(), StoreCause> {
         let local = quoted_local(upload.path)?;
-        let class = match self.options.class_of_service {
-            Some(class) => format!("cos={class} "),
-            None => String::new(),
-        };
-        let requests = format!(
-            "put -c on -H md5 {class}{local} : {partial}; ls -lN {partial}; hashlist {partial}"
-        );
-        let directory = upload.path.parent().filter(|path| *path != Path::new(""));
-        let answer = self.session(&requests, directory, observer, &mut || false)?;
-        answer.proof(&self.program(), name, upload.size, Some(md5))?;
+        let look = format!("ls -lN {partial}; hashlist {partial}");
+        let program = self.program();
+        let is_whole = |answer: &Answer| answer.proof(&program, name, upload.size, Some(md5));
+        // A run that was killed may have sent it.
+        let earlier = self.session(&look, None, observer, &mut || false)?;
+        if !matches!(is_whole(&earlier), Ok(Proof::HashedInTransfer)) {
+            let class = match self.options.class_of_service {
+                Some(class) => format!("cos={class} "),
+                None => String::new(),
+            };
+            // A put that is interrupted must not leave the hash of what was there before.
+            let remove = match earlier.file(name) {
+                Some(_) => format!("rm {partial}; "),
+                None => String::new(),
+            };
+            let put = format!("put -c on -H md5 {class}{local} : {partial}");
+            let requests = format!("{remove}{put}; {look}");
+            let directory = upload.path.parent().filter(|path| *path != Path::new(""));
+            is_whole(&self.session(&requests, directory, observer, &mut || false)?)?;
+        }
         match upload.proof {
             Proof::ReadBack => self.read_back(name, partial, observer),
             _ => Ok(()),

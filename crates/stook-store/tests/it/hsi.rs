@@ -402,6 +402,26 @@ fn what_hpss_does_not_replace_steps_aside_and_comes_back() {
 }
 
 #[test]
+fn what_was_sent_and_has_no_name_yet_is_not_sent_again() {
+    let (mut hpss, _store) = Hpss::prepared();
+    hpss.options.program.patience = Duration::from_millis(300);
+    hpss.set(&Trouble {
+        hang_on: Some("mv".to_owned()),
+        ..Trouble::default()
+    });
+    let error = hpss.put("a.tar", b"bytes", Proof::Size).unwrap_err();
+    assert!(matches!(error.cause, StoreCause::Timeout(0)), "{error}");
+    hpss.options.program.patience = Duration::from_secs(60);
+    hpss.set(&Trouble::default());
+    hpss.put("a.tar", b"bytes", Proof::ReadBack).unwrap();
+    assert_eq!(hpss.remote("a.tar").unwrap(), b"bytes");
+    assert_eq!(
+        (hpss.double.counters().bytes_in, hpss.double.count("put ")),
+        (5, 1)
+    );
+}
+
+#[test]
 fn a_full_store_says_so_and_keeps_what_it_has() {
     let (hpss, _store) = Hpss::prepared();
     hpss.put("index.db", b"the first index", Proof::Size)
