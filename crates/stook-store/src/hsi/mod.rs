@@ -76,7 +76,7 @@ impl HsiStore {
         move |cause| StoreError::new(operation, &file, &store, cause)
     }
 
-    /// Returns how messages and the user name the program.
+    /// Returns how messages name the program.
     fn program(&self) -> String {
         let path = &self.options.program.path;
         let name = path.file_name().unwrap_or(path.as_os_str());
@@ -109,7 +109,8 @@ impl HsiStore {
             patience: options.patience,
         };
         let output = program.run(observer, has_moved)?;
-        Answer::of(&output, &self.program())
+        let login = stook_sys::display_path(&options.path);
+        Answer::of(&output, &self.program(), &login)
     }
 
     /// Runs requests that move no bytes.

@@ -45,7 +45,7 @@ pub(super) struct Answer {
 impl Answer {
     /// # Errors
     /// `Login` if nobody was logged in, at its begin or later; `Said` if HPSS is out of reach.
-    pub(super) fn of(output: &Output, program: &str) -> Result<Self, StoreCause> {
+    pub(super) fn of(output: &Output, program: &str, login: &str) -> Result<Self, StoreCause> {
         let text = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
         let text = text.join("\n");
         let line_with = |words: &[&str]| {
@@ -57,7 +57,7 @@ impl Answer {
             (Some(_), Some(line)) if !is_denied => Err(said(program, line)),
             (None, _) if !is_denied => Ok(Self { text }),
             _ => Err(StoreCause::Login {
-                command: Some(program.to_owned()),
+                command: Some(login.to_owned()),
             }),
         }
     }
@@ -210,26 +210,31 @@ fn listed(line: &str) -> Option<StoredFile> {
     if !is_file {
         return None;
     }
-    let mut size = "";
-    let mut rest = line;
+    let (mut size, mut rest) = (None, line);
     loop {
-        let word_end = rest.find(' ')?;
-        let (word, behind) = rest.split_at(word_end);
-        rest = behind.trim_start();
-        if MONTHS.contains(&word) {
+        let (word, behind) = next_word(rest)?;
+        // A group may be called May: there is a number in front of the month and a day behind it.
+        let is_day = |(day, _): (&str, &str)| day.len() <= 2 && day.parse::<u8>().is_ok();
+        if MONTHS.contains(&word) && size.is_some() && next_word(behind).is_some_and(is_day) {
+            rest = behind;
             break;
         }
-        size = word;
+        size = word.parse().ok();
+        rest = behind;
     }
     // The day, and the time or the year.
-    for _ in 0..2 {
-        rest = rest.split_once(' ')?.1.trim_start();
-    }
+    let (_, rest) = next_word(rest)?;
+    let (_, rest) = next_word(rest)?;
     Some(StoredFile {
         name: last_part(rest).to_owned(),
-        size: size.parse().ok()?,
+        size: size?,
         version: None,
     })
+}
+
+fn next_word(text: &str) -> Option<(&str, &str)> {
+    let (word, rest) = text.split_once(' ')?;
+    Some((word, rest.trim_start()))
 }
 
 const MONTHS: [&str; 12] = [
@@ -263,7 +268,7 @@ mod tests {
             stdout: text.as_bytes().to_vec(),
             stderr: Vec::new(),
         };
-        Answer::of(&output, "hsi")
+        Answer::of(&output, "hsi", "/opt/hsi")
     }
 
     #[test]
@@ -287,7 +292,7 @@ mod tests {
 drwx------    2 user      hpss                  740536                512 Aug 10 20:55 subdir
 -rw-------    1 user      hpss          1       740536 DISK           572 Aug 10 20:55 000000.tar
 -rw-r-----    1 user      hpss            169974191800 Nov  3  2024 /home/u/user/run/a b
--rw-r-----    1 user      hpss                       0 Jan 31 2024 index.db";
+-rw-r-----    1 user      May                        0 Jan 31 2024 index.db";
         let files = answer(list).unwrap().files();
         let facts: Vec<_> = files.iter().map(|file| (&*file.name, file.size)).collect();
         assert_eq!(
@@ -352,7 +357,7 @@ d41d8cd98f00b204e9800998ecf8427e md5 /a/index.db [hsi]
             "Unable to authenticate user with HPSS.\nConnection reset\nError - authentication/initialization failed",
         ] {
             match answer(text).unwrap_err() {
-                StoreCause::Login { command } => assert_eq!(command.as_deref(), Some("hsi")),
+                StoreCause::Login { command } => assert_eq!(command.as_deref(), Some("/opt/hsi")),
                 other => panic!("{other}"),
             }
         }

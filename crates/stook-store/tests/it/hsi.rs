@@ -220,9 +220,10 @@ fn a_missing_program_is_named() {
     assert_eq!(error.advice(), Advice::GiveUp);
 }
 
-fn require_login(error: &StoreError) {
+fn require_login(hpss: &Hpss, error: &StoreError) {
+    let program = hpss.double.program();
     match &error.cause {
-        StoreCause::Login { command } => assert_eq!(command.as_deref(), Some("hsi")),
+        StoreCause::Login { command } => assert_eq!(command.as_deref(), program.to_str()),
         _ => panic!("{error}"),
     }
     assert_eq!(error.advice(), Advice::Login);
@@ -237,12 +238,15 @@ fn who_is_not_logged_in_learns_how() {
             exits_zero,
             ..Trouble::default()
         });
-        require_login(&store.prepare().unwrap_err());
-        require_login(&store.list().unwrap_err());
-        require_login(&store.stat("index.db").unwrap_err());
-        require_login(&store.delete("index.db").unwrap_err());
-        require_login(&hpss.put("index.db", b"x", Proof::Size).unwrap_err());
-        require_login(&hpss.verify("index.db", b"x", Proof::Size).unwrap_err());
+        require_login(&hpss, &store.prepare().unwrap_err());
+        require_login(&hpss, &store.list().unwrap_err());
+        require_login(&hpss, &store.stat("index.db").unwrap_err());
+        require_login(&hpss, &store.delete("index.db").unwrap_err());
+        require_login(&hpss, &hpss.put("index.db", b"x", Proof::Size).unwrap_err());
+        require_login(
+            &hpss,
+            &hpss.verify("index.db", b"x", Proof::Size).unwrap_err(),
+        );
     }
     assert_eq!(hpss.double.counters().bytes_in, 0);
 }
@@ -272,7 +276,7 @@ fn a_login_that_expires_keeps_what_has_arrived() {
     let folder = tempfile::tempdir().unwrap();
     let paths = targets(folder.path(), &names);
     let (each, end) = get(&store, &downloads(&names, &paths), &Silent);
-    require_login(&end.unwrap_err());
+    require_login(&hpss, &end.unwrap_err());
     let arrived = |got: &Option<Got>| matches!(got, Some(Ok(())));
     // The third was whole when the login ended.
     assert_eq!(
