@@ -160,6 +160,17 @@ fn get(
     (each, end)
 }
 
+/// Waits until the last task was cancelled, by a program that nobody waits for.
+fn await_cancel(globus: &Globus) {
+    for _ in 0..6000 {
+        if globus.double.task_states().last().unwrap() == "FAILED" {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("the task goes on");
+}
+
 /// Makes files in the store.
 fn fill(globus: &Globus, files: usize) -> Vec<String> {
     let names: Vec<String> = (0..files).map(|n| format!("{n:06x}.tar")).collect();
@@ -345,10 +356,7 @@ fn a_get_that_is_interrupted_ends_its_task() {
     assert!(matches!(error.cause, StoreCause::Interrupted), "{error}");
     assert!(matches!(each[..], [Some(Ok(())), None, None]), "{each:?}");
     assert_eq!(names_in(folder.path()), ["got 000000.tar"]);
-    // Nobody waits for the program that cancels.
-    while globus.double.task_states().last().unwrap() != "FAILED" {
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    await_cancel(&globus);
 }
 
 #[test]
@@ -460,9 +468,7 @@ fn a_task_that_stands_still_runs_out_of_patience() {
     let error = globus.put("a.tar", &[1; 1000]).unwrap_err();
     assert!(matches!(error.cause, StoreCause::Timeout(0)), "{error}");
     assert_eq!(error.advice(), Advice::Retry);
-    while globus.double.task_states().last().unwrap() != "FAILED" {
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    await_cancel(&globus);
     globus.set(&Trouble::default());
     globus.options.patience = Duration::from_secs(60);
     globus.put("a.tar", &[1; 1000]).unwrap();
