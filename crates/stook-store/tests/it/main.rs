@@ -12,4 +12,5 @@ mod contract;
 mod directory;
 mod globus;
 mod hsi;
+mod kill;
 mod watch;

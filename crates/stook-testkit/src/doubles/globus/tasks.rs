@@ -118,6 +118,13 @@ impl Task {
         self.fatal_error = Some((code.to_owned(), description.to_owned()));
     }
 
+    fn save(&self, folder: &Path) {
+        change_json(folder, NAME, |tasks: &mut Vec<Task>| {
+            let known = tasks.iter_mut().find(|task| task.id == self.id);
+            known.expect("tasks stay").clone_from(self);
+        });
+    }
+
     fn go_on(&mut self, session: &Session) {
         let endpoints = Endpoints::new(&session.folder);
         self.nice_status = "OK".to_owned();
@@ -178,10 +185,12 @@ impl Task {
                 let turn = format!("{:?}", session.transfer());
                 std::fs::create_dir_all(to.parent().unwrap_or(Path::new("/")))?;
                 File::create(&to)?;
+                self.items[self.done].turn = Some(turn.clone());
+                // At once: this call may be killed, and the file must not begin anew then.
+                self.save(&session.folder);
                 turn
             }
         };
-        self.items[self.done].turn = Some(turn.clone());
         let is = |expected: Turn| turn == format!("{expected:?}");
         let is_out = endpoints.is_local(&self.destination);
         let room = session.trouble.capacity.unwrap_or(u64::MAX);
