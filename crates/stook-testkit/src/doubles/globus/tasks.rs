@@ -78,6 +78,8 @@ pub(super) fn add(folder: &Path, mut task: Task) -> String {
 
 /// Ends a task that is active; returns false if it is not.
 pub(super) fn cancel(folder: &Path, id: &str) -> bool {
+    // Not while another call lets it go on.
+    let _lock = exclusive(folder, "work");
     change_json(folder, NAME, |tasks: &mut Vec<Task>| {
         let active = tasks
             .iter_mut()
