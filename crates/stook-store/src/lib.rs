@@ -17,8 +17,10 @@
     allow(clippy::disallowed_methods, reason = "tests make their own files")
 )]
 
+mod arrival;
 mod directory;
 mod error;
+mod globus;
 mod hsi;
 mod http;
 mod local_file;
@@ -33,6 +35,7 @@ mod transfer;
 
 pub use directory::DirectoryStore;
 pub use error::{Advice, Difference, StoreCause, StoreError};
+pub use globus::{EndpointError, EndpointId, GlobusOptions, GlobusStore, local_endpoint};
 pub use hsi::{HsiOptions, HsiStore};
 pub use http::HttpStore;
 pub use location::{Location, LocationError};

@@ -10,4 +10,7 @@
 
 mod contract;
 mod directory;
+mod globus;
 mod hsi;
+mod kill;
+mod watch;

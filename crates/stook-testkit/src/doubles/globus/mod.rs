@@ -78,6 +78,10 @@ pub fn run(folder: &Path, words: &[String]) -> u8 {
         if !session.operate(&name) {
             return Err(Failure::Login);
         }
+        if !session.is_reachable() {
+            let message = "The service is out of reach".to_owned();
+            return Err(Failure::Service(503, "ServiceUnavailable", message));
+        }
         commands::answer(&session, &arguments)
     });
     let code = match answer {

@@ -78,6 +78,8 @@ pub(super) fn add(folder: &Path, mut task: Task) -> String {
 
 /// Ends a task that is active; returns false if it is not.
 pub(super) fn cancel(folder: &Path, id: &str) -> bool {
+    // Not while another call lets it go on.
+    let _lock = exclusive(folder, "work");
     change_json(folder, NAME, |tasks: &mut Vec<Task>| {
         let active = tasks
             .iter_mut()
@@ -116,6 +118,13 @@ impl Task {
         self.status = "FAILED".to_owned();
         self.nice_status = code.to_owned();
         self.fatal_error = Some((code.to_owned(), description.to_owned()));
+    }
+
+    fn save(&self, folder: &Path) {
+        change_json(folder, NAME, |tasks: &mut Vec<Task>| {
+            let known = tasks.iter_mut().find(|task| task.id == self.id);
+            known.expect("tasks stay").clone_from(self);
+        });
     }
 
     fn go_on(&mut self, session: &Session) {
@@ -178,10 +187,12 @@ impl Task {
                 let turn = format!("{:?}", session.transfer());
                 std::fs::create_dir_all(to.parent().unwrap_or(Path::new("/")))?;
                 File::create(&to)?;
+                self.items[self.done].turn = Some(turn.clone());
+                // At once: this call may be killed, and the file must not begin anew then.
+                self.save(&session.folder);
                 turn
             }
         };
-        self.items[self.done].turn = Some(turn.clone());
         let is = |expected: Turn| turn == format!("{expected:?}");
         let is_out = endpoints.is_local(&self.destination);
         let room = session.trouble.capacity.unwrap_or(u64::MAX);
