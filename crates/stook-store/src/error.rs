@@ -71,6 +71,18 @@ pub enum StoreCause {
     /// The store cannot be written to.
     #[error("the store is read-only")]
     ReadOnly,
+    /// Nothing here reaches places of this kind.
+    #[error("places of this kind cannot be reached")]
+    Unreachable,
+    /// The URL is none, or none that files can be below.
+    #[error("this is no URL of a directory")]
+    Url,
+    /// The server sends to another one, which is named.
+    #[error("the server redirects to `{0}`, another server")]
+    Redirect(String),
+    /// The server does not say how long the file is, so that it cannot be known to be whole.
+    #[error("the server does not say how long the file is")]
+    NoSize,
     /// Nobody is logged in, or the login has expired.
     #[error("not logged in")]
     Login {
@@ -137,18 +149,25 @@ pub enum Advice {
     GiveUp,
 }
 
+impl StoreCause {
+    /// Returns what may help.
+    pub fn advice(&self) -> Advice {
+        match self {
+            Self::Login { .. } => Advice::Login,
+            Self::Io(_)
+            | Self::Different(_)
+            | Self::Timeout(_)
+            | Self::Said { .. }
+            | Self::Answer { .. } => Advice::Retry,
+            _ => Advice::GiveUp,
+        }
+    }
+}
+
 impl StoreError {
     /// Returns what may help.
     pub fn advice(&self) -> Advice {
-        match &self.cause {
-            StoreCause::Login { .. } => Advice::Login,
-            StoreCause::Io(_)
-            | StoreCause::Different(_)
-            | StoreCause::Timeout(_)
-            | StoreCause::Said { .. }
-            | StoreCause::Answer { .. } => Advice::Retry,
-            _ => Advice::GiveUp,
-        }
+        self.cause.advice()
     }
 }
 
