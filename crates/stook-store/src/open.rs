@@ -1,0 +1,29 @@
+//! From what a user writes to a store.
+
+use std::sync::Arc;
+
+use crate::directory::DirectoryStore;
+use crate::error::{StoreCause, StoreError};
+use crate::http::HttpStore;
+use crate::location::Location;
+use crate::s3::S3Store;
+use crate::settings::Settings;
+use crate::store::Store;
+
+impl Location {
+    /// Returns the store at this place. Nothing is asked of it.
+    ///
+    /// # Errors
+    /// `Login` if there are no credentials for it; `Url` if it cannot be reached that way.
+    pub fn open(&self, settings: &Settings) -> Result<Arc<dyn Store>, StoreError> {
+        Ok(match self {
+            Self::Directory(path) => Arc::new(DirectoryStore::new(path)),
+            Self::Http(url) => Arc::new(HttpStore::new(url, settings)?),
+            Self::S3 { bucket, prefix } => Arc::new(S3Store::new(bucket, prefix, settings)?),
+            Self::Hpss(_) | Self::Globus { .. } | Self::Ssh { .. } => {
+                let cause = StoreCause::Unreachable;
+                return Err(StoreError::new("open", "", &self.to_string(), cause));
+            }
+        })
+    }
+}
