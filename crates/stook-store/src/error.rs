@@ -89,6 +89,14 @@ pub enum StoreCause {
         /// What logs in, as it is typed; None if that is not known.
         command: Option<String>,
     },
+    /// Another machine does not let us in, in the words of ssh.
+    #[error("ssh says: {text}")]
+    NotLetIn {
+        /// One line of them.
+        text: String,
+        /// What shows more, or logs in, as it is typed.
+        command: String,
+    },
     /// Who is logged in may not do this.
     #[error("access denied")]
     Denied,
@@ -153,7 +161,7 @@ impl StoreCause {
     /// Returns what may help.
     pub fn advice(&self) -> Advice {
         match self {
-            Self::Login { .. } => Advice::Login,
+            Self::Login { .. } | Self::NotLetIn { .. } => Advice::Login,
             Self::Io(_)
             | Self::Different(_)
             | Self::Timeout(_)

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use crate::directory::DirectoryStore;
 use crate::error::{StoreCause, StoreError};
+use crate::hsi::HsiStore;
 use crate::http::HttpStore;
 use crate::location::Location;
 use crate::s3::S3Store;
 use crate::settings::Settings;
+use crate::ssh::SshStore;
 use crate::store::Store;
 
 impl Location {
@@ -20,7 +22,22 @@ impl Location {
             Self::Directory(path) => Arc::new(DirectoryStore::new(path)),
             Self::Http(url) => Arc::new(HttpStore::new(url, settings)?),
             Self::S3 { bucket, prefix } => Arc::new(S3Store::new(bucket, prefix, settings)?),
-            Self::Hpss(_) | Self::Globus { .. } | Self::Ssh { .. } => {
+            Self::Hpss(path) => {
+                let mut options = settings.hsi.clone();
+                options.program.interruption = settings.interruption.clone();
+                Arc::new(HsiStore::new(path, options))
+            }
+            Self::Ssh {
+                user,
+                host,
+                port,
+                path,
+            } => {
+                let mut options = settings.ssh.clone();
+                options.program.interruption = settings.interruption.clone();
+                Arc::new(SshStore::new(user.as_deref(), host, *port, path, options)?)
+            }
+            Self::Globus { .. } => {
                 let cause = StoreCause::Unreachable;
                 return Err(StoreError::new("open", "", &self.to_string(), cause));
             }
