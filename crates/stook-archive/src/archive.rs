@@ -83,7 +83,20 @@ impl Archive {
     /// # Errors
     /// `NotAnArchive`, `NoIndex`; `Index` if the index cannot be read; `Sys` if the folder cannot be; `Interrupted`.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self, ArchiveError> {
-        let folder = Folder::until(path, options.interrupt.clone());
+        Self::open_in(Folder::until(path, options.interrupt.clone()), options)
+    }
+
+    /// Opens the archive of which a folder holds a copy of the index.
+    pub(crate) fn open_copy(
+        path: &Path,
+        name: PathBuf,
+        options: &OpenOptions,
+    ) -> Result<Self, ArchiveError> {
+        let interrupt = options.interrupt.clone();
+        Self::open_in(Folder::of_copy(path, name, interrupt), options)
+    }
+
+    fn open_in(folder: Folder, options: &OpenOptions) -> Result<Self, ArchiveError> {
         folder.require_index()?;
         let read_options = ReadOptions {
             interrupt: options.interrupt.clone(),
@@ -92,7 +105,7 @@ impl Archive {
         let index = Index::open_read_with(folder.index(), &read_options)?;
         let store = match &options.store {
             Some(store) => Arc::clone(store),
-            None => Arc::new(LocalFolder::new(path)),
+            None => Arc::new(LocalFolder::new(folder.path())),
         };
         Ok(Self {
             folder,

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use stook_index::{IndexError, VolumeId};
 use stook_pool::NoThread;
+use stook_store::StoreError;
 use stook_sys::{LockError, SysError, display_bytes, display_path};
 use stook_volume::VolumeError;
 
@@ -20,6 +21,9 @@ pub enum ArchiveError {
     /// A system call failed.
     #[error(transparent)]
     Sys(#[from] SysError),
+    /// The store that the archive lies in failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
     /// The index cannot be used.
     #[error(transparent)]
     Index(IndexError),

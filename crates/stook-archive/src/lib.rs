@@ -53,6 +53,7 @@ mod safe_path;
 mod select;
 mod session;
 mod sort;
+mod stored;
 mod survey;
 mod task;
 mod when;
@@ -94,5 +95,6 @@ pub use stook_index::{
 };
 pub use stook_pool::{Jobs, Observer as BaseObserver};
 pub use stook_volume::{Dialect, ReadAt};
+pub use stored::{FetchedBytes, StoredVolumes};
 pub use when::When;
 pub use write::{create, update};

@@ -11,6 +11,7 @@ use stook_archive::{
     PlanFileError, StopReason, UnlikelyDeletions,
 };
 use stook_bench::{BenchError, ProfileRemedy, Remedy};
+use stook_store::{StoreCause, StoreError};
 use stook_sys::{display_bytes, display_path, is_not_permitted};
 use stook_tree::Reason;
 
@@ -52,6 +53,10 @@ pub(crate) fn of_archive(error: &ArchiveError) -> Option<String> {
         ArchiveError::NoSuchMember { archive, .. } => {
             format!("`stook list {}` shows what is there", display_path(archive))
         }
+        ArchiveError::Store(error) => return of_store(error),
+        ArchiveError::NotAnArchive { path } if display_path(path).contains("://") => {
+            "an archive is `index.db` and volumes in one place; check the URL".into()
+        }
         ArchiveError::NotAnArchive { path } => {
             format!("`stook create SOURCE {}` makes one", display_path(path))
         }
@@ -81,6 +86,25 @@ pub(crate) fn of_archive(error: &ArchiveError) -> Option<String> {
         }
         ArchiveError::Interrupted => INTERRUPTED.into(),
         other => return of_plan(other),
+    })
+}
+
+/// Returns advice about a store.
+fn of_store(error: &StoreError) -> Option<String> {
+    Some(match &error.cause {
+        StoreCause::Login {
+            command: Some(command),
+        } => format!("`{command}` logs in"),
+        StoreCause::Login { command: None } if error.store.starts_with("s3:") => {
+            "`AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY` say who you are, with `AWS_SESSION_TOKEN` for a while; `STOOK_INSTANCE_CREDENTIALS=1` asks the machine".into()
+        }
+        StoreCause::NotLetIn { command, .. } => {
+            format!("`{command}` must work without a question first")
+        }
+        StoreCause::NoRanges => {
+            "copy its volumes and `index.db` to a folder, and read it there".into()
+        }
+        _ => return None,
     })
 }
 

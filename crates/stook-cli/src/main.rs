@@ -26,6 +26,7 @@ mod remove;
 mod report;
 mod run;
 mod size;
+mod stores;
 mod time;
 mod timings;
 mod walk;

@@ -4,7 +4,7 @@
 use std::io::{ErrorKind, IsTerminal};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -34,6 +34,15 @@ const SIGNAL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Redraws a second at most.
 const BAR_HERTZ: u8 = 20;
+
+/// Raised by a signal, for all that runs in this process.
+static ASKED_TO_END: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+
+/// Returns true once a signal has asked a command to end that heeds it.
+pub(crate) fn is_asked_to_end() -> bool {
+    let asked = ASKED_TO_END.get();
+    asked.is_some_and(|asked| asked.load(Ordering::Relaxed))
+}
 
 pub(crate) struct Reporter {
     verbosity: Verbosity,
@@ -100,7 +109,10 @@ fn is_hangup_ignored() -> bool {
 impl Reporter {
     /// For an operation that asks whether it is to end.
     pub(crate) fn new(common: &Common) -> Self {
-        let reporter = Self::without_signals(common);
+        let reporter = Self {
+            interrupted: Arc::clone(ASKED_TO_END.get_or_init(Arc::default)),
+            ..Self::without_signals(common)
+        };
         let interrupted = &reporter.interrupted;
         for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
             // The first signal asks to end; a second one ends at once. Without a handler the default
@@ -193,7 +205,7 @@ impl Reporter {
     }
 
     /// Only then the kernel is asked for the memory of each phase.
-    fn shows_phases(&self) -> bool {
+    pub(crate) fn shows_phases(&self) -> bool {
         self.verbosity >= Verbosity::Phases
     }
 

@@ -20,6 +20,7 @@ use crate::report::{
     Checked, Compared, Differing, Extracted, Filled, Header, Indexed, Line, Listed, ListedMember,
     ListedRun, ListedRuns, Summary, difference_text, long_row, run_text,
 };
+use crate::stores::Opened;
 use crate::written::print_written;
 use crate::{bench, copy, descriptors, patterns, plan, profile, reference, remove, timings, walk};
 
@@ -143,10 +144,11 @@ fn diff(args: &DiffArgs, common: &Common) -> Result<Ending, CliError> {
 
 fn check(args: &CheckArgs, common: &Common) -> Result<Ending, CliError> {
     let options = options::check_options(args)?;
-    let mut archive = options::open(&args.archive)?;
+    let mut opened = Opened::new(&args.archive)?;
     let (found, reporter) = observed(common, |reporter| {
-        stook_archive::check(&mut archive, &options, reporter)
+        stook_archive::check(&mut opened.archive, &options, reporter)
     })?;
+    opened.report(&reporter);
     let checked = Checked::new(&found);
     let text = checked.text();
     reporter.summary(Summary::Checked(checked), &text)?;
@@ -171,11 +173,12 @@ fn list(args: &ListArgs, common: &Common) -> Result<Ending, CliError> {
     } else {
         Reporter::without_signals(common)
     };
-    let mut archive = options::open(&args.archive)?;
+    let mut opened = Opened::new(&args.archive)?;
+    let archive = &mut opened.archive;
     if args.runs {
-        return list_runs(&archive, common, &reporter);
+        return list_runs(archive, common, &reporter);
     }
-    let options = options::list_options(args, &archive)?;
+    let options = options::list_options(args, archive)?;
     let mut data = Data::new();
     let mut outcome = Ok(());
     let mut print = |row: RowRef<'_>, attributes: Option<&Attributes<'_>>| {
@@ -187,15 +190,16 @@ fn list(args: &ListArgs, common: &Common) -> Result<Ending, CliError> {
         }
     };
     let listed = if args.long || common.json {
-        list_with_attributes(&mut archive, &options, &reporter, print)?
+        list_with_attributes(archive, &options, &reporter, print)?
     } else {
-        stook_archive::list(&mut archive, &options, &reporter, |row| print(row, None))?
+        stook_archive::list(archive, &options, &reporter, |row| print(row, None))?
     };
     outcome?;
     if common.json {
         data.json(&Line::Summary(Summary::Listed(Listed::new(&listed))))?;
     }
     data.flush()?;
+    opened.report(&reporter);
     Ok(some_failed(listed.failed))
 }
 
@@ -239,26 +243,29 @@ fn print_row(
 }
 
 fn cat(args: &CatArgs, common: &Common) -> Result<Ending, CliError> {
-    let archive = options::open(&args.archive)?;
-    let as_of = options::as_of(&archive, &args.as_of)?;
+    let opened = Opened::new(&args.archive)?;
+    let as_of = options::as_of(&opened.archive, &args.as_of)?;
+    let reporter = Reporter::without_signals(common);
     let mut data = Data::new();
     stook_archive::cat(
-        &archive,
+        &opened.archive,
         args.path.as_bytes(),
         as_of,
         data.bytes(),
-        &Reporter::without_signals(common),
+        &reporter,
     )?;
     data.flush()?;
+    opened.report(&reporter);
     Ok(Ending::Done)
 }
 
 fn extract(args: &ExtractArgs, common: &Common) -> Result<Ending, CliError> {
-    let mut archive = options::open(&args.archive)?;
-    let options = options::extract_options(args, &archive)?;
+    let mut opened = Opened::new(&args.archive)?;
+    let options = options::extract_options(args, &opened.archive)?;
     let (done, reporter) = observed(common, |reporter| {
-        stook_archive::extract(&mut archive, &args.into, &options, reporter)
+        stook_archive::extract(&mut opened.archive, &args.into, &options, reporter)
     })?;
+    opened.report(&reporter);
     let extracted = Extracted::new(&done);
     let text = extracted.text();
     reporter.summary(Summary::Extracted(extracted), &text)?;

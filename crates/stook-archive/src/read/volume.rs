@@ -38,6 +38,11 @@ pub trait VolumeBytes: ReadAt + fmt::Debug + Send + Sync {
     /// read.
     fn prefetch(&self, _offset: u64, _len: u64) {}
 
+    /// Returns true if each read takes a round trip to another machine: what comes next is worth fetching meanwhile.
+    fn is_far(&self) -> bool {
+        false
+    }
+
     /// Returns a stamp of the state of the volume; any change from now on gives it another. None if there
     /// can be none.
     ///

@@ -43,5 +43,6 @@ mod round_trip;
 mod scene;
 mod specimen;
 mod states;
+mod stored;
 mod stores;
 mod update;

@@ -404,7 +404,7 @@ pub(crate) struct DiffArgs {
 #[derive(Debug, ClapArgs)]
 #[command(after_long_help = PATTERNS)]
 pub(crate) struct CheckArgs {
-    /// The archive: a directory with index.db and volumes
+    /// The archive: a directory with index.db and volumes, or a URL (http, https, s3, ssh)
     pub(crate) archive: PathBuf,
     /// Check only members that match, and those in directories that match
     #[arg(value_name = "PATTERN")]
@@ -429,7 +429,7 @@ pub(crate) struct HoleArgs {
 #[derive(Debug, ClapArgs)]
 #[command(after_long_help = PATTERNS)]
 pub(crate) struct ListArgs {
-    /// The archive: a directory with index.db and volumes
+    /// The archive: a directory with index.db and volumes, or a URL (http, https, s3, ssh)
     pub(crate) archive: PathBuf,
     /// List only members that match, and those in directories that match
     #[arg(value_name = "PATTERN")]
@@ -465,7 +465,7 @@ pub(crate) struct AsOfArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct CatArgs {
-    /// The archive: a directory with index.db and volumes
+    /// The archive: a directory with index.db and volumes, or a URL (http, https, s3, ssh)
     pub(crate) archive: PathBuf,
     /// Path of the file in the archived tree
     pub(crate) path: OsString,
@@ -476,7 +476,7 @@ pub(crate) struct CatArgs {
 #[derive(Debug, ClapArgs)]
 #[command(after_long_help = PATTERNS)]
 pub(crate) struct ExtractArgs {
-    /// The archive: a directory with index.db and volumes
+    /// The archive: a directory with index.db and volumes, or a URL (http, https, s3, ssh)
     pub(crate) archive: PathBuf,
     /// Extract only members that match, and those in directories that match
     #[arg(value_name = "PATTERN")]
