@@ -4,6 +4,8 @@ use std::io;
 
 use stook_sys::{SysError, cause};
 
+use crate::globus::EndpointError;
+
 /// An operation of a store that failed.
 ///
 /// Prints as ``cannot put `000001.tar` to `s3://bucket/run`: access denied``, or ``cannot list `s3://bucket/run`: ...``.
@@ -71,9 +73,9 @@ pub enum StoreCause {
     /// The store cannot be written to.
     #[error("the store is read-only")]
     ReadOnly,
-    /// Nothing here reaches places of this kind.
-    #[error("places of this kind cannot be reached")]
-    Unreachable,
+    /// What a location calls an endpoint of Globus is none, or the settings do not say which one this machine has.
+    #[error(transparent)]
+    Endpoint(#[from] EndpointError),
     /// The URL is none, or none that files can be below.
     #[error("this is no URL of a directory")]
     Url,

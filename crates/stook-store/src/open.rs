@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::directory::DirectoryStore;
 use crate::error::{StoreCause, StoreError};
+use crate::globus::{EndpointError, EndpointId, GlobusStore};
 use crate::hsi::HsiStore;
 use crate::http::HttpStore;
 use crate::location::Location;
@@ -16,7 +17,7 @@ impl Location {
     /// Returns the store at this place. Nothing is asked of it.
     ///
     /// # Errors
-    /// `Login` if there are no credentials for it; `Url` if it cannot be reached that way.
+    /// `Login` if there are no credentials for it; `Url` if it cannot be reached that way; `Endpoint`.
     pub fn open(&self, settings: &Settings) -> Result<Arc<dyn Store>, StoreError> {
         Ok(match self {
             Self::Directory(path) => Arc::new(DirectoryStore::new(path)),
@@ -37,9 +38,16 @@ impl Location {
                 options.program.interruption = settings.interruption.clone();
                 Arc::new(SshStore::new(user.as_deref(), host, *port, path, options)?)
             }
-            Self::Globus { .. } => {
-                let cause = StoreCause::Unreachable;
-                return Err(StoreError::new("open", "", &self.to_string(), cause));
+            Self::Globus { endpoint, path } => {
+                let failed = |error: EndpointError| {
+                    StoreError::new("open", "", &self.to_string(), StoreCause::from(error))
+                };
+                let options = settings.globus.clone();
+                let no_local = || failed(EndpointError::NoLocal("unknown".to_owned()));
+                let mut options = options.ok_or_else(no_local)?;
+                options.program.interruption = settings.interruption.clone();
+                let endpoint = EndpointId::parse(endpoint).map_err(failed)?;
+                Arc::new(GlobusStore::new(endpoint, path, options))
             }
         })
     }

@@ -5,6 +5,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::globus::GlobusOptions;
 use crate::hsi::HsiOptions;
 use crate::program::Interruption;
 use crate::ssh::SshOptions;
@@ -20,6 +21,8 @@ pub struct Settings {
     pub s3: S3Settings,
     /// HPSS; it gets the interruption from here.
     pub hsi: HsiOptions,
+    /// Globus; it gets the interruption from here. None: the endpoint of this machine is not known.
+    pub globus: Option<GlobusOptions>,
     /// Other machines; they get the interruption from here.
     pub ssh: SshOptions,
 }
