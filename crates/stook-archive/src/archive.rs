@@ -25,7 +25,7 @@ use crate::ArchiveError;
 use crate::folder::Folder;
 use crate::mutex::lock;
 use crate::observer::{CountingObserver, Failure, Observer};
-use crate::read::{LocalFolder, MemberReader, VolumeStore, Volumes, open_member};
+use crate::read::{LocalFirst, LocalFolder, MemberReader, VolumeStore, Volumes, open_member};
 use crate::select::{ListOptions, select_rows, state_at};
 use crate::transfer::recorded_store;
 use crate::when::When;
@@ -85,7 +85,20 @@ impl Archive {
     /// # Errors
     /// `NotAnArchive`, `NoIndex`; `Index` if the index cannot be read; `Sys` if the folder cannot be; `Interrupted`.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self, ArchiveError> {
-        let folder = Folder::until(path, options.interrupt.clone());
+        Self::open_in(Folder::until(path, options.interrupt.clone()), options)
+    }
+
+    /// Opens the archive of which a folder holds a copy of the index.
+    pub(crate) fn open_copy(
+        path: &Path,
+        name: PathBuf,
+        options: &OpenOptions,
+    ) -> Result<Self, ArchiveError> {
+        let interrupt = options.interrupt.clone();
+        Self::open_in(Folder::of_copy(path, name, interrupt), options)
+    }
+
+    fn open_in(folder: Folder, options: &OpenOptions) -> Result<Self, ArchiveError> {
         folder.require_index()?;
         let read_options = ReadOptions {
             interrupt: options.interrupt.clone(),
@@ -94,7 +107,7 @@ impl Archive {
         let index = Index::open_read_with(folder.index(), &read_options)?;
         let store = match &options.store {
             Some(store) => Arc::clone(store),
-            None => Arc::new(LocalFolder::new(path)),
+            None => Arc::new(LocalFolder::new(folder.path())),
         };
         Ok(Self {
             folder,
@@ -114,8 +127,9 @@ impl Archive {
         Ok(volumes.iter().any(|volume| !here.contains(&volume.id)))
     }
 
-    /// Has volumes read from this store from now on.
-    pub fn read_from(&mut self, store: Arc<dyn VolumeStore>) {
+    /// Has volumes that are not in the folder read from this store from now on.
+    pub fn read_missing_from(&mut self, store: Arc<dyn VolumeStore>) {
+        let store: Arc<dyn VolumeStore> = Arc::new(LocalFirst::new(self.path(), store));
         self.volumes = Volumes::new(Arc::clone(&store));
         self.store = store;
     }

@@ -63,8 +63,6 @@ pub(crate) enum CliError {
     ReadingInterrupted,
     /// A batch system ended a run that goes on when it is begun again.
     Requeue,
-    /// A store failed before an archive was opened.
-    Store(StoreError),
     Bench(BenchError),
     Sys(stook_sys::SysError),
     /// An option's value is invalid: the option, the value, the reason.
@@ -98,7 +96,7 @@ impl From<ArchiveError> for CliError {
 
 impl From<StoreError> for CliError {
     fn from(error: StoreError) -> Self {
-        Self::Store(error)
+        Self::Archive(error.into())
     }
 }
 
@@ -148,7 +146,6 @@ impl CliError {
                 let text = ArchiveError::Interrupted.to_string();
                 (text, Some(hints::INTERRUPTED.to_owned()), Ending::Requeue)
             }
-            Self::Store(error) => (error.to_string(), hints::of_store(error), Ending::Failed),
             Self::Output(error) => {
                 let text = format!("cannot write the output: {}", stook_sys::cause(error));
                 (text, None, Ending::Failed)

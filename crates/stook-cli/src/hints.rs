@@ -10,8 +10,8 @@ use stook_archive::{
     ArchiveError, AsOf, BuildReport, Cause, CommitReport, IndexError, MissingName, Note,
     PlanFileError, StopReason, TransferError, UnlikelyDeletions,
 };
-use stook_store::{Advice, StoreCause, StoreError};
 use stook_bench::{BenchError, ProfileRemedy, Remedy};
+use stook_store::{Advice, StoreCause, StoreError};
 use stook_sys::{display_bytes, display_path, is_not_permitted};
 use stook_tree::Reason;
 
@@ -53,6 +53,10 @@ pub(crate) fn of_archive(error: &ArchiveError) -> Option<String> {
         ArchiveError::NoSuchMember { archive, .. } => {
             format!("`stook list {}` shows what is there", display_path(archive))
         }
+        ArchiveError::Store(error) => return of_store(error),
+        ArchiveError::NotAnArchive { path } if display_path(path).contains("://") => {
+            "an archive is `index.db` and volumes in one place; check the URL".into()
+        }
         ArchiveError::NotAnArchive { path } => {
             format!("`stook create SOURCE {}` makes one", display_path(path))
         }
@@ -89,7 +93,6 @@ pub(crate) fn of_archive(error: &ArchiveError) -> Option<String> {
 /// Returns advice about what keeps an archive and its store from agreeing.
 fn of_transfer(error: &TransferError) -> Option<String> {
     Some(match error {
-        TransferError::Store(error) => return of_store(error),
         TransferError::HoldsArchive { store } => {
             format!("`stook pull ARCHIVE --store {store} --index`, then `stook update` adds to it")
         }
@@ -109,20 +112,27 @@ fn of_transfer(error: &TransferError) -> Option<String> {
 }
 
 /// Returns advice about a store that failed.
-pub(crate) fn of_store(error: &StoreError) -> Option<String> {
+fn of_store(error: &StoreError) -> Option<String> {
     Some(match (&error.cause, error.advice()) {
-        (StoreCause::Login { command: Some(command) }, _) => format!(
-            "`{command}` logs in; then the same command goes on, finished volumes wait for it"
-        ),
-        (_, Advice::Login) => {
-            "log in, or check the credentials; then the same command goes on".to_owned()
+        (
+            StoreCause::Login {
+                command: Some(command),
+            },
+            _,
+        ) => format!("`{command}` logs in; then the same command goes on"),
+        (StoreCause::Login { command: None }, _) if error.store.starts_with("s3:") => {
+            "`AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY` say who you are, with `AWS_SESSION_TOKEN` for a while; `STOOK_INSTANCE_CREDENTIALS=1` asks the machine".into()
+        }
+        (StoreCause::NotLetIn { command, .. }, _) => {
+            format!("`{command}` must work without a question first")
+        }
+        (StoreCause::NoRanges, _) => {
+            "`stook pull FOLDER --store URL` fetches it into a folder".into()
         }
         (StoreCause::NoProgram(_), _) => {
-            "install it, or say where it is: docs/stores.md names the variables".to_owned()
+            "install it, or say where it is: docs/stores.md names the variables".into()
         }
-        (_, Advice::Retry) => {
-            "the same command goes on; what has arrived is not sent again".to_owned()
-        }
+        (_, Advice::Retry) => "the same command goes on; what has arrived is not sent again".into(),
         _ => return None,
     })
 }

@@ -26,10 +26,11 @@ mod remove;
 mod report;
 mod run;
 mod size;
-mod store;
 mod store_settings;
+mod stores;
 mod time;
 mod timings;
+mod transfer;
 mod walk;
 mod written;
 

@@ -35,6 +35,20 @@ const SIGNAL_INTERVAL: Duration = Duration::from_millis(100);
 /// Redraws a second at most.
 const BAR_HERTZ: u8 = 20;
 
+/// Raised by a signal, for all that runs in this process.
+static ASKED_TO_END: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+
+/// Returns the flag that signals raise, of which there is one: stores are opened before there is a reporter.
+pub(crate) fn asked_to_end() -> Arc<AtomicBool> {
+    Arc::clone(ASKED_TO_END.get_or_init(Arc::default))
+}
+
+/// Returns true once a signal has asked a command to end that heeds it.
+pub(crate) fn is_asked_to_end() -> bool {
+    let asked = ASKED_TO_END.get();
+    asked.is_some_and(|asked| asked.load(Ordering::Relaxed))
+}
+
 pub(crate) struct Reporter {
     verbosity: Verbosity,
     is_json: bool,
@@ -88,12 +102,6 @@ struct Bar {
     counts_bytes: bool,
 }
 
-/// Returns the flag that signals raise, of which there is one: stores are opened before there is a reporter.
-pub(crate) fn interrupted() -> Arc<AtomicBool> {
-    static INTERRUPTED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
-    Arc::clone(INTERRUPTED.get_or_init(Arc::default))
-}
-
 /// Whether this process was started to outlive its terminal, as by `nohup`.
 ///
 /// # Source
@@ -108,7 +116,10 @@ fn is_hangup_ignored() -> bool {
 impl Reporter {
     /// For an operation that asks whether it is to end.
     pub(crate) fn new(common: &Common) -> Self {
-        let reporter = Self::without_signals(common);
+        let reporter = Self {
+            interrupted: asked_to_end(),
+            ..Self::without_signals(common)
+        };
         let interrupted = &reporter.interrupted;
         for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
             // The first signal asks to end; a second one ends at once. Without a handler the default
@@ -160,7 +171,7 @@ impl Reporter {
             verbosity: Verbosity::of(common),
             is_json: common.json,
             has_bar: !common.quiet && !common.no_progress && std::io::stderr().is_terminal(),
-            interrupted: interrupted(),
+            interrupted: asked_to_end(),
             requeue: Arc::new(AtomicBool::new(false)),
             entries: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
@@ -211,7 +222,7 @@ impl Reporter {
     }
 
     /// Only then the kernel is asked for the memory of each phase.
-    fn shows_phases(&self) -> bool {
+    pub(crate) fn shows_phases(&self) -> bool {
         self.verbosity >= Verbosity::Phases
     }
 

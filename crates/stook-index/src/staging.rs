@@ -16,8 +16,8 @@ use std::time::Duration;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 
-use crate::blocks::NewBlock;
 use crate::access::exclusive_name;
+use crate::blocks::NewBlock;
 use crate::error::{IndexError, READ, StagingFault, WRITE};
 use crate::index::{fault_at, set_durable};
 use crate::interrupt::Interrupt;

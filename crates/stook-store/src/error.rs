@@ -4,6 +4,8 @@ use std::io;
 
 use stook_sys::{SysError, cause};
 
+use crate::globus::EndpointError;
+
 /// An operation of a store that failed.
 ///
 /// Prints as ``cannot put `000001.tar` to `s3://bucket/run`: access denied``, or ``cannot list `s3://bucket/run`: ...``.
@@ -71,9 +73,9 @@ pub enum StoreCause {
     /// The store cannot be written to.
     #[error("the store is read-only")]
     ReadOnly,
-    /// Nothing here reaches places of this kind.
-    #[error("places of this kind cannot be reached")]
-    Unreachable,
+    /// What a location calls an endpoint of Globus is none, or the settings do not say which one this machine has.
+    #[error(transparent)]
+    Endpoint(#[from] EndpointError),
     /// The URL is none, or none that files can be below.
     #[error("this is no URL of a directory")]
     Url,
@@ -88,6 +90,14 @@ pub enum StoreCause {
     Login {
         /// What logs in, as it is typed; None if that is not known.
         command: Option<String>,
+    },
+    /// Another machine does not let us in, in the words of ssh.
+    #[error("ssh says: {text}")]
+    NotLetIn {
+        /// One line of them.
+        text: String,
+        /// What shows more, or logs in, as it is typed.
+        command: String,
     },
     /// Who is logged in may not do this.
     #[error("access denied")]
@@ -153,7 +163,7 @@ impl StoreCause {
     /// Returns what may help.
     pub fn advice(&self) -> Advice {
         match self {
-            Self::Login { .. } => Advice::Login,
+            Self::Login { .. } | Self::NotLetIn { .. } => Advice::Login,
             Self::Io(_)
             | Self::Different(_)
             | Self::Timeout(_)
@@ -165,6 +175,15 @@ impl StoreCause {
 }
 
 impl StoreError {
+    /// Returns that the operation was ended while it waited to be tried again.
+    #[must_use]
+    pub fn interrupted(self) -> Self {
+        Self {
+            cause: StoreCause::Interrupted,
+            ..self
+        }
+    }
+
     /// Returns what may help.
     pub fn advice(&self) -> Advice {
         self.cause.advice()

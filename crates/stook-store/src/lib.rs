@@ -30,6 +30,7 @@ mod open;
 mod program;
 mod s3;
 mod settings;
+mod ssh;
 mod store;
 mod transfer;
 
@@ -42,6 +43,7 @@ pub use location::{Location, LocationError};
 pub use program::{Interruption, ProgramOptions};
 pub use s3::S3Store;
 pub use settings::{NetworkSettings, S3Settings, Settings};
+pub use ssh::{SshOptions, SshStore};
 pub use store::{
     Abilities, Condition, Download, FileVersion, Proof, Store, Stored, StoredFile, Upload,
 };

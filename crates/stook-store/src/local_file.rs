@@ -129,6 +129,11 @@ impl<'a> NewFile<'a> {
         Ok(())
     }
 
+    /// Returns the file, for a program that writes it.
+    pub(crate) fn file(&self) -> &File {
+        &self.file
+    }
+
     /// Makes its bytes durable.
     pub(crate) fn sync(&self) -> Result<(), SysError> {
         self.file.sync_all().context("sync", self.path)

@@ -106,10 +106,6 @@ pub(crate) enum Input {
     Nothing,
     Bytes(Vec<u8>),
     /// The rest of a file, from where its descriptor stands.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "the store behind ssh sends files")
-    )]
     File(File),
 }
 
@@ -134,19 +130,45 @@ impl Program<'_> {
         observer: &dyn TransferObserver,
         has_moved: &mut dyn FnMut() -> bool,
     ) -> Result<Output, StoreCause> {
+        let stdout = memory_file()?;
+        let mut output = self.run_until(&stdout, MOST_OUTPUT_BYTES, observer, has_moved)?;
+        output.stdout = content(&stdout)?;
+        Ok(output)
+    }
+
+    /// Runs it with its output going to a file, however much that is; the output that is returned has none.
+    ///
+    /// # Errors
+    /// As [`Program::run`].
+    pub(crate) fn run_into(
+        &self,
+        file: &File,
+        observer: &dyn TransferObserver,
+        has_moved: &mut dyn FnMut() -> bool,
+    ) -> Result<Output, StoreCause> {
+        self.run_until(file, u64::MAX, observer, has_moved)
+    }
+
+    fn run_until(
+        &self,
+        stdout: &File,
+        most_bytes: u64,
+        observer: &dyn TransferObserver,
+        has_moved: &mut dyn FnMut() -> bool,
+    ) -> Result<Output, StoreCause> {
         if observer.is_interrupted() {
             return Err(StoreCause::Interrupted);
         }
-        let (stdout, stderr) = (memory_file()?, memory_file()?);
-        let (child, clock) = self.start(&stdout, &stderr)?;
+        let stderr = memory_file()?;
+        let (child, clock) = self.start(stdout, &stderr)?;
         let io = PathBuf::from(format!("/proc/{}/io", clock.process()));
-        let written = || -> Result<u64, StoreCause> { Ok(len(&stdout)? + len(&stderr)?) };
+        let written = || -> Result<u64, StoreCause> { Ok(len(stdout)? + len(&stderr)?) };
         let (mut moved, mut known, mut computed) = (Instant::now(), None, Duration::ZERO);
         loop {
             if let Some(ended) = child.wait(LOOK_EVERY)? {
                 return Ok(Output {
                     status: ExitStatus::from_raw(ended.raw_status),
-                    stdout: content(&stdout)?,
+                    stdout: Vec::new(),
                     stderr: content(&stderr)?,
                 });
             }
@@ -159,7 +181,7 @@ impl Program<'_> {
             }
             let failed = if observer.is_interrupted() {
                 StoreCause::Interrupted
-            } else if now.0 > MOST_OUTPUT_BYTES {
+            } else if now.0 > most_bytes {
                 self.wrote_too_much()
             } else if moved.elapsed() > self.patience {
                 StoreCause::Timeout(self.patience.as_secs())

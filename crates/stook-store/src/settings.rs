@@ -3,40 +3,28 @@
 //! Every field has a default. Whether a setting comes from a variable, an option or a file is up to the program.
 
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
+
+use crate::globus::GlobusOptions;
+use crate::hsi::HsiOptions;
+use crate::program::Interruption;
+use crate::ssh::SshOptions;
 
 /// What stores are told when they are opened.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
     /// Ends what waits for a store and has no observer: reading a range, listing.
-    pub interrupt: Interrupt,
+    pub interruption: Interruption,
     /// Connections to servers over HTTP.
     pub network: NetworkSettings,
     /// Object stores.
     pub s3: S3Settings,
-}
-
-/// Whether what runs should end.
-#[derive(Clone, Default)]
-pub struct Interrupt(Option<Arc<dyn Fn() -> bool + Send + Sync>>);
-
-impl Interrupt {
-    /// Returns one that asks the function, several times a second and from several threads.
-    pub fn new(ask: impl Fn() -> bool + Send + Sync + 'static) -> Self {
-        Self(Some(Arc::new(ask)))
-    }
-
-    /// Returns true once it should end.
-    pub fn is_interrupted(&self) -> bool {
-        self.0.as_ref().is_some_and(|ask| ask())
-    }
-}
-
-impl fmt::Debug for Interrupt {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Interrupt").field(&self.0.is_some()).finish()
-    }
+    /// HPSS; it gets the interruption from here.
+    pub hsi: HsiOptions,
+    /// Globus; it gets the interruption from here. None: the endpoint of this machine is not known.
+    pub globus: Option<GlobusOptions>,
+    /// Other machines; they get the interruption from here.
+    pub ssh: SshOptions,
 }
 
 /// How servers are reached.

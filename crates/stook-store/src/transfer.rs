@@ -40,6 +40,7 @@ fn ends_all(cause: &StoreCause) -> bool {
         cause,
         StoreCause::Interrupted
             | StoreCause::Login { .. }
+            | StoreCause::NotLetIn { .. }
             | StoreCause::NoPlace
             | StoreCause::Timeout(_)
     )

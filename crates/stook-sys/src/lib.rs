@@ -91,8 +91,9 @@ pub use page_cache::{
     Forget, drop_cached, drop_caches, may_drop_caches, read_ahead, read_once, start_writeback,
 };
 pub use process::{
-    available_cpus, effective_user, groups, is_root, memory_limit, monotonic_nanoseconds,
-    most_open_files, peak_memory, raise_open_files, reset_peak_memory, utc_now,
+    available_cpus, effective_user, groups, host_name, is_root, memory_limit,
+    monotonic_nanoseconds, most_open_files, peak_memory, raise_open_files, reset_peak_memory,
+    utc_now,
 };
 pub use process_clock::ProcessClock;
 pub use replace::{install, install_new, replace_file};

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::fs::File;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use stook_index::VolumeId;
@@ -38,6 +38,11 @@ pub trait VolumeBytes: ReadAt + fmt::Debug + Send + Sync {
     /// Says that bytes will be read soon, so that fetching them begins now. Never waits; what fails shows when they are
     /// read.
     fn prefetch(&self, _offset: u64, _len: u64) {}
+
+    /// Returns true if each read takes a round trip to another machine: what comes next is worth fetching meanwhile.
+    fn is_far(&self) -> bool {
+        false
+    }
 
     /// Returns a stamp of the state of the volume; any change from now on gives it another. None if there
     /// can be none.
@@ -103,6 +108,41 @@ impl VolumeStore for LocalFolder {
     fn open(&self, name: &str) -> Result<Arc<dyn VolumeBytes>, SysError> {
         let file = open_file(&self.path.join(name))?;
         Ok(Arc::new(LocalVolume { file }))
+    }
+}
+
+/// A folder, and a store for the volumes that are not in it.
+#[derive(Debug)]
+pub(crate) struct LocalFirst {
+    local: LocalFolder,
+    store: Arc<dyn VolumeStore>,
+}
+
+impl LocalFirst {
+    pub(crate) fn new(folder: &Path, store: Arc<dyn VolumeStore>) -> Self {
+        let local = LocalFolder::new(folder);
+        Self { local, store }
+    }
+}
+
+impl VolumeStore for LocalFirst {
+    fn open(&self, name: &str) -> Result<Arc<dyn VolumeBytes>, SysError> {
+        match self.local.open(name) {
+            Err(error) if error.is_not_found() => self.store.open(name),
+            opened => opened,
+        }
+    }
+
+    fn expect(&self, volumes: &[VolumeId]) {
+        self.store.expect(volumes);
+    }
+
+    fn wants_order(&self) -> bool {
+        self.store.wants_order()
+    }
+
+    fn most_open(&self) -> usize {
+        self.store.most_open()
     }
 }
 

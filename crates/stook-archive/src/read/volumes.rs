@@ -62,7 +62,9 @@ impl Volumes {
         // Not under the lock: a store far away takes its time, and two that open the same volume do no harm.
         let volume = self.store.open(&id.to_string())?;
         let mut open = lock(&self.open);
-        let most = MOST_OPEN.min(most_open_files() / 8).min(self.store.most_open());
+        let most = MOST_OPEN
+            .min(most_open_files() / 8)
+            .min(self.store.most_open());
         if open.len() >= most {
             open.clear();
         }

@@ -97,14 +97,19 @@ impl FetchedVolumes {
         let group = self.group(state, id);
         let sender = Sender::new(&self.options, &self.until);
         let mut failure = None;
-        let fetched = fetch_volumes(&sender, &self.folder, &group, |volume, fetched| match fetched {
-            Ok(()) => {
-                state.fetched.insert(volume.id, volume.size);
-            }
-            Err(error) if volume.id == id => failure = Some(error),
-            // It is asked for again when it is opened.
-            Err(_) => {}
-        });
+        let fetched = fetch_volumes(
+            &sender,
+            &self.folder,
+            &group,
+            |volume, fetched| match fetched {
+                Ok(()) => {
+                    state.fetched.insert(volume.id, volume.size);
+                }
+                Err(error) if volume.id == id => failure = Some(error),
+                // It is asked for again when it is opened.
+                Err(_) => {}
+            },
+        );
         let cause = match (fetched, failure) {
             (Ok(()), None) => return Ok(()),
             (_, Some(failure)) => io::Error::from(failure.cause),
@@ -119,7 +124,11 @@ impl FetchedVolumes {
 
     /// Returns the volume and those behind it that are not here, up to the length of the spool.
     fn group(&self, state: &State, id: VolumeId) -> Vec<Volume> {
-        let behind = state.expected.iter().skip_while(|other| **other != id).skip(1);
+        let behind = state
+            .expected
+            .iter()
+            .skip_while(|other| **other != id)
+            .skip(1);
         let mut group = Vec::new();
         let mut bytes = 0;
         for id in std::iter::once(&id).chain(behind) {

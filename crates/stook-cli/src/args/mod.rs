@@ -26,7 +26,7 @@ pub(crate) use bench::{
 pub(crate) use patterns::{FilterArgs, PATTERNS};
 pub(crate) use plan::{BuildArgs, CommitArgs, PlanArgs};
 pub(crate) use profile::{CacheArg, ProfileArgs};
-pub(crate) use store::{ProofArg, PullArgs, PushArgs, SendArgs, StatusArgs, StoreArgs};
+pub(crate) use store::{ProofArg, PullArgs, PushArgs, SendArgs, StatusArgs};
 pub(crate) use walk::{KindLetter, WalkArgs};
 
 /// How every command ends.
@@ -247,7 +247,10 @@ impl Command {
     /// Returns true if the command writes nothing but its output: after an interruption there is nothing to go on with.
     pub(crate) fn only_reads(&self) -> bool {
         use Command::{Cat, Check, Diff, List, Status, Walk};
-        matches!(self, Cat(_) | Check(_) | Diff(_) | List(_) | Status(_) | Walk(_))
+        matches!(
+            self,
+            Cat(_) | Check(_) | Diff(_) | List(_) | Status(_) | Walk(_)
+        )
     }
 
     /// Returns true if the command may have an archive open, a bench for instance.
@@ -435,7 +438,7 @@ pub(crate) struct DiffArgs {
 #[derive(Debug, ClapArgs)]
 #[command(after_long_help = PATTERNS)]
 pub(crate) struct CheckArgs {
-    /// The archive: a directory with index.db and volumes
+    /// The archive: a directory with index.db and volumes, or a URL (http, https, s3, ssh)
     pub(crate) archive: PathBuf,
     /// Check only members that match, and those in directories that match
     #[arg(value_name = "PATTERN")]
@@ -460,7 +463,7 @@ pub(crate) struct HoleArgs {
 #[derive(Debug, ClapArgs)]
 #[command(after_long_help = PATTERNS)]
 pub(crate) struct ListArgs {
-    /// The archive: a directory with index.db and volumes
+    /// The archive: a directory with index.db and volumes, or a URL (http, https, s3, ssh)
     pub(crate) archive: PathBuf,
     /// List only members that match, and those in directories that match
     #[arg(value_name = "PATTERN")]
@@ -496,7 +499,7 @@ pub(crate) struct AsOfArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct CatArgs {
-    /// The archive: a directory with index.db and volumes
+    /// The archive: a directory with index.db and volumes, or a URL (http, https, s3, ssh)
     pub(crate) archive: PathBuf,
     /// Path of the file in the archived tree
     pub(crate) path: OsString,
@@ -507,7 +510,7 @@ pub(crate) struct CatArgs {
 #[derive(Debug, ClapArgs)]
 #[command(after_long_help = PATTERNS)]
 pub(crate) struct ExtractArgs {
-    /// The archive: a directory with index.db and volumes
+    /// The archive: a directory with index.db and volumes, or a URL (http, https, s3, ssh)
     pub(crate) archive: PathBuf,
     /// Extract only members that match, and those in directories that match
     #[arg(value_name = "PATTERN")]

@@ -27,9 +27,15 @@ impl Sent {
         let volumes = count(self.volumes, "volume", "volumes");
         let missing = match self.missing {
             0 => String::new(),
-            missing => format!("; {} neither here nor there", count(missing, "volume", "volumes")),
+            missing => format!(
+                "; {} neither here nor there",
+                count(missing, "volume", "volumes")
+            ),
         };
-        format!("sent {volumes}, {}, and index.db{missing}", size(self.bytes))
+        format!(
+            "sent {volumes}, {}, and index.db{missing}",
+            size(self.bytes)
+        )
     }
 }
 
@@ -55,7 +61,11 @@ impl Pulled {
     pub(crate) fn text(&self) -> String {
         let volumes = count(self.volumes, "volume", "volumes");
         let index = if self.index { "index.db, " } else { "" };
-        format!("fetched {index}{volumes}, {}{}", size(self.bytes), failed(self.failed))
+        format!(
+            "fetched {index}{volumes}, {}{}",
+            size(self.bytes),
+            failed(self.failed)
+        )
     }
 }
 
@@ -154,7 +164,10 @@ impl ArchiveStatus {
             self.local,
             self.proved
         );
-        let lists = [("missing numbers", &self.gaps), ("unfinished", &self.unfinished)];
+        let lists = [
+            ("missing numbers", &self.gaps),
+            ("unfinished", &self.unfinished),
+        ];
         for (what, names) in lists.into_iter().filter(|(_, names)| !names.is_empty()) {
             text += &format!("; {what}: {}", names.join(" "));
         }

@@ -79,7 +79,8 @@ fn a_writer_on_another_host_is_seen_where_nothing_can_be_locked() {
     };
     assert_eq!(ran.status, Some(1), "{}", ran.stderr);
     assert!(
-        ran.stderr.contains("it is being written by process 1 on another-host"),
+        ran.stderr
+            .contains("it is being written by process 1 on another-host"),
         "{}",
         ran.stderr
     );

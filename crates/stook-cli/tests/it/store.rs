@@ -41,7 +41,10 @@ fn status_says_what_is_where() {
     let place = Place::with(&tree! { "a" => file(b"content") });
     place.stderr(&["create", "src", "arc"]);
     let said = place.stdout(&["status", "arc"]);
-    assert!(said.ends_with("no store: 1 volume, 1 here, 0 proved to be there\n"), "{said}");
+    assert!(
+        said.ends_with("no store: 1 volume, 1 here, 0 proved to be there\n"),
+        "{said}"
+    );
     place.stderr(&["push", "arc", "--store", "store", "--keep-volumes"]);
     let lines = place.json(&["status", "arc", "--json"]);
     let volume = &lines[1];
@@ -54,7 +57,12 @@ fn status_says_what_is_where() {
     std::fs::remove_file(place.path("arc/000000.tar")).unwrap();
     let ran = place.run(&["status", "arc"]);
     assert_eq!(ran.status, Some(3), "{}", ran.text());
-    assert!(ran.text().contains("000000.tar  10.2 kB  not here; in the store: read back"), "{}", ran.text());
+    assert!(
+        ran.text()
+            .contains("000000.tar  10.2 kB  not here; in the store: read back"),
+        "{}",
+        ran.text()
+    );
     assert!(ran.text().contains("; missing"), "{}", ran.text());
 }
 
@@ -83,11 +91,20 @@ fn what_is_wrong_with_a_store_is_said_before_anything_is_done() {
         ran.stderr
     };
     let scheme = said(&["ftp://host/path"], 2);
-    assert!(scheme.starts_with("error: cannot use `ftp://host/path` for --store: "), "{scheme}");
+    assert!(
+        scheme.starts_with("error: cannot use `ftp://host/path` for --store: "),
+        "{scheme}"
+    );
     place.write("file", b"no directory");
     let no_directory = said(&["file"], 1);
-    assert!(no_directory.starts_with("error: cannot write to `file`: "), "{no_directory}");
-    let spool = said(&["store", "--spool-size", "1MiB", "--volume-size", "2MiB"], 1);
+    assert!(
+        no_directory.starts_with("error: cannot write to `file`: "),
+        "{no_directory}"
+    );
+    let spool = said(
+        &["store", "--spool-size", "1MiB", "--volume-size", "2MiB"],
+        1,
+    );
     assert_eq!(
         spool,
         "error: volumes that wait for their transfer may take 1048576 bytes, and one volume takes up to 2097152\nhint: raise `--spool-size`, or create the archive with a smaller `--volume-size`\n"
@@ -103,11 +120,18 @@ fn a_batch_system_that_ends_a_run_gets_a_status_of_its_own() {
         let mut child = place.command(&CREATE).spawn().unwrap();
         let signal = Signal::ready(&child, signal_name);
         let store = place.path("store/000001.tar");
-        assert!(wait_until(&mut child, || store.exists()), "it ended too soon");
+        assert!(
+            wait_until(&mut child, || store.exists()),
+            "it ended too soon"
+        );
         signal.send();
         let ran = Ran::of(child.wait_with_output().unwrap());
         assert_eq!(ran.status, Some(75), "{}", ran.stderr);
-        assert!(ran.stderr.starts_with("error: interrupted\nhint: "), "{}", ran.stderr);
+        assert!(
+            ran.stderr.starts_with("error: interrupted\nhint: "),
+            "{}",
+            ran.stderr
+        );
         place.stderr(&CREATE);
         assert_eq!(place.names("arc"), ["index.db"]);
         for folder in ["arc", "store"] {
@@ -131,7 +155,11 @@ fn kill_9_during_transfers_and_the_same_command_gives_the_same_end() {
     for point in 0..points {
         std::fs::remove_dir_all(place.path("arc")).unwrap();
         let mut command = place.command(&CREATE);
-        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let mut child = command
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
         let (delay, sight) = (whole.mul_f64(random.unit()), random.index(sights.len()));
         let (at, seen) = (Instant::now(), place.path("store").join(&sights[sight]));
         wait_until(&mut child, || match point % 2 {

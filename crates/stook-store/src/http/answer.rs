@@ -6,9 +6,9 @@ use reqwest::{Response, StatusCode, Url};
 use crate::error::{Difference, StoreCause};
 use crate::store::FileVersion;
 
-/// Returns what the server did, as its words.
-pub(super) fn said(url: &Url, text: &str) -> StoreCause {
-    StoreCause::Said {
+/// Returns what is odd about an answer.
+pub(super) fn odd(url: &Url, text: &str) -> StoreCause {
+    StoreCause::Answer {
         program: url.host_str().unwrap_or_default().to_owned(),
         text: text.to_owned(),
     }
@@ -25,7 +25,10 @@ pub(super) fn require_success(url: &Url, response: &Response) -> Result<(), Stor
             Err(StoreCause::Login { command: None })
         }
         StatusCode::FORBIDDEN => Err(StoreCause::Denied),
-        _ => Err(said(url, &status.to_string())),
+        _ => Err(StoreCause::Said {
+            program: url.host_str().unwrap_or_default().to_owned(),
+            text: status.to_string(),
+        }),
     }
 }
 

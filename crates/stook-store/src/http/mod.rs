@@ -89,7 +89,7 @@ impl HttpStore {
                 None => return Ok(response),
             }
         }
-        Err(answer::said(&self.url, "it redirects again and again"))
+        Err(answer::odd(&self.url, "it redirects again and again"))
     }
 
     async fn stat_file(&self, name: &str) -> Result<Option<StoredFile>, StoreCause> {
@@ -241,7 +241,7 @@ async fn next_piece(response: &mut Response) -> Result<Option<bytes::Bytes>, Sto
 fn require_plain(url: &Url, response: &Response) -> Result<(), StoreCause> {
     match response.headers().get(CONTENT_ENCODING) {
         Some(encoding) if encoding != "identity" => {
-            Err(answer::said(url, "it sends the file compressed"))
+            Err(answer::odd(url, "it sends the file compressed"))
         }
         _ => Ok(()),
     }

@@ -24,13 +24,13 @@ pub(super) fn require(
 ) -> Result<(), StoreCause> {
     let found = answer::text(response, &CONTENT_RANGE).and_then(parse);
     let Some((found_first, found_last, total)) = found else {
-        return Err(answer::said(url, "it does not say which bytes it sends"));
+        return Err(answer::odd(url, "it does not say which bytes it sends"));
     };
     if total.is_some_and(|total| total != size) {
         return Err(StoreCause::Changed);
     }
     if (found_first, found_last) != (first, last) {
-        return Err(answer::said(url, "it sends other bytes than asked for"));
+        return Err(answer::odd(url, "it sends other bytes than asked for"));
     }
     Ok(())
 }

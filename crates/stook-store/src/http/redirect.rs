@@ -17,7 +17,7 @@ pub(super) fn target(url: &Url, response: &Response) -> Result<Option<Url>, Stor
     }
     let location = answer::text(response, &LOCATION);
     let Some(target) = location.and_then(|location| url.join(location).ok()) else {
-        return Err(answer::said(url, "it redirects, and does not say where to"));
+        return Err(answer::odd(url, "it redirects, and does not say where to"));
     };
     if is_same_server(url, &target) {
         return Ok(Some(target));

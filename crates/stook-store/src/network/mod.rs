@@ -24,7 +24,8 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::time::interval;
 
 use crate::error::StoreCause;
-use crate::settings::{Interrupt, NetworkSettings, Settings};
+use crate::program::Interruption;
+use crate::settings::{NetworkSettings, Settings};
 use crate::transfer::TransferObserver;
 
 /// How often it is asked whether a transfer should end.
@@ -38,7 +39,7 @@ const WORKERS: usize = 2;
 pub(crate) struct Network {
     pub(crate) client: Client,
     idle_timeout: Duration,
-    interrupt: Interrupt,
+    interruption: Interruption,
     /// Some until it is dropped.
     runtime: Option<Runtime>,
 }
@@ -56,7 +57,7 @@ impl Network {
         Ok(Self {
             client: client(&settings.network).map_err(|error| connection_cause(&error))?,
             idle_timeout: settings.network.idle_timeout,
-            interrupt: settings.interrupt.clone(),
+            interruption: settings.interruption.clone(),
             runtime: Some(runtime),
         })
     }
@@ -71,7 +72,7 @@ impl Network {
         meter: &Meter,
         future: impl Future<Output = Result<T, StoreCause>>,
     ) -> Result<T, StoreCause> {
-        let is_interrupted = || observer.is_interrupted() || self.interrupt.is_interrupted();
+        let is_interrupted = || observer.is_interrupted() || self.interruption.is_interrupted();
         self.wait(is_interrupted, meter, future)
     }
 

@@ -17,7 +17,8 @@ pub(super) fn refusal(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> S
         return cause;
     }
     match status {
-        StatusCode::NOT_FOUND => StoreCause::NotFound,
+        // Another code says that something else is not there: an upload, say.
+        StatusCode::NOT_FOUND if code.is_empty() => StoreCause::NotFound,
         StatusCode::UNAUTHORIZED => StoreCause::Login { command: None },
         StatusCode::FORBIDDEN => StoreCause::Denied,
         StatusCode::PRECONDITION_FAILED | StatusCode::CONFLICT => StoreCause::Exists,
@@ -41,9 +42,11 @@ fn known(code: &str) -> Option<StoreCause> {
         "ExpiredToken" | "ExpiredTokenException" | "TokenRefreshRequired" | "InvalidToken" => {
             StoreCause::Login { command: None }
         }
-        "AccessDenied" | "InvalidAccessKeyId" | "SignatureDoesNotMatch" | "AllAccessDisabled" => {
-            StoreCause::Denied
-        }
+        "AccessDenied"
+        | "InvalidAccessKeyId"
+        | "XAdminUserNotFound"
+        | "SignatureDoesNotMatch"
+        | "AllAccessDisabled" => StoreCause::Denied,
         "InsufficientStorage" | "QuotaExceeded" | "XMinioStorageFull" => StoreCause::Full,
         _ => return None,
     })

@@ -131,7 +131,8 @@ fn prepare(
     if let (true, Some((name, value))) = (is_completion, &call.condition) {
         request.headers_mut().insert(name, value.clone());
     }
-    if !body.is_empty() {
+    // Its own question whether it is empty has the wrong answer for payloads.
+    if body.content_length() > 0 {
         let body = MeteredBody::new(body, meter.clone(), |error: HttpError| error);
         *request.body_mut() = Some(reqwest::Body::wrap(body));
     }

@@ -4,21 +4,20 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use stook_archive::{
-    Archive, ArchiveError, FetchedVolumes, ListOptions, PullOptions, PullReport, StoreOptions, TransferError,
+    Archive, ArchiveError, AsOf, ListOptions, PullOptions, PullReport, StoreOptions, TransferError,
     VolumeId,
 };
-use stook_store::{Interruption, Location, Proof, Store};
+use stook_store::{Proof, Store};
 
 use crate::args::{Common, ProofArg, PullArgs, PushArgs, SendArgs, StatusArgs};
 use crate::exit::{CliError, Ending, ending_with, some_failed};
 use crate::options;
-use crate::progress::{Reporter, interrupted, observed, observed_sending};
+use crate::progress::{Reporter, observed, observed_sending};
 use crate::report::{ArchiveStatus, Line, Pulled, Sent, StoredVolume, Summary};
 use crate::size::{self, Bare};
-use crate::store_settings::settings;
+use crate::stores;
 
 /// Returns how to send the volumes of an archive; None if it has no store and none was named.
 pub(crate) fn send_options(
@@ -66,7 +65,7 @@ fn place(typed: Option<&str>, archive: &Path) -> Result<Option<Place>, CliError>
         None => recorded()?,
     };
     text.map(|text| {
-        let store = open(&text)?;
+        let store = stores::open(&text)?;
         Ok((text, store))
     })
     .transpose()
@@ -78,18 +77,6 @@ fn required_place(typed: Option<&str>, archive: &Path) -> Result<Place, CliError
 
 fn no_store() -> CliError {
     ArchiveError::from(TransferError::NoStore).into()
-}
-
-/// Opens the store at a place.
-pub(crate) fn open(text: &str) -> Result<Arc<dyn Store>, CliError> {
-    let location = Location::parse(text).map_err(|error| CliError::Option {
-        option: "--store",
-        value: text.to_owned(),
-        why: error.to_string(),
-    })?;
-    let flag = interrupted();
-    let interruption = Interruption::new(move || flag.load(Ordering::Relaxed));
-    Ok(location.open(&settings(interruption)?)?)
 }
 
 /// Fetches the index of an archive of which nothing is here.
@@ -109,21 +96,6 @@ pub(crate) fn fetch_missing_index(
         stook_archive::pull(archive, store, &only_index, reporter)
     })
     .map(drop)
-}
-
-/// Opens an archive whose volumes are to be read, through its store where they are not here.
-pub(crate) fn open_to_read(path: &Path) -> Result<Archive, CliError> {
-    let mut archive = options::open(path)?;
-    let Some(place) = archive.store_place()? else {
-        return Ok(archive);
-    };
-    if archive.lacks_volumes()? {
-        let options = StoreOptions::new(open(&place)?, place);
-        let interrupt = interrupted().into();
-        let volumes = FetchedVolumes::new(&archive, options, interrupt)?;
-        archive.read_from(Arc::new(volumes));
-    }
-    Ok(archive)
 }
 
 pub(crate) fn push(args: &PushArgs, common: &Common) -> Result<Ending, CliError> {
@@ -182,7 +154,8 @@ fn volumes_of(
 ) -> Result<Vec<VolumeId>, CliError> {
     let list = ListOptions {
         patterns: options::compiled(&args.patterns),
-        ..ListOptions::default()
+        as_of: AsOf::Now,
+        all_versions: false,
     };
     let mut volumes = BTreeSet::new();
     stook_archive::list(archive, &list, reporter, |row| {
@@ -201,7 +174,10 @@ pub(crate) fn status(args: &StatusArgs, common: &Common) -> Result<Ending, CliEr
     let store = place.as_ref().map(|(_, store)| &**store);
     let found = stook_archive::status(&archive, store)?;
     let summary = ArchiveStatus::new(&found);
-    let missing = found.volumes.iter().filter(|volume| volume.is_missing(found.was_asked));
+    let missing = found
+        .volumes
+        .iter()
+        .filter(|volume| volume.is_missing(found.was_asked));
     let ending = some_failed(missing.count() as u64);
     ending_with(ending, |data| {
         for volume in &found.volumes {
