@@ -27,10 +27,10 @@ stook := $(CARGO_TARGET_DIR)/release/stook
 PAIRS ?= *
 BENCH ?=
 
-.PHONY: help tools build demo bench bench-full bench-pool bench-programs test test-crash lint fmt doc docs install ci clean
+.PHONY: help tools build demo bench bench-full bench-pool bench-programs test test-crash test-s3 lint fmt doc docs install ci clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 tools: ## Check that cargo, cc, python3 and GNU tar are there
 	@.ci/tools
@@ -59,6 +59,9 @@ test: tools ## Run all tests, and list what could not be tested here
 
 test-crash: tools ## Kill the program at 200 points and see that nothing is lost
 	STOOK_CRASH_POINTS=200 $(CARGO) test --locked -p stook-cli --test it crash -- --nocapture
+
+test-s3: tools ## Test against versitygw, an object store that checks signatures; it is built first, in ten minutes
+	STOOK_VERSITYGW="$$(.ci/versitygw)" $(CARGO) test --locked -p stook-store --test it versitygw -- --nocapture
 
 lint: tools ## Check format, clippy, documentation, licences and that the fuzz targets compile
 	$(CARGO) fmt --all --check

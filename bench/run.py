@@ -5,6 +5,7 @@
   run.py table RESULTS.jsonl [--markdown]     the table again, from raw results
   run.py rivals                               installs the rivals and lists their versions
   run.py pairs [--full]                       lists the pairs and their commands
+  run.py workers PRINTED POOL                 draws a pool's decisions, from what -vvv printed, as SVG
   run.py clean [--on DIR] [--sets DIR]        removes the file sets
 
 Exit codes: 0 done, 1 a pair was refused or something failed, 2 wrong usage, 130 interrupted. A goal that is not met is
@@ -17,13 +18,14 @@ import argparse
 import json
 import os
 import sys
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from stookbench import evidence, machine, pairs, results, table
+from stookbench import evidence, machine, pairs, results, storage, table, workers
 from stookbench.measure import Bench, Programs
-from stookbench.pair import Pair, Refused
+from stookbench.pair import SSHFS, Pair, Refused
 from stookbench.place import Mount, Place, scrub
 from stookbench.results import Results, timestamp
 from stookbench.rivals import BY_NAME, Collection, cache_directory, say
@@ -60,6 +62,10 @@ def arguments() -> argparse.ArgumentParser:
     listing.add_argument("--full", action="store_true")
     listing.add_argument("--pool", action="store_true")
     listing.set_defaults(command=list_pairs)
+    drawn = commands.add_parser("workers", help="draw a pool's decisions, from what -vvv printed, as SVG")
+    drawn.add_argument("printed", type=Path)
+    drawn.add_argument("pool", help="such as walk, pack, extract")
+    drawn.set_defaults(command=draw_workers)
     clean = commands.add_parser("clean", help="remove the file sets")
     for option in ("--on", "--sets"):
         clean.add_argument(option, type=Path, action="append", default=[], metavar="DIR")
@@ -122,12 +128,13 @@ def measure(options: argparse.Namespace) -> int:
         say("error: no pair has such a name; `bench/run.py pairs --full` lists them")
         return 2
     programs = find_programs(options.programs)
-    work = find_work(options, wanted)
     with ExitStack() as held:
+        skipped: dict[str, str] = {}
+        work = pool_work(options, wanted, held, skipped) if options.pool else find_work(options, wanted)
         # A place may have several names.
         for place in {os.stat(one.directory)[1:3]: one for each in work for one in (each.place, each.set_place)}.values():
             held.enter_context(place.locked())
-        found = measure_all(options, programs, work)
+        found = measure_all(options, programs, work, skipped)
     say(f"raw results: {found.path}")
     return show(options, found.path, found.records)
 
@@ -150,6 +157,19 @@ def find_work(options: argparse.Namespace, wanted: list[Pair]) -> list[Work]:
     return work
 
 
+def pool_work(options: argparse.Namespace, wanted: list[Pair], held: ExitStack, skipped: dict[str, str]) -> list[Work]:
+    """What is mounted, and what is in memory; then what is local at the other places, and on an xfs that is made for it."""
+    memory, *others = [Place(directory) for directory in options.on or [MEMORY / DEFAULT.name, DEFAULT]]
+    local = [pair for pair in wanted if pair in pairs.POOL_LOCAL]
+    if local and not options.on:
+        try:
+            others.append(Place(held.enter_context(storage.xfs(others[0].directory)) / "bench"))
+        except (Refused, OSError) as why:
+            skipped["xfs"] = str(why)
+    work = [Work(memory, memory, wanted), *(Work(place, place, local) for place in others)]
+    return [one for one in work if one.pairs]
+
+
 def find_programs(folder: Path | None) -> Programs:
     """The release build."""
     folder = folder or Path(os.environ.get("CARGO_TARGET_DIR") or machine.REPOSITORY / "target") / "release"
@@ -159,7 +179,7 @@ def find_programs(folder: Path | None) -> Programs:
     return Programs(stook, same_tree, slowfs if slowfs.exists() else None)
 
 
-def measure_all(options: argparse.Namespace, programs: Programs, work: list[Work]) -> Results:
+def measure_all(options: argparse.Namespace, programs: Programs, work: list[Work], skipped: dict[str, str]) -> Results:
     """All pairs at all places. File sets stay for the next time, but in memory only where that was asked for."""
     rivals = Collection(cache_directory())
     wanted = {"tar"}.union(*(pair.names() for one in work for pair in one.pairs))
@@ -174,27 +194,42 @@ def measure_all(options: argparse.Namespace, programs: Programs, work: list[Work
         stook=machine.stook_version(programs.stook, is_ours=options.programs is None),
         rivals=rivals.versions(),
         missing={name: scrub(reason, {}) for name, reason in rivals.missing.items()},
+        skipped=skipped,
         run="pool" if options.pool else "full" if options.full else "small",
         seed=options.seed,
     )
     for one in work:
         bench = Bench(one.place, one.set_place, programs, rivals, found, options.seed, options.rounds, budget(options))
-        try:
-            bench.release()
-            for pair in one.pairs:
-                bench.measure(pair)
-        finally:
-            bench.release()
-            if one.set_place.in_memory and one.set_place.directory != options.sets:
-                one.set_place.remove(one.set_place.path("sets"))
+        with sshd(one, rivals) as bench.sshd:
+            try:
+                bench.release()
+                for pair in one.pairs:
+                    bench.measure(pair)
+            finally:
+                bench.release()
+                if one.set_place.in_memory and one.set_place.directory != options.sets:
+                    one.set_place.remove(one.set_place.path("sets"))
     return found
+
+
+@contextmanager
+def sshd(work: Work, rivals: Collection) -> Iterator[storage.Sshd | None]:
+    """A server if one of the pairs needs it and it can be had."""
+    program = rivals.found.get("sshd")
+    if program is None or not any(pair.state == SSHFS for pair in work.pairs):
+        yield None
+        return
+    with storage.sshd(work.place.path("sshd"), program.path) as server:
+        yield server
 
 
 def budget(options: argparse.Namespace) -> float | None:
     """Seconds for each pair; a number of rounds that is asked for is what counts, unless both are."""
     if options.budget or options.rounds:
         return options.budget and float(options.budget)
-    return pairs.FULL_BUDGET_S if options.full or options.pool else pairs.SMALL_BUDGET_S
+    if options.pool:
+        return pairs.POOL_BUDGET_S
+    return pairs.FULL_BUDGET_S if options.full else pairs.SMALL_BUDGET_S
 
 
 def show(options: argparse.Namespace, raw: Path, records: list[results.Record]) -> int:
@@ -216,6 +251,15 @@ def show_evidence(options: argparse.Namespace) -> int:
     except Refused as why:
         say(str(why))
         return 1
+    return 0
+
+
+def draw_workers(options: argparse.Namespace) -> int:
+    taken = workers.steps(options.printed.read_text(errors="replace"), options.pool)
+    if not taken:
+        say(f"error: `{options.printed}` has no decisions of the pool `{options.pool}`")
+        return 1
+    print(workers.drawing(taken), end="")
     return 0
 
 

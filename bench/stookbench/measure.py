@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from . import filesets
-from .pair import COLD, HOT, PLACES, SLOW, Pair, Refused, Side, template_names, words
+from .pair import COLD, HOT, MOUNTED, PLACES, SLOW, SSHFS, Pair, Refused, Side, template_names, words
 from .place import Place, available_memory, scrub
 from .results import MEASURED, NOT_MEASURED, REFUSED, Results, timestamp
 from .rivals import BY_NAME, Collection, say
+from .storage import Sshd
 
 ROUNDS = 5
 RUN = Path(__file__).parent.parent / "run.py"
@@ -34,6 +35,8 @@ CAT = ["sh", "-c", 'find "$1" -type f -print0 | xargs -0 -n 1000 -P 2 cat >/dev/
 MOUNT = """mkdir -p {mount}
 ( {slowfs} {source} {mount} --latency {latency} --ttl {ttl} & wait ) >{log} 2>&1 &
 until grep -q '^slowfs: mounted' {log}; do kill -0 $! || {{ cat {log} >&2; exit 1; }}; sleep 0.01; done"""
+# sshfs comes back when the mount is there.
+MOUNT_SSHFS = "mkdir -p {mount}\n{sshfs} 127.0.0.1:{source} {mount} {options} >{log} 2>&1 || {{ cat {log} >&2; exit 1; }}"
 UNMOUNT = "umount {mount} 2>/dev/null || fusermount3 -u {mount}"
 
 
@@ -60,6 +63,7 @@ class Bench:
     """Instead of what the pair says."""
     budget_s: float | None = None
     """For each pair."""
+    sshd: Sshd | None = None
     sets: dict[str, filesets.FileSet] = field(default_factory=dict)
 
     def measure(self, pair: Pair) -> str:
@@ -112,7 +116,9 @@ class Bench:
             return "tmpfs has no cold state"
         if pair.state == SLOW and not (self.programs.slowfs and os.access(FUSE, os.R_OK | os.W_OK)):
             return f"needs slowfs and {FUSE}"
-        if pair.state == SLOW and os.geteuid() != 0 and shutil.which("fusermount3") is None:
+        if pair.state == SSHFS and self.sshd is None:
+            return "no sshd could be started"
+        if pair.state in MOUNTED and os.geteuid() != 0 and shutil.which("fusermount3") is None:
             return "needs fusermount3, or root"
         return self.lack(pair, source)
 
@@ -186,7 +192,7 @@ class Bench:
         """What `stook bench pair` is to do; `docs/bench/pair.md` has the fields."""
         tree = self.file_set(pair.file_set)
         archive = self.archive(pair.file_set) if pair.needs_archive else self.place.path("no-archive")
-        is_slow = pair.state == SLOW
+        is_slow = pair.state in MOUNTED
         folder = "mount" if is_slow and pair.slow == "target" else "out"
         places: dict[str, object] = {
             "stook": self.programs.stook,
@@ -222,18 +228,22 @@ class Bench:
 
     def side(self, pair: Pair, side: Side, tree: filesets.FileSet, values: dict[str, str]) -> dict[str, object]:
         out, mount = self.place.path("out"), shlex.quote(str(self.place.path("mount")))
-        is_slow = pair.state == SLOW
+        is_slow = pair.state in MOUNTED
         before = words(side.before, values | {"tree": str(tree.path), "target": str(out / "target")})
         prepare = [shlex.join(["rm", "-rf", str(out)]), shlex.join(["mkdir", "-p", values["out"]]), shlex.join(before)]
         if is_slow:
             source = tree.path if pair.slow == "tree" else out
             names = {"slowfs": self.programs.slowfs, "source": source, "log": out / "slowfs"}
-            names |= {"latency": pair.latency, "ttl": pair.ttl}
+            names |= {"latency": pair.latency, "ttl": pair.ttl, "sshfs": values.get("sshfs")}
             quoted = {name: shlex.quote(str(value)) for name, value in names.items()}
-            prepare.append(MOUNT.format(mount=mount, **quoted))
+            options = shlex.join(self.sshd.options()) if self.sshd else ""
+            template = MOUNT_SSHFS if pair.state == SSHFS else MOUNT
+            prepare.append(template.format(mount=mount, options=options, **quoted))
         case = {name: values[name] for name in ("archive", "volume", "out", "target", "tar")}
         case |= {"tree": tree.path, "seen": values["tree"], "stdout": out / "stdout"}
         case |= {"same_tree": self.programs.same_tree, "files": tree.properties["files"]}
+        # What is written through a slow mount is looked at where it lies: only the command is to be slow.
+        case |= {"target": out / "target"} if is_slow else {}
         used = sorted(template_names(side.command) & (self.rivals.found.keys() | {"stook"}))
         return {
             "name": side.name,

@@ -16,7 +16,9 @@ from typing import Any
 # volume; the size at which the pair begins a new volume; an empty directory, new for every run; a path below that, or on
 # slowfs, that does not exist yet.
 PLACES = {"stook", "tree", "archive", "volume", "volume_size", "out", "target"}
-HOT, COLD, SLOW = "hot", "cold", "slow"
+HOT, COLD, SLOW, SSHFS = "hot", "cold", "slow", "sshfs"
+# Those in which a side of the work is seen through a mount.
+MOUNTED = (SLOW, SSHFS)
 
 
 class Refused(Exception):
@@ -62,7 +64,7 @@ class Pair:
     writes: str = "nothing"
     """What `before` and a run leave: `nothing`, `volume` or `tree`; for the space that must be free."""
     slow: str = "tree"
-    """What lies on slowfs in the state `slow`: `tree` or `target`."""
+    """What lies on slowfs or sshfs in these states: `tree` or `target`."""
     latency: str = "1ms"
     """Of every request to slowfs."""
     ttl: str = "1s"
@@ -92,8 +94,9 @@ class Pair:
         return replace(self, file_set=file_set, state=state, **changes)
 
     def names(self) -> set[str]:
-        """All names that its templates need."""
-        return {name for side in self.sides for text in (side.command, side.before) for name in template_names(text)}
+        """All names that its templates need, and the programs that its state needs."""
+        used = {name for side in self.sides for text in (side.command, side.before) for name in template_names(text)}
+        return used | {"sshfs", "sshd"} if self.state == SSHFS else used
 
     @property
     def needs_archive(self) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from fnmatch import fnmatch
 
-from .pair import COLD, HOT, SLOW, Goal, Pair, Side
+from .pair import COLD, HOT, SLOW, SSHFS, Goal, Pair, Side
 
 MB = 1_000_000
 SLOW_GOAL = Goal(ratio=0.05)
@@ -173,6 +173,8 @@ FULL = [
 
 # For each pair, with what it needs around its runs. A second round is made unless the first took longer alone.
 SMALL_BUDGET_S, FULL_BUDGET_S = 30.0, 420.0
+# Half an hour has about 60 of these pairs.
+POOL_BUDGET_S = 40.0
 
 # What the full run repeats in memory: what fits beside its outcomes. There is no cold tmpfs, and no goal but that of
 # remove, whose work a disk that is slow to discard may hide.
@@ -181,7 +183,7 @@ IN_MEMORY = [
     for pair in (*OF_100K, *TREES_OF_100K, *FLAT)
 ]
 
-# The number of workers that the pool finds by itself against fixed ones. On slowfs nothing is kept in the kernel.
+# The number of workers that the pool finds by itself against fixed ones. On slowfs and sshfs nothing is kept in the kernel.
 FIXED = Goal(ratio=1.25)
 
 
@@ -209,7 +211,18 @@ POOL_SLOW = [
 POOL_LOCAL = [
     against_jobs(pair.on(files, goals={HOT: Goal(ratio=1.1)}), (1, 2, 4)) for files in ("arc2k", "arc20k") for pair in ALL_WORK
 ]
-POOL = [*POOL_SLOW, *POOL_LOCAL]
+# SFTP has times of whole seconds.
+SECONDS = {"packed": "packed_as_seen", "unpacked": "copied_without_times", "copied": "copied_without_times"}
+POOL_SSHFS = [
+    against_jobs(
+        pair.on("arc2k", SSHFS, rounds=3, goals={SSHFS: FIXED}, evidence=SECONDS.get(pair.evidence, pair.evidence)),
+        (8, 32, 128),
+    )
+    for pair in ALL_WORK
+]
+# What lies behind a mount is the same everywhere, so it is measured at one place.
+POOL_MOUNTED = [*POOL_SLOW, *POOL_SSHFS]
+POOL = [*POOL_LOCAL, *POOL_MOUNTED]
 
 
 def chosen(pairs: list[Pair], patterns: list[str]) -> list[Pair]:

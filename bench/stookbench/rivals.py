@@ -48,6 +48,9 @@ RIVALS = (
     Rival("cpz", "cpz", crate="cpz@3.2.1"),
     Rival("md5sum", "md5sum", debian="coreutils"),
     Rival("sync", "sync", debian="coreutils"),
+    # No rivals, but what a pair on sshfs needs.
+    Rival("sshfs", "sshfs", debian="sshfs"),
+    Rival("sshd", "sshd", debian="openssh-server", version_arguments=("-V",)),
 )
 QUIETLY = ["install", "--quiet", "--disable-pip-version-check"]
 BY_NAME = {rival.name: rival for rival in RIVALS}

@@ -175,6 +175,7 @@ def notes(found: list[Outcome], machine: Record) -> list[str]:
     if any("sync" in rival for outcome in found if outcome.measured for rival in outcome.rivals()):
         lines.append("tar does not make its volume durable, stook does; `tar, sync` is tar and then `sync -d`")
     lines += sorted({f"volumes of {v.pair['volume_size']}: {v.pair['pair']}" for v in found if v.pair["volume_size"]})
+    lines += [f"not measured on {place}: {reason}" for place, reason in machine.get("skipped", {}).items()]
     average, cores = float(machine["load_average"]), int(machine["cores"])
     if average > cores:
         lines.append(f"warning: the load average was {average:.1f} on {cores} cores before the start")

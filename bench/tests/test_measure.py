@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
-from stookbench import filesets, measure, pairs, results, table
+from stookbench import filesets, measure, pairs, results, table, workers
 from stookbench.filesets import FileSet
 from stookbench.measure import Bench, Programs
 from stookbench.pair import COLD, HOT, SLOW, Goal, Pair, template_names
@@ -84,7 +84,7 @@ class Specs(Scene):
             self.stook("exit 1")
 
     def test_every_pair_can_be_filled(self) -> None:
-        for pair in {pair.name: pair for pair in (*pairs.SMALL, *pairs.FULL)}.values():
+        for pair in {pair.name: pair for pair in (*pairs.SMALL, *pairs.FULL, *pairs.POOL)}.values():
             self.bench.sets[pair.file_set] = self.bench.sets["arc2k"]
             self.place.path("archives", pair.file_set).mkdir(parents=True, exist_ok=True)
             json.dumps(self.spec(pair))
@@ -135,8 +135,15 @@ class Others(unittest.TestCase):
 
     def test_every_name_in_a_template_is_known(self) -> None:
         self.assertEqual(template_names("{a} '{{b}}' {c}"), {"a", "c"})
-        for pair in (*pairs.SMALL, *pairs.FULL):
+        for pair in (*pairs.SMALL, *pairs.FULL, *pairs.POOL):
             self.assertLessEqual(pair.names() - measure.PLACES, BY_NAME.keys(), pair.name)
+
+    def test_decisions_of_one_pool_are_drawn(self) -> None:
+        line = 'DEBUG number of workers pool="{}" at_microseconds={} from={} to={} why="{}" cpu_percent=1\n'
+        text = line.format("walk", 1500, 1, 16, "blocked") + "other\n" + line.format("pack", 9, 1, 2, "blocked")
+        taken = workers.steps(text, "walk")
+        self.assertEqual(taken, [workers.Step(1.5, 1, 16, "blocked")])
+        self.assertIn("1: 1.5 ms, 1 to 16, blocked", workers.drawing(taken))
 
     def test_a_date_is_used_once(self) -> None:
         with tempfile.TemporaryDirectory() as folder:

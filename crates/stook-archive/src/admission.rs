@@ -57,7 +57,7 @@ impl Session<'_> {
     fn admit_other_files(&self) -> Result<(), ArchiveError> {
         let found = self.folder.foreign_entries()?;
         let is_allowed = self.options.allows_other_files || self.options.dialect == Dialect::Zstash;
-        if !found.is_empty() && !is_allowed {
+        if !is_allowed && !found.iter().all(|name| is_log(name)) {
             return Err(ArchiveError::OtherFiles {
                 path: self.folder.path().to_owned(),
                 names: found,
@@ -88,4 +88,10 @@ impl Session<'_> {
         };
         self.folder.create_index(&config, command)
     }
+}
+
+/// Returns true for the names that shells and batch systems give to the output of a run: `| tee ARCHIVE/create.log`.
+fn is_log(name: &[u8]) -> bool {
+    let endings: [&[u8]; 3] = [b".log", b".out", b".err"];
+    endings.iter().any(|ending| name.ends_with(ending))
 }

@@ -10,6 +10,7 @@
 //! No other file opens an index. A writer gets one of its own from here once it holds the writer's lock: what was read
 //! before may be another state. `reindex` looks at an old index that may be unusable, and writes a new one.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -17,15 +18,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use stook_index::{
     AsOf, Config, Deleted, Index, IndexDamage, IndexError, Interrupt, NameLookup, NameVersions,
-    ReadOptions, Row, RowRef, Run, RunCounts, RunId, Selection, Volume,
+    ReadOptions, Row, RowRef, Run, RunCounts, RunId, Selection, Volume, VolumeId,
 };
 
 use crate::ArchiveError;
 use crate::folder::Folder;
 use crate::mutex::lock;
 use crate::observer::{CountingObserver, Failure, Observer};
-use crate::read::{LocalFolder, MemberReader, VolumeStore, Volumes, open_member};
+use crate::read::{LocalFirst, LocalFolder, MemberReader, VolumeStore, Volumes, open_member};
 use crate::select::{ListOptions, fail_unreadable, select_rows, state_at};
+use crate::transfer::recorded_store;
 use crate::when::When;
 
 /// How to open an archive.
@@ -83,7 +85,20 @@ impl Archive {
     /// # Errors
     /// `NotAnArchive`, `NoIndex`; `Index` if the index cannot be read; `Sys` if the folder cannot be; `Interrupted`.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self, ArchiveError> {
-        let folder = Folder::until(path, options.interrupt.clone());
+        Self::open_in(Folder::until(path, options.interrupt.clone()), options)
+    }
+
+    /// Opens the archive of which a folder holds a copy of the index.
+    pub(crate) fn open_copy(
+        path: &Path,
+        name: PathBuf,
+        options: &OpenOptions,
+    ) -> Result<Self, ArchiveError> {
+        let interrupt = options.interrupt.clone();
+        Self::open_in(Folder::of_copy(path, name, interrupt), options)
+    }
+
+    fn open_in(folder: Folder, options: &OpenOptions) -> Result<Self, ArchiveError> {
         folder.require_index()?;
         let read_options = ReadOptions {
             interrupt: options.interrupt.clone(),
@@ -92,7 +107,7 @@ impl Archive {
         let index = Index::open_read_with(folder.index(), &read_options)?;
         let store = match &options.store {
             Some(store) => Arc::clone(store),
-            None => Arc::new(LocalFolder::new(path)),
+            None => Arc::new(LocalFolder::new(folder.path())),
         };
         Ok(Self {
             folder,
@@ -100,6 +115,31 @@ impl Archive {
             volumes: Volumes::new(Arc::clone(&store)),
             store,
         })
+    }
+
+    /// Returns true if a volume of the index is not in the folder.
+    ///
+    /// # Errors
+    /// `Index` if the index cannot be read, `Sys` if the folder cannot be.
+    pub fn lacks_volumes(&self) -> Result<bool, ArchiveError> {
+        let here: BTreeSet<VolumeId> = self.folder.volumes()?.into_iter().collect();
+        let volumes = lock(&self.index).volumes()?;
+        Ok(volumes.iter().any(|volume| !here.contains(&volume.id)))
+    }
+
+    /// Has volumes that are not in the folder read from this store from now on.
+    pub fn read_missing_from(&mut self, store: Arc<dyn VolumeStore>) {
+        let store: Arc<dyn VolumeStore> = Arc::new(LocalFirst::new(self.path(), store));
+        self.volumes = Volumes::new(Arc::clone(&store));
+        self.store = store;
+    }
+
+    /// Returns the place of its volumes that was recorded, in the form of a location; None if they never left the folder.
+    ///
+    /// # Errors
+    /// `Index` if the index cannot be read.
+    pub fn store_place(&self) -> Result<Option<String>, ArchiveError> {
+        recorded_store(&lock(&self.index))
     }
 
     /// Returns the folder.

@@ -83,7 +83,7 @@ fn missing(archive: &Archive, name: &[u8], as_of: AsOf) -> Result<ArchiveError, 
     let missing = explain_missing_name(archive.folder(), &index, name, as_of)?;
     Ok(missing.unwrap_or_else(|| ArchiveError::NoSuchMember {
         name: name.to_vec(),
-        archive: archive.path().to_owned(),
+        archive: archive.folder().name().to_owned(),
     }))
 }
 

@@ -18,7 +18,7 @@ use stook_timers::scope;
 use crate::ArchiveError;
 use crate::folder::Folder;
 use crate::observer::Observer;
-use crate::open_volume::{ClosingVolume, PendingRow};
+use crate::open_volume::{ClosingVolume, PendingRow, Unstaged};
 use crate::recovery::{recover, remove_staging};
 use crate::transfer::Uploads;
 
@@ -165,8 +165,8 @@ impl<'a> CommitQueue<'a> {
         Ok(())
     }
 
-    /// Bytes and rows of each complete volume that a kill would lose now.
-    pub(crate) fn unstaged(&self) -> impl Iterator<Item = (u64, usize)> {
+    /// Returns what a kill would lose now of each complete volume.
+    pub(crate) fn unstaged(&self) -> impl Iterator<Item = Unstaged> {
         self.ended.values().flatten().map(ClosingVolume::unstaged)
     }
 

@@ -82,7 +82,7 @@ pub(crate) fn explain_missing_name(
 
 fn not_in_state(folder: &Folder, name: &[u8], as_of: AsOf, absence: Absence) -> ArchiveError {
     ArchiveError::NotInState {
-        archive: folder.path().to_owned(),
+        archive: folder.name().to_owned(),
         missing: Box::new(MissingName {
             name: name.to_vec(),
             as_of,

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use stook_index::{IndexError, VolumeId};
 use stook_pool::NoThread;
+use stook_store::StoreError;
 use stook_sys::{LockError, SysError, display_bytes, display_path};
 use stook_volume::VolumeError;
 
@@ -21,12 +22,15 @@ pub enum ArchiveError {
     /// A system call failed.
     #[error(transparent)]
     Sys(#[from] SysError),
+    /// The store that the archive lies in failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
     /// The index cannot be used.
     #[error(transparent)]
     Index(IndexError),
-    /// The store of the archive failed, or does not fit it.
+    /// The store of the archive does not fit it.
     #[error(transparent)]
-    Transfer(#[from] TransferError),
+    Transfer(TransferError),
     /// A volume cannot be read.
     #[error("cannot read `{}`: {source}", display_path(path))]
     Volume {
@@ -323,6 +327,15 @@ impl From<IndexError> for ArchiveError {
         match error {
             IndexError::Interrupted { .. } => Self::Interrupted,
             other => Self::Index(other),
+        }
+    }
+}
+
+impl From<TransferError> for ArchiveError {
+    fn from(error: TransferError) -> Self {
+        match error {
+            TransferError::Store(error) => Self::Store(error),
+            other => Self::Transfer(other),
         }
     }
 }

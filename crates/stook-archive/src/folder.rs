@@ -25,6 +25,8 @@ use crate::plan::{PLAN_DIRECTORY, PlanDirectory};
 #[derive(Debug, Clone)]
 pub(crate) struct Folder {
     path: PathBuf,
+    /// What messages call it; Some where it holds only a copy of the index, and the archive lies elsewhere.
+    name: Option<PathBuf>,
     /// Ends what is done with its index.
     pub(crate) interrupt: Interrupt,
 }
@@ -36,8 +38,29 @@ impl Folder {
 
     /// Returns the folder; what is done with its index ends once `interrupt` is raised.
     pub(crate) fn until(path: &Path, interrupt: Interrupt) -> Self {
-        let path = path.to_owned();
-        Self { path, interrupt }
+        Self {
+            path: path.to_owned(),
+            name: None,
+            interrupt,
+        }
+    }
+
+    /// Returns the folder of a copy of the index; messages name the archive.
+    pub(crate) fn of_copy(path: &Path, name: PathBuf, interrupt: Interrupt) -> Self {
+        Self {
+            name: Some(name),
+            ..Self::until(path, interrupt)
+        }
+    }
+
+    /// Returns how messages name the archive.
+    pub(crate) fn name(&self) -> &Path {
+        self.name.as_deref().unwrap_or(&self.path)
+    }
+
+    /// Returns true if the archive lies elsewhere: nothing that is written here reaches it.
+    pub(crate) fn is_copy(&self) -> bool {
+        self.name.is_some()
     }
 
     pub(crate) fn path(&self) -> &Path {

@@ -53,6 +53,7 @@ mod safe_path;
 mod select;
 mod session;
 mod sort;
+mod stored;
 mod survey;
 mod task;
 mod transfer;
@@ -97,9 +98,10 @@ pub use stook_index::{
 };
 pub use stook_pool::{Jobs, Observer as BaseObserver};
 pub use stook_volume::{Dialect, ReadAt};
+pub use stored::{FetchedBytes, StoredVolumes};
 pub use transfer::{
-    PullOptions, PullReport, SentReport, StatusReport, StoreOptions, TransferError, VolumeStatus,
-    pull, push, status,
+    FetchedVolumes, PullOptions, PullReport, SentReport, StatusReport, StoreOptions, TransferError,
+    VolumeStatus, pull, push, status,
 };
 pub use verify::verify_selected;
 pub use when::When;

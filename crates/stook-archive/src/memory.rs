@@ -7,8 +7,8 @@ use stook_sys::{memory_limit, most_open_files};
 /// of small files each.
 const BUDGET_BYTES: u64 = 64 << 20;
 
-/// Descriptors of a worker at most: a directory, a file, a volume, and one more on the way.
-const FILES_OF_A_WORKER: usize = 4;
+/// Descriptors of a worker at most: a directory and two above it, a file, a volume, and one more on the way.
+const FILES_OF_A_WORKER: usize = 6;
 
 /// Descriptors for everything else: eight volumes being written and as many on their way to the disk, with
 /// their rows; the index, its journal, the lock.

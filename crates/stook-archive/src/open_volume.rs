@@ -41,6 +41,8 @@ pub(crate) struct OpenVolume {
     written_back: u64,
     hasher: VolumeHasher,
     rows: Vec<PendingRow>,
+    /// Bytes of their names.
+    name_bytes: usize,
     /// Of the same members as `rows`.
     attributes: AttributesEncoder,
     staging: Option<Staging>,
@@ -57,6 +59,16 @@ pub(crate) struct PendingRow {
     mtime: Mtime,
     md5: Option<[u8; 16]>,
     offset: u64,
+}
+
+/// What no checkpoint covers yet.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Unstaged {
+    /// Of members in the volume.
+    pub(crate) bytes: u64,
+    /// In memory.
+    pub(crate) rows: usize,
+    pub(crate) name_bytes: usize,
 }
 
 struct LargeMember {
@@ -89,6 +101,7 @@ impl OpenVolume {
             written_back: 0,
             hasher,
             rows: Vec::new(),
+            name_bytes: 0,
             attributes: AttributesEncoder::default(),
             staging: None,
             staged_offset: 0,
@@ -127,9 +140,13 @@ impl OpenVolume {
         self.offset
     }
 
-    /// Bytes and rows that a kill would lose now.
-    pub(crate) fn unstaged(&self) -> (u64, usize) {
-        (self.offset - self.staged_offset, self.rows.len())
+    /// Returns what a kill would lose now.
+    pub(crate) fn unstaged(&self) -> Unstaged {
+        Unstaged {
+            bytes: self.offset - self.staged_offset,
+            rows: self.rows.len(),
+            name_bytes: self.name_bytes,
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -176,6 +193,7 @@ impl OpenVolume {
             self.names.entry(identity).or_insert_with(name);
         }
         let place = self.rows.len();
+        self.name_bytes += row.name.len();
         self.rows.push(row);
         &self.rows[place]
     }
@@ -267,6 +285,7 @@ impl OpenVolume {
             &attributes,
         )?;
         self.rows.clear();
+        self.name_bytes = 0;
         self.staged_offset = self.offset;
         Ok(())
     }
@@ -283,7 +302,7 @@ impl OpenVolume {
         is_read_only: bool,
         stays_cached: bool,
     ) -> Result<ClosingVolume, ArchiveError> {
-        let content = self.offset;
+        let (content, unstaged) = (self.offset, self.unstaged());
         let md5_state = self.hasher.state();
         let trailer = usize::try_from(trailer_len(content)).expect("a trailer is less than 12 KiB");
         self.append(folder, vec![0; trailer])?;
@@ -304,7 +323,7 @@ impl OpenVolume {
         Ok(ClosingVolume {
             id: self.id,
             content,
-            unstaged: content - self.staged_offset,
+            unstaged,
             planned: self.planned,
             len,
             rows: self.rows,
@@ -324,9 +343,9 @@ impl OpenVolume {
 /// A volume on its way to the disk: complete, not yet durable, not yet in the index.
 pub(crate) struct ClosingVolume {
     pub(crate) id: VolumeId,
-    /// Bytes before the trailer, and those among them that no checkpoint covers.
+    /// Bytes before the trailer.
     content: u64,
-    unstaged: u64,
+    unstaged: Unstaged,
     planned: u64,
     pub(crate) len: u64,
     pub(crate) rows: Vec<PendingRow>,
@@ -341,9 +360,9 @@ pub(crate) struct ClosingVolume {
 }
 
 impl ClosingVolume {
-    /// Bytes and rows that a kill would lose now.
-    pub(crate) fn unstaged(&self) -> (u64, usize) {
-        (self.unstaged, self.rows.len())
+    /// Returns what a kill would lose now.
+    pub(crate) fn unstaged(&self) -> Unstaged {
+        self.unstaged
     }
 
     pub(crate) fn is_durable(&self) -> bool {
@@ -382,7 +401,7 @@ impl ClosingVolume {
             &attributes,
         )?;
         self.rows.clear();
-        self.unstaged = 0;
+        self.unstaged = Unstaged::default();
         Ok(())
     }
 }

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use stook_md5::md5_many;
 use stook_pool::{Output, advance};
 use stook_sys::{
-    Directory, FileKind, Links, Metadata, Owners, Xattr, get_xattrs, metadata, read_once,
+    Directory, FileKind, Links, Metadata, OpenPath, Owners, Xattr, get_xattrs, metadata, read_once,
 };
 use stook_timers::scope;
 use stook_volume::{Dialect, Header, encode, member_len, padding, stored_len};
@@ -49,7 +49,7 @@ impl Packer<'_> {
             output.send(Piece::EndOfStream.of(batch.stream));
             return;
         };
-        let mut opened = OpenedDirectory::default();
+        let mut opened = OpenPath::new(self.source);
         if batch.is_large {
             let member = first.planned();
             let mut send = |piece: Piece| output.send(piece.of(batch.stream));
@@ -98,7 +98,7 @@ impl Packer<'_> {
         &self,
         failure: Failure,
         member: &PlannedMember<'_>,
-        opened: &mut OpenedDirectory,
+        opened: &mut OpenPath<'_>,
     ) -> Failure {
         if !matches!(failure.cause, Cause::Io(_) | Cause::Shrank) {
             return failure;
@@ -119,7 +119,7 @@ impl Packer<'_> {
     fn pack_small(
         &self,
         member: &PlannedMember<'_>,
-        opened: &mut OpenedDirectory,
+        opened: &mut OpenPath<'_>,
         bytes: &mut Vec<u8>,
     ) -> Result<(Packed, Option<Range<usize>>), Failure> {
         let start = bytes.len();
@@ -168,7 +168,7 @@ impl Packer<'_> {
     fn pack_large(
         &self,
         member: &PlannedMember<'_>,
-        opened: &mut OpenedDirectory,
+        opened: &mut OpenPath<'_>,
         send: &mut dyn FnMut(Piece) -> bool,
     ) -> Result<(), Failure> {
         let mut header = header_of(member, self.owners, self.dialect);
@@ -208,7 +208,7 @@ impl Packer<'_> {
     fn directory_xattrs(
         &self,
         member: &PlannedMember<'_>,
-        opened: &mut OpenedDirectory,
+        opened: &mut OpenPath<'_>,
     ) -> Result<Vec<Xattr>, Failure> {
         match self.open_directory(&member.path, opened) {
             Ok(directory) => get_xattrs(directory).map_err(|error| unreadable(member, &error)),
@@ -221,7 +221,7 @@ impl Packer<'_> {
     fn entry_xattrs(
         &self,
         member: &PlannedMember<'_>,
-        opened: &mut OpenedDirectory,
+        opened: &mut OpenPath<'_>,
     ) -> Result<Vec<Xattr>, Failure> {
         if !self.xattrs || self.dialect == Dialect::Zstash {
             return Ok(Vec::new());
@@ -282,11 +282,7 @@ impl Packer<'_> {
         })
     }
 
-    fn open(
-        &self,
-        member: &PlannedMember<'_>,
-        opened: &mut OpenedDirectory,
-    ) -> Result<File, Failure> {
+    fn open(&self, member: &PlannedMember<'_>, opened: &mut OpenPath<'_>) -> Result<File, Failure> {
         let directory = self.directory(member.directory, member, opened)?;
         let _scope = scope!("open");
         directory
@@ -298,32 +294,20 @@ impl Packer<'_> {
         &self,
         path: &[u8],
         member: &PlannedMember<'_>,
-        opened: &'o mut OpenedDirectory,
+        opened: &'o mut OpenPath<'_>,
     ) -> Result<&'o Directory, Failure> {
         self.open_directory(path, opened)
             .map_err(|error| Failure::io("open", &member.path, &error))
     }
 
-    /// Returns the open directory; consecutive members are mostly in the same one.
+    /// Returns the open directory; consecutive members are mostly in the same one, or near it.
     fn open_directory<'o>(
         &self,
         path: &[u8],
-        opened: &'o mut OpenedDirectory,
+        opened: &'o mut OpenPath<'_>,
     ) -> io::Result<&'o Directory> {
-        let reused = opened.0.take().filter(|(open_path, _)| open_path == path);
-        let current = match reused {
-            Some(reused) => reused,
-            None => {
-                let _scope = scope!("open directory");
-                let directory = match self.links {
-                    Links::Follow => self.source.open_following(path)?,
-                    Links::Refuse => self.source.open_beneath(path)?,
-                };
-                (path.to_vec(), directory)
-            }
-        };
-        let (_, directory) = opened.0.insert(current);
-        Ok(directory)
+        let _scope = scope!("open directory");
+        opened.open(path, self.links)
     }
 
     /// The file must still be what the survey saw: this covers every change from then until now.
@@ -385,10 +369,6 @@ impl Packer<'_> {
         Ok(())
     }
 }
-
-/// The directory that was opened last.
-#[derive(Default)]
-struct OpenedDirectory(Option<(Vec<u8>, Directory)>);
 
 /// Takes the MD5s of all contents of a batch at once, which is several times faster than one by one.
 fn take_md5s(bytes: &[u8], contents: &[(usize, Range<usize>)], members: &mut [Packed]) {

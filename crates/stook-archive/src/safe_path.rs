@@ -11,6 +11,9 @@ pub(crate) fn safe_path(name: &[u8]) -> Result<Vec<u8>, Cause> {
     if name.len() > LONGEST_PATH {
         return Err(Cause::PathTooLong);
     }
+    if is_plain(name) {
+        return Ok(name.to_vec());
+    }
     let components = name
         .split(|&byte| byte == b'/')
         .filter(|component| !matches!(component, [] | [b'.']));
@@ -22,6 +25,13 @@ pub(crate) fn safe_path(name: &[u8]) -> Result<Vec<u8>, Cause> {
         return Err(Cause::NoName);
     }
     Ok(components.join(&b'/'))
+}
+
+/// Returns true if no component is empty or begins with a dot: a long name is not taken apart then.
+fn is_plain(name: &[u8]) -> bool {
+    let ends = !name.is_empty() && !name.starts_with(b".") && !name.ends_with(b"/");
+    let is_odd = |pair: &[u8]| pair[0] == b'/' && matches!(pair[1], b'/' | b'.');
+    ends && !name.windows(2).any(is_odd)
 }
 
 #[cfg(test)]

@@ -161,7 +161,7 @@ pub(crate) fn require_matches(
     {
         Some((pattern, _)) => Err(ArchiveError::NoMatch {
             pattern: pattern.text().to_vec(),
-            archive: folder.path().to_owned(),
+            archive: folder.name().to_owned(),
         }),
         None => Ok(()),
     }
@@ -178,6 +178,6 @@ pub(crate) fn state_at(folder: &Folder, index: &Index, when: When) -> Result<AsO
     };
     run.map(AsOf::Run).ok_or_else(|| ArchiveError::NoSuchRun {
         wanted: when,
-        archive: folder.path().to_owned(),
+        archive: folder.name().to_owned(),
     })
 }

@@ -39,6 +39,9 @@ pub(crate) struct WriterOptions {
 /// Rows kept in memory before a checkpoint is made whatever the bytes: about 30 MB of names.
 const MOST_ROWS: usize = 250_000;
 
+/// The same where names are long: in a chain of 20,000 directories they are as many bytes as all else.
+const MOST_NAME_BYTES: usize = 64 << 20;
+
 pub(crate) struct VolumeWriter<'a> {
     folder: &'a Folder,
     options: WriterOptions,
@@ -343,15 +346,17 @@ impl<'a> VolumeWriter<'a> {
     }
 
     fn checkpoint_if_due(&mut self) -> Result<(), ArchiveError> {
-        let (mut bytes, mut rows) = (0, 0);
+        let (mut bytes, mut rows, mut name_bytes) = (0, 0, 0);
         let open = self.open.values().map(OpenVolume::unstaged);
-        for (more_bytes, more_rows) in open.chain(self.queue.unstaged()) {
-            bytes += more_bytes;
-            rows += more_rows;
+        for unstaged in open.chain(self.queue.unstaged()) {
+            bytes += unstaged.bytes;
+            rows += unstaged.rows;
+            name_bytes += unstaged.name_bytes;
         }
         let is_due = bytes >= self.options.checkpoint_bytes
             || self.checkpoint_at.elapsed() >= self.options.checkpoint_interval
-            || rows >= MOST_ROWS;
+            || rows >= MOST_ROWS
+            || name_bytes >= MOST_NAME_BYTES;
         if is_due { self.checkpoint() } else { Ok(()) }
     }
 

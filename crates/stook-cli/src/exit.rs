@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::error::ErrorKind as ClapKind;
 use stook_archive::ArchiveError;
 use stook_bench::BenchError;
+use stook_store::StoreError;
 use stook_sys::display_bytes;
 
 use crate::hints;
@@ -27,6 +28,8 @@ pub(crate) enum Ending {
     Damage,
     /// A comparison found differences, and was asked to say so by its status.
     Differs,
+    /// A batch system ended it, and may begin it again.
+    Requeue,
     /// The user ended it.
     Interrupted,
 }
@@ -39,6 +42,8 @@ impl Ending {
             Self::Usage => 2,
             Self::SomeFailed => 3,
             Self::Damage => 4,
+            // EX_TEMPFAIL of sysexits.h.
+            Self::Requeue => 75,
             Self::Interrupted => 130,
         }
     }
@@ -56,6 +61,8 @@ pub(crate) enum CliError {
     Archive(ArchiveError),
     /// The user ended what only reads.
     ReadingInterrupted,
+    /// A batch system ended a run that goes on when it is begun again.
+    Requeue,
     Bench(BenchError),
     Sys(stook_sys::SysError),
     /// An option's value is invalid: the option, the value, the reason.
@@ -84,6 +91,12 @@ impl From<ArchiveError> for CliError {
             ArchiveError::Output(error) => Self::Output(error),
             other => Self::Archive(other),
         }
+    }
+}
+
+impl From<StoreError> for CliError {
+    fn from(error: StoreError) -> Self {
+        Self::Archive(error.into())
     }
 }
 
@@ -133,6 +146,10 @@ impl CliError {
             Self::ReadingInterrupted => {
                 let text = ArchiveError::Interrupted.to_string();
                 (text, None, Ending::Interrupted)
+            }
+            Self::Requeue => {
+                let text = ArchiveError::Interrupted.to_string();
+                (text, Some(hints::INTERRUPTED.to_owned()), Ending::Requeue)
             }
             Self::Output(error) => {
                 let text = format!("cannot write the output: {}", stook_sys::cause(error));

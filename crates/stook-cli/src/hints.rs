@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 
 use stook_archive::{
     ArchiveError, AsOf, BuildReport, Cause, CommitReport, IndexError, MissingName, Note,
-    PlanFileError, StopReason, UnlikelyDeletions,
+    PlanFileError, StopReason, TransferError, UnlikelyDeletions,
 };
 use stook_bench::{BenchError, ProfileRemedy, Remedy};
+use stook_store::{Advice, StoreCause, StoreError};
 use stook_sys::{display_bytes, display_path, is_not_permitted};
 use stook_tree::Reason;
 
@@ -52,6 +53,10 @@ pub(crate) fn of_archive(error: &ArchiveError) -> Option<String> {
         ArchiveError::NoSuchMember { archive, .. } => {
             format!("`stook list {}` shows what is there", display_path(archive))
         }
+        ArchiveError::Store(error) => return of_store(error),
+        ArchiveError::NotAnArchive { path } if display_path(path).contains("://") => {
+            "an archive is `index.db` and volumes in one place; check the URL".into()
+        }
         ArchiveError::NotAnArchive { path } => {
             format!("`stook create SOURCE {}` makes one", display_path(path))
         }
@@ -80,7 +85,55 @@ pub(crate) fn of_archive(error: &ArchiveError) -> Option<String> {
                 .into()
         }
         ArchiveError::Interrupted => INTERRUPTED.into(),
+        ArchiveError::Transfer(error) => return of_transfer(error),
         other => return of_plan(other),
+    })
+}
+
+/// Returns advice about what keeps an archive and its store from agreeing.
+fn of_transfer(error: &TransferError) -> Option<String> {
+    Some(match error {
+        TransferError::HoldsArchive { store } => {
+            format!("`stook pull ARCHIVE --store {store} --index`, then `stook update` adds to it")
+        }
+        TransferError::Diverged { .. } => {
+            "`stook pull ARCHIVE --index` fetches the index if it continues this one, then try again".into()
+        }
+        TransferError::OtherStore { .. } => {
+            "`--change-store` moves the archive, if all volumes are here".into()
+        }
+        TransferError::NoStore => "`--store URL` names one".into(),
+        TransferError::SmallSpool { .. } => {
+            "raise `--spool-size`, or create the archive with a smaller `--volume-size`".into()
+        }
+        TransferError::Missing { .. } => "`stook pull` fetches volumes from the old store".into(),
+        _ => return None,
+    })
+}
+
+/// Returns advice about a store that failed.
+fn of_store(error: &StoreError) -> Option<String> {
+    Some(match (&error.cause, error.advice()) {
+        (
+            StoreCause::Login {
+                command: Some(command),
+            },
+            _,
+        ) => format!("`{command}` logs in; then the same command goes on"),
+        (StoreCause::Login { command: None }, _) if error.store.starts_with("s3:") => {
+            "`AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY` say who you are, with `AWS_SESSION_TOKEN` for a while; `STOOK_INSTANCE_CREDENTIALS=1` asks the machine".into()
+        }
+        (StoreCause::NotLetIn { command, .. }, _) => {
+            format!("`{command}` must work without a question first")
+        }
+        (StoreCause::NoRanges, _) => {
+            "`stook pull FOLDER --store URL` fetches it into a folder".into()
+        }
+        (StoreCause::NoProgram(_), _) => {
+            "install it, or say where it is: docs/stores.md names the variables".into()
+        }
+        (_, Advice::Retry) => "the same command goes on; what has arrived is not sent again".into(),
+        _ => return None,
     })
 }
 

@@ -245,7 +245,7 @@ pub(crate) fn links(follow: bool) -> Links {
     if follow { Links::Follow } else { Links::Refuse }
 }
 
-fn compiled(texts: &[OsString]) -> Vec<Pattern> {
+pub(crate) fn compiled(texts: &[OsString]) -> Vec<Pattern> {
     texts
         .iter()
         .map(|text| Pattern::new(text.as_bytes()))
@@ -257,7 +257,7 @@ fn size_or_none(text: &str) -> Result<u64, String> {
 }
 
 /// Returns the size that an option was given, if it was.
-fn size_option(
+pub(crate) fn size_option(
     option: &'static str,
     text: Option<&str>,
     parse: fn(&str) -> Result<u64, String>,

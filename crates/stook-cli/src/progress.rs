@@ -4,12 +4,12 @@
 use std::io::{ErrorKind, IsTerminal};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use stook_archive::{
-    BaseObserver, Damage, Failure, IndexDamage, Interrupt, Note, Observer, SkipReason,
+    ArchiveError, BaseObserver, Damage, Failure, IndexDamage, Interrupt, Note, Observer, SkipReason,
 };
 use stook_sys::{display_bytes, reset_peak_memory};
 
@@ -35,11 +35,27 @@ const SIGNAL_INTERVAL: Duration = Duration::from_millis(100);
 /// Redraws a second at most.
 const BAR_HERTZ: u8 = 20;
 
+/// Raised by a signal, for all that runs in this process.
+static ASKED_TO_END: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+
+/// Returns the flag that signals raise, of which there is one: stores are opened before there is a reporter.
+pub(crate) fn asked_to_end() -> Arc<AtomicBool> {
+    Arc::clone(ASKED_TO_END.get_or_init(Arc::default))
+}
+
+/// Returns true once a signal has asked a command to end that heeds it.
+pub(crate) fn is_asked_to_end() -> bool {
+    let asked = ASKED_TO_END.get();
+    asked.is_some_and(|asked| asked.load(Ordering::Relaxed))
+}
+
 pub(crate) struct Reporter {
     verbosity: Verbosity,
     is_json: bool,
     has_bar: bool,
     interrupted: Arc<AtomicBool>,
+    /// Raised by the signals of a batch system whose time is up.
+    requeue: Arc<AtomicBool>,
     entries: AtomicU64,
     bytes: AtomicU64,
     started: Instant,
@@ -100,7 +116,10 @@ fn is_hangup_ignored() -> bool {
 impl Reporter {
     /// For an operation that asks whether it is to end.
     pub(crate) fn new(common: &Common) -> Self {
-        let reporter = Self::without_signals(common);
+        let reporter = Self {
+            interrupted: asked_to_end(),
+            ..Self::without_signals(common)
+        };
         let interrupted = &reporter.interrupted;
         for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
             // The first signal asks to end; a second one ends at once. Without a handler the default
@@ -118,6 +137,15 @@ impl Reporter {
             let _ = signal_hook::flag::register(hangup, Arc::clone(interrupted));
         }
         reporter
+    }
+
+    /// Has the signals of a batch system end the operation for it to be begun again.
+    fn end_for_requeue(&self) {
+        for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGUSR1] {
+            for flag in [&self.requeue, &self.interrupted] {
+                let _ = signal_hook::flag::register(signal, Arc::clone(flag));
+            }
+        }
     }
 
     /// Has the process end some time after a signal, whatever it does: a write that nobody reads waits for ever. Only for a
@@ -143,7 +171,8 @@ impl Reporter {
             verbosity: Verbosity::of(common),
             is_json: common.json,
             has_bar: !common.quiet && !common.no_progress && std::io::stderr().is_terminal(),
-            interrupted: Arc::new(AtomicBool::new(false)),
+            interrupted: asked_to_end(),
+            requeue: Arc::new(AtomicBool::new(false)),
             entries: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
             started: Instant::now(),
@@ -193,7 +222,7 @@ impl Reporter {
     }
 
     /// Only then the kernel is asked for the memory of each phase.
-    fn shows_phases(&self) -> bool {
+    pub(crate) fn shows_phases(&self) -> bool {
         self.verbosity >= Verbosity::Phases
     }
 
@@ -433,4 +462,29 @@ where
     let result = operation(&reporter);
     reporter.finish();
     Ok((result?, reporter))
+}
+
+/// As [`observed`], for an operation that may send to a store: where it does, SIGTERM and SIGUSR1 end it with a status of
+/// their own, by which a batch job knows that it is to be queued again.
+pub(crate) fn observed_sending<T, E>(
+    common: &Common,
+    sends: bool,
+    operation: impl FnOnce(&Reporter) -> Result<T, E>,
+) -> Result<(T, Reporter), CliError>
+where
+    CliError: From<E>,
+{
+    let mut requeue = None;
+    let result = observed(common, |reporter| {
+        if sends {
+            reporter.end_for_requeue();
+            requeue = Some(Arc::clone(&reporter.requeue));
+        }
+        operation(reporter)
+    });
+    let is_requeue = requeue.is_some_and(|requeue| requeue.load(Ordering::Relaxed));
+    match result {
+        Err(CliError::Archive(ArchiveError::Interrupted)) if is_requeue => Err(CliError::Requeue),
+        other => other,
+    }
 }

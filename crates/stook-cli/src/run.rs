@@ -9,20 +9,22 @@ use stook_archive::{Archive, Attributes, RowRef, RunCounts, Writer, list_with_at
 use stook_sys::display_bytes;
 
 use crate::args::{
-    Args, CatArgs, CheckArgs, Command, Common, CopyArgs, DiffArgs, ExtractArgs, ListArgs,
-    ReindexArgs, RemoveArgs, UpdateArgs, WalkArgs, WriteArgs,
+    Args, CatArgs, CheckArgs, Command, Common, CopyArgs, CreateArgs, DiffArgs, ExtractArgs,
+    ListArgs, ReindexArgs, RemoveArgs, UpdateArgs, WalkArgs,
 };
 use crate::exit::{CliError, Ending, ending_with, report, some_failed, to_stdout};
 use crate::options;
 use crate::output::{self, Data};
-use crate::progress::{Reporter, observed};
+use crate::progress::{Reporter, observed, observed_sending};
 use crate::report::{
     Checked, Compared, Differing, Extracted, Filled, Header, Indexed, Line, Listed, ListedMember,
     ListedRun, ListedRuns, Summary, difference_text, long_row, run_text,
 };
+use crate::stores::Opened;
 use crate::written::print_written;
 use crate::{
-    bench, copy, descriptors, patterns, plan, profile, reference, remove, timings, walk, zstash,
+    bench, copy, descriptors, patterns, plan, profile, reference, remove, timings, transfer, walk,
+    zstash,
 };
 
 pub(crate) fn run(args: Args) -> ExitCode {
@@ -80,6 +82,9 @@ fn dispatch(command: Command, common: &Common) -> Result<Ending, CliError> {
         Command::Cat(args) => cat(&args, common),
         Command::Extract(args) => extract(&args, common),
         Command::Reindex(args) => reindex(&args, common),
+        Command::Push(args) => transfer::push(&args, common),
+        Command::Pull(args) => transfer::pull(&args, common),
+        Command::Status(args) => transfer::status(&args, common),
         Command::Plan(args) => plan::plan(&args, common),
         Command::Build(args) => plan::build(&args, common),
         Command::Commit(args) => plan::commit(&args, common),
@@ -97,9 +102,11 @@ fn dispatch(command: Command, common: &Common) -> Result<Ending, CliError> {
     }
 }
 
-fn create(args: &WriteArgs, common: &Common) -> Result<Ending, CliError> {
-    let options = options::write_options(args)?;
-    let (written, reporter) = observed(common, |reporter| {
+fn create(args: &CreateArgs, common: &Common) -> Result<Ending, CliError> {
+    let CreateArgs { write: args, send } = args;
+    let mut options = options::write_options(args)?;
+    options.store = transfer::send_options(send, &args.archive)?;
+    let (written, reporter) = observed_sending(common, options.store.is_some(), |reporter| {
         stook_archive::create(&args.source, &args.archive, &options, reporter)
     })?;
     patterns::warn_of_unmatched(&options.filter, &reporter);
@@ -107,9 +114,13 @@ fn create(args: &WriteArgs, common: &Common) -> Result<Ending, CliError> {
 }
 
 fn update(args: &UpdateArgs, common: &Common) -> Result<Ending, CliError> {
-    let options = options::update_options(&args.write, &args.compared)?;
+    let mut options = options::update_options(&args.write, &args.compared)?;
+    options.store = transfer::send_options(&args.send, &args.write.archive)?;
+    if let Some(store) = &options.store {
+        transfer::fetch_missing_index(&args.write.archive, store, common)?;
+    }
     let mut archive = options::open(&args.write.archive)?;
-    let (written, reporter) = observed(common, |reporter| {
+    let (written, reporter) = observed_sending(common, options.store.is_some(), |reporter| {
         stook_archive::update(&args.write.source, &mut archive, &options, reporter)
     })?;
     patterns::warn_of_unmatched(&options.filter, &reporter);
@@ -146,10 +157,11 @@ fn diff(args: &DiffArgs, common: &Common) -> Result<Ending, CliError> {
 
 fn check(args: &CheckArgs, common: &Common) -> Result<Ending, CliError> {
     let options = options::check_options(args)?;
-    let mut archive = options::open(&args.archive)?;
+    let mut opened = Opened::new(&args.archive)?;
     let (found, reporter) = observed(common, |reporter| {
-        stook_archive::check(&mut archive, &options, reporter)
+        stook_archive::check(&mut opened.archive, &options, reporter)
     })?;
+    opened.report(&reporter);
     let checked = Checked::new(&found);
     let text = checked.text();
     reporter.summary(Summary::Checked(checked), &text)?;
@@ -174,11 +186,12 @@ fn list(args: &ListArgs, common: &Common) -> Result<Ending, CliError> {
     } else {
         Reporter::without_signals(common)
     };
-    let mut archive = options::open(&args.archive)?;
+    let mut opened = Opened::new(&args.archive)?;
+    let archive = &mut opened.archive;
     if args.runs {
-        return list_runs(&archive, common, &reporter);
+        return list_runs(archive, common, &reporter);
     }
-    let options = options::list_options(args, &archive)?;
+    let options = options::list_options(args, archive)?;
     let mut data = Data::new();
     let mut outcome = Ok(());
     let mut print = |row: RowRef<'_>, attributes: Option<&Attributes<'_>>| {
@@ -190,15 +203,16 @@ fn list(args: &ListArgs, common: &Common) -> Result<Ending, CliError> {
         }
     };
     let listed = if args.long || common.json {
-        list_with_attributes(&mut archive, &options, &reporter, print)?
+        list_with_attributes(archive, &options, &reporter, print)?
     } else {
-        stook_archive::list(&mut archive, &options, &reporter, |row| print(row, None))?
+        stook_archive::list(archive, &options, &reporter, |row| print(row, None))?
     };
     outcome?;
     if common.json {
         data.json(&Line::Summary(Summary::Listed(Listed::new(&listed))))?;
     }
     data.flush()?;
+    opened.report(&reporter);
     Ok(some_failed(listed.failed))
 }
 
@@ -242,26 +256,29 @@ fn print_row(
 }
 
 fn cat(args: &CatArgs, common: &Common) -> Result<Ending, CliError> {
-    let archive = options::open(&args.archive)?;
-    let as_of = options::as_of(&archive, &args.as_of)?;
+    let opened = Opened::new(&args.archive)?;
+    let as_of = options::as_of(&opened.archive, &args.as_of)?;
+    let reporter = Reporter::without_signals(common);
     let mut data = Data::new();
     stook_archive::cat(
-        &archive,
+        &opened.archive,
         args.path.as_bytes(),
         as_of,
         data.bytes(),
-        &Reporter::without_signals(common),
+        &reporter,
     )?;
     data.flush()?;
+    opened.report(&reporter);
     Ok(Ending::Done)
 }
 
 fn extract(args: &ExtractArgs, common: &Common) -> Result<Ending, CliError> {
-    let mut archive = options::open(&args.archive)?;
-    let options = options::extract_options(args, &archive)?;
+    let mut opened = Opened::new(&args.archive)?;
+    let options = options::extract_options(args, &opened.archive)?;
     let (done, reporter) = observed(common, |reporter| {
-        stook_archive::extract(&mut archive, &args.into, &options, reporter)
+        stook_archive::extract(&mut opened.archive, &args.into, &options, reporter)
     })?;
+    opened.report(&reporter);
     let extracted = Extracted::new(&done);
     let text = extracted.text();
     reporter.summary(Summary::Extracted(extracted), &text)?;

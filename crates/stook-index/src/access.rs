@@ -6,6 +6,8 @@
 //!   journal, folder cannot            index and journal are copied privately; the copy is rolled back
 //!   locks do not work, no journal     the file itself, never locked, with a stamp before and after
 //! ```
+//! A writer holds the lock of the archive. Where SQLite can lock, it does as well, against zstash; where it cannot, it writes without.
+//!
 //! A copy is made of what stayed the same from its first byte to its last: index and journal have one stamp before and
 //! after. Without locks the caller asks [`Index::require_unchanged`](crate::Index::require_unchanged) when it is done.
 
@@ -38,6 +40,8 @@ pub(crate) enum Access {
     Copied(Arc<PrivateCopy>),
     /// The file, without locks: as long as it has this state.
     Unlocked(FileState),
+    /// The file, without locks of SQLite, for the one who holds the lock of the archive.
+    Exclusive,
 }
 
 impl Access {
@@ -46,16 +50,22 @@ impl Access {
         match self {
             Self::Locked => path.to_owned(),
             Self::Copied(copy) => copy.index.clone(),
-            Self::Unlocked(_) => immutable_uri(path),
+            Self::Unlocked(_) => uri(path, "immutable=1"),
+            Self::Exclusive => exclusive_name(path),
         }
     }
 
     /// Returns the file that is read of the index at `path`.
     pub(crate) fn file<'a>(&'a self, path: &'a Path) -> &'a Path {
         match self {
-            Self::Locked | Self::Unlocked(_) => path,
+            Self::Locked | Self::Unlocked(_) | Self::Exclusive => path,
             Self::Copied(copy) => &copy.index,
         }
+    }
+
+    /// Returns true if that name is a URI.
+    pub(crate) fn is_uri(&self) -> bool {
+        matches!(self, Self::Unlocked(_) | Self::Exclusive)
     }
 
     /// Requires that what was read without locks has not changed meanwhile.
@@ -188,8 +198,14 @@ fn copy_bytes(from: &File, to: &File) -> io::Result<()> {
     }
 }
 
-/// Names a file for SQLite as one that never changes, so that it neither locks it nor looks for a journal.
-fn immutable_uri(path: &Path) -> PathBuf {
+/// Names a file for SQLite as one that it need not lock, because nobody else opens it.
+pub(crate) fn exclusive_name(path: &Path) -> PathBuf {
+    uri(path, "nolock=1")
+}
+
+/// Names a file for SQLite with a property: that it never changes, so that it is neither locked nor looked for a journal of; or
+/// that it needs no locks.
+fn uri(path: &Path, property: &str) -> PathBuf {
     use std::fmt::Write;
     // Two slashes, so that none of the path begins the name of a machine.
     let mut uri = String::from(if path.is_absolute() {
@@ -204,6 +220,7 @@ fn immutable_uri(path: &Path) -> PathBuf {
             let _ = write!(uri, "%{byte:02X}");
         }
     }
-    uri.push_str("?immutable=1");
+    uri.push('?');
+    uri.push_str(property);
     uri.into()
 }

@@ -118,7 +118,7 @@ impl Index {
         first: impl FnOnce(&Connection) -> rusqlite::Result<()>,
     ) -> Result<Self, IndexError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
-        let index = Self::connect(path, Access::Locked, flags, &Interrupt::never())?;
+        let index = Self::connect(path, Access::Exclusive, flags, &Interrupt::never())?;
         index
             .connection
             .pragma_update(None, "page_size", 4096)

@@ -150,7 +150,7 @@ impl Index {
         self.access.require_unchanged(&self.path)
     }
 
-    /// Opens an index for writing. Nothing is written yet: tables that are missing are made with
+    /// Opens an index for writing; the caller holds the lock of the archive. Nothing is written yet: tables that are missing are made with
     /// the first change.
     ///
     /// # Errors
@@ -167,7 +167,13 @@ impl Index {
         path: impl AsRef<Path>,
         interrupt: &Interrupt,
     ) -> Result<Self, IndexError> {
-        let index = Self::open_as(path.as_ref(), Access::Locked, READ_WRITE, interrupt)?;
+        let open = |access| Self::open_as(path.as_ref(), access, READ_WRITE, interrupt);
+        let index = match open(Access::Locked) {
+            Err(error) if error.is_lock_failure() || is_unlockable(&error) => {
+                open(Access::Exclusive)?
+            }
+            opened => opened?,
+        };
         if index
             .connection
             .is_readonly("main")
@@ -219,7 +225,7 @@ impl Index {
         interrupt: &Interrupt,
     ) -> Result<Self, IndexError> {
         let mut flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        if matches!(access, Access::Unlocked(_)) {
+        if access.is_uri() {
             flags |= OpenFlags::SQLITE_OPEN_URI;
         }
         let connection = Connection::open_with_flags(access.name(path), flags)

@@ -16,6 +16,7 @@ use std::time::Duration;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 
+use crate::access::exclusive_name;
 use crate::blocks::NewBlock;
 use crate::error::{IndexError, READ, StagingFault, WRITE};
 use crate::index::{fault_at, set_durable};
@@ -126,9 +127,13 @@ impl Staging {
     }
 
     fn connect(path: &Path, flags: OpenFlags) -> Result<Self, IndexError> {
-        let flags = flags | OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection =
-            Connection::open_with_flags(path, flags).map_err(fault_at("open", path))?;
+        let flags = flags
+            | OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX
+            | OpenFlags::SQLITE_OPEN_URI;
+        // Nobody but the one writer of the archive opens it.
+        let connection = Connection::open_with_flags(exclusive_name(path), flags)
+            .map_err(fault_at("open", path))?;
         let staging = Self {
             connection,
             path: path.to_owned(),

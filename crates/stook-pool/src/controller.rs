@@ -39,7 +39,8 @@ pub(crate) fn control<'scope, 'env, B: Fn(&Worker<'_>) -> Exit + Sync>(
     mut governor: Governor,
 ) {
     let mut window = Window::begin(spawn.shared, 0);
-    let mut decided = Instant::now();
+    let begun = Instant::now();
+    let mut decided = begun;
     while !spawn.shared.ends_within(window.pause()) {
         let target = spawn.shared.target.load(Ordering::Relaxed);
         if spawn.shared.running.load(Ordering::Relaxed) > target && decided.elapsed() < SETTLING {
@@ -54,7 +55,7 @@ pub(crate) fn control<'scope, 'env, B: Fn(&Worker<'_>) -> Exit + Sync>(
         if let Some(sample) = window.sample(spawn.shared, elapsed, units)
             && let Some(decision) = governor.decide(&sample)
         {
-            trace(name, &sample, decision);
+            trace(name, begun.elapsed(), &sample, decision);
             decided = Instant::now();
             let target = &spawn.shared.target;
             target.store(decision.workers, Ordering::Relaxed);
@@ -68,9 +69,10 @@ pub(crate) fn control<'scope, 'env, B: Fn(&Worker<'_>) -> Exit + Sync>(
     }
 }
 
-fn trace(name: &'static str, sample: &Sample, decision: Decision) {
+fn trace(name: &'static str, at: Duration, sample: &Sample, decision: Decision) {
     let why = match decision.reason {
         Reason::Blocked => "blocked",
+        Reason::Outnumbered => "others have the processors",
         Reason::NoGain => "no gain",
         Reason::Fewer => "fewer do as much",
         Reason::Running => "running",
@@ -79,6 +81,7 @@ fn trace(name: &'static str, sample: &Sample, decision: Decision) {
     let percent = |share: f64| (share * 100.0).round();
     tracing::debug!(
         pool = name,
+        at_microseconds = at.as_micros(),
         from = sample.workers,
         to = decision.workers,
         why,

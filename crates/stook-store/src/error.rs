@@ -4,6 +4,8 @@ use std::io;
 
 use stook_sys::{SysError, cause};
 
+use crate::globus::EndpointError;
+
 /// An operation of a store that failed.
 ///
 /// Prints as ``cannot put `000001.tar` to `s3://bucket/run`: access denied``, or ``cannot list `s3://bucket/run`: ...``.
@@ -71,11 +73,31 @@ pub enum StoreCause {
     /// The store cannot be written to.
     #[error("the store is read-only")]
     ReadOnly,
+    /// What a location calls an endpoint of Globus is none, or the settings do not say which one this machine has.
+    #[error(transparent)]
+    Endpoint(#[from] EndpointError),
+    /// The URL is none, or none that files can be below.
+    #[error("this is no URL of a directory")]
+    Url,
+    /// The server sends to another one, which is named.
+    #[error("the server redirects to `{0}`, another server")]
+    Redirect(String),
+    /// The server does not say how long the file is, so that it cannot be known to be whole.
+    #[error("the server does not say how long the file is")]
+    NoSize,
     /// Nobody is logged in, or the login has expired.
     #[error("not logged in")]
     Login {
         /// What logs in, as it is typed; None if that is not known.
         command: Option<String>,
+    },
+    /// Another machine does not let us in, in the words of ssh.
+    #[error("ssh says: {text}")]
+    NotLetIn {
+        /// One line of them.
+        text: String,
+        /// What shows more, or logs in, as it is typed.
+        command: String,
     },
     /// Who is logged in may not do this.
     #[error("access denied")]
@@ -137,6 +159,21 @@ pub enum Advice {
     GiveUp,
 }
 
+impl StoreCause {
+    /// Returns what may help.
+    pub fn advice(&self) -> Advice {
+        match self {
+            Self::Login { .. } | Self::NotLetIn { .. } => Advice::Login,
+            Self::Io(_)
+            | Self::Different(_)
+            | Self::Timeout(_)
+            | Self::Said { .. }
+            | Self::Answer { .. } => Advice::Retry,
+            _ => Advice::GiveUp,
+        }
+    }
+}
+
 impl StoreError {
     /// Returns that the operation was ended while it waited to be tried again.
     #[must_use]
@@ -149,15 +186,7 @@ impl StoreError {
 
     /// Returns what may help.
     pub fn advice(&self) -> Advice {
-        match &self.cause {
-            StoreCause::Login { .. } => Advice::Login,
-            StoreCause::Io(_)
-            | StoreCause::Different(_)
-            | StoreCause::Timeout(_)
-            | StoreCause::Said { .. }
-            | StoreCause::Answer { .. } => Advice::Retry,
-            _ => Advice::GiveUp,
-        }
+        self.cause.advice()
     }
 }
 

@@ -17,20 +17,33 @@
     allow(clippy::disallowed_methods, reason = "tests make their own files")
 )]
 
+mod arrival;
 mod directory;
 mod error;
+mod globus;
 mod hsi;
+mod http;
 mod local_file;
 mod location;
+mod network;
+mod open;
 mod program;
+mod s3;
+mod settings;
+mod ssh;
 mod store;
 mod transfer;
 
 pub use directory::DirectoryStore;
 pub use error::{Advice, Difference, StoreCause, StoreError};
+pub use globus::{EndpointError, EndpointId, GlobusOptions, GlobusStore, local_endpoint};
 pub use hsi::{HsiOptions, HsiStore};
+pub use http::HttpStore;
 pub use location::{Location, LocationError};
 pub use program::{Interruption, ProgramOptions};
+pub use s3::S3Store;
+pub use settings::{NetworkSettings, S3Settings, Settings};
+pub use ssh::{SshOptions, SshStore};
 pub use store::{
     Abilities, Condition, Download, FileVersion, Proof, Store, Stored, StoredFile, Upload,
 };

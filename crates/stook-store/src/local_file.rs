@@ -10,6 +10,7 @@ use stook_sys::{
 };
 
 use crate::error::{Difference, StoreCause};
+use crate::store::Upload;
 use crate::transfer::TransferObserver;
 
 /// Bytes that are read or written at once.
@@ -23,6 +24,15 @@ pub(crate) struct Digest {
 }
 
 impl Digest {
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        let mut md5 = Md5::new();
+        md5.update(bytes);
+        Self {
+            size: bytes.len() as u64,
+            md5: md5.finish(),
+        }
+    }
+
     /// Requires these bytes; without an MD5 only their number.
     pub(crate) fn require(&self, size: u64, md5: Option<[u8; 16]>) -> Result<(), StoreCause> {
         if self.size != size {
@@ -67,6 +77,18 @@ pub(crate) fn read_pieces(
     }
 }
 
+/// Returns the MD5 that a file must have: the one that is known, or that of the local file.
+pub(crate) fn expected_md5(
+    file: &Upload<'_>,
+    observer: &dyn TransferObserver,
+) -> Result<[u8; 16], StoreCause> {
+    if let Some(md5) = file.md5 {
+        return Ok(md5);
+    }
+    let local = read_pieces(file.path, StoreCause::Sys, observer, |_| Ok(()))?;
+    Ok(local.md5)
+}
+
 /// A new file that is written from its begin to its end.
 pub(crate) struct NewFile<'a> {
     path: &'a Path,
@@ -105,6 +127,11 @@ impl<'a> NewFile<'a> {
         write_all_at(&self.file, bytes, self.size).context("write", self.path)?;
         self.size += bytes.len() as u64;
         Ok(())
+    }
+
+    /// Returns the file, for a program that writes it.
+    pub(crate) fn file(&self) -> &File {
+        &self.file
     }
 
     /// Makes its bytes durable.

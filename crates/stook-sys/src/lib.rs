@@ -34,6 +34,7 @@ mod lock;
 mod metadata;
 mod mount;
 mod mutex;
+mod open_path;
 #[expect(unsafe_code, reason = "the C library knows the users; rustix does not")]
 mod owners;
 #[expect(unsafe_code, reason = "rustix does not have sync_file_range")]
@@ -84,13 +85,15 @@ pub use lock::{LockError, WriterLock, has_locks};
 pub use metadata::{FileId, FileKind, Metadata};
 pub use mount::{DeviceKind, Mount, mount_of, names_of_mount_points};
 pub use mutex::{into_inner, lock};
+pub use open_path::OpenPath;
 pub use owners::Owners;
 pub use page_cache::{
     Forget, drop_cached, drop_caches, may_drop_caches, read_ahead, read_once, start_writeback,
 };
 pub use process::{
-    available_cpus, effective_user, groups, is_root, memory_limit, monotonic_nanoseconds,
-    most_open_files, peak_memory, raise_open_files, reset_peak_memory, utc_now,
+    available_cpus, effective_user, groups, host_name, is_root, memory_limit,
+    monotonic_nanoseconds, most_open_files, peak_memory, raise_open_files, reset_peak_memory,
+    utc_now,
 };
 pub use process_clock::ProcessClock;
 pub use replace::{install, install_new, replace_file};

@@ -146,7 +146,8 @@ pub fn reset_peak_memory() {
     }
 }
 
-pub(crate) fn host_name() -> String {
+/// Returns the name of this machine.
+pub fn host_name() -> String {
     rustix::system::uname()
         .nodename()
         .to_string_lossy()

@@ -16,6 +16,7 @@ pub mod oracle;
 mod privileges;
 mod random;
 pub mod rights;
+pub mod servers;
 mod skip;
 pub mod slowfs;
 mod snapshot;

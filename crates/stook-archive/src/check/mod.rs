@@ -138,6 +138,7 @@ fn check_members(
     checker
         .observer
         .phase("check", Some(selection.len()), Some(selection.bytes()));
+    checker.volumes.expect_rows(index, &selection)?;
     let _scope = scope!("check");
     for_each_batch(
         ("check", options.jobs),
@@ -160,6 +161,7 @@ fn check_volumes(
     checker
         .observer
         .phase("check", Some(volumes.rows), Some(volumes.bytes));
+    checker.volumes.expect(volumes.volumes.keys().copied());
     let _scope = scope!("check");
     for volume in volumes.volumes.values() {
         if checker.observer.is_interrupted() {

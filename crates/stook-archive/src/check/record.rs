@@ -110,6 +110,9 @@ pub(super) fn record(
     checked: &Checked,
     observer: &dyn Observer,
 ) -> Result<(), ArchiveError> {
+    if folder.is_copy() {
+        return Ok(());
+    }
     // A few rows, which an interrupted check need not lose.
     index.set_interrupt(&Interrupt::never())?;
     let on_record = index.passed_checks()?;

@@ -175,6 +175,7 @@ fn extract_rows(
         bytes: AtomicU64::new(0),
         unchanged: AtomicU64::new(0),
     };
+    extractor.volumes.expect_rows(index, &selection)?;
     let _scope = scope!("extract");
     // If it is interrupted, directories keep modes that let the next run go on.
     for_each_batch(
@@ -239,7 +240,7 @@ impl Extractor<'_> {
                 return self.fail_all(batch, |row| Failure::io("read", &row.name, &error));
             }
         };
-        let mut last = LastParent::default();
+        let mut last = self.target.last_parent();
         let members = batch.rows.iter().map(|row| read_member(row, &loaded));
         let members: Vec<Result<Member, Failure>> = members.collect();
         let md5s = loaded.md5s(members.iter().map(|member| member.as_ref().ok()));
@@ -287,7 +288,7 @@ impl Extractor<'_> {
         member: Member,
         md5: Option<[u8; 16]>,
         loaded: &LoadedRange<'_>,
-        last: &mut LastParent,
+        last: &mut LastParent<'_>,
     ) -> Result<Option<Outcome>, Failure> {
         if member.header.link.is_some() {
             lock(&self.linked).push((row.clone(), member.header));
@@ -302,7 +303,7 @@ impl Extractor<'_> {
         member: &Member,
         md5: Option<[u8; 16]>,
         loaded: &LoadedRange<'_>,
-        last: &mut LastParent,
+        last: &mut LastParent<'_>,
     ) -> Result<Outcome, Failure> {
         let header = &member.header;
         let outcome = if header.kind.has_content() {
@@ -386,7 +387,7 @@ impl Extractor<'_> {
         let loaded = LoadedRange::of(&batch, &*volume, &self.volumes.buffers)
             .map_err(|error| Failure::io("read", &row.name, &error))?;
         let member = read_member(row, &loaded)?;
-        let outcome = self.place(row, &member, None, &loaded, &mut LastParent::default())?;
+        let outcome = self.place(row, &member, None, &loaded, &mut self.target.last_parent())?;
         self.target.remember_first(header);
         contents.insert(row.name.clone(), (row.id, row.md5));
         Ok(outcome)

@@ -121,6 +121,10 @@ impl<'a> LoadedRange<'a> {
         let mut done = 0;
         while done < len {
             let slice = (len - done).min(BATCH_BYTES);
+            let next = (len - done - slice).min(BATCH_BYTES);
+            if next > 0 && self.volume.is_far() {
+                self.volume.prefetch(start + done + slice, next);
+            }
             self.with_bytes(start + done, slice, |bytes| visit(start + done, bytes))?;
             done += slice;
         }

@@ -31,6 +31,7 @@ pub(crate) use loaded_range::LoadedRange;
 pub(crate) use member::{check_row, is_stooks, segments_of};
 pub use member_reader::MemberReader;
 pub(crate) use member_reader::open_member;
+pub(crate) use volume::LocalFirst;
 pub use volume::{LocalFolder, VolumeBytes, VolumeStore, VolumeVersion};
 pub(crate) use volumes::Volumes;
 

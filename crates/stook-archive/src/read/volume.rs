@@ -3,9 +3,10 @@
 use std::fmt;
 use std::fs::File;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use stook_index::VolumeId;
 use stook_sys::{Stamp, SysError, append_at, metadata, open_file, read_ahead};
 use stook_volume::ReadAt;
 
@@ -38,6 +39,11 @@ pub trait VolumeBytes: ReadAt + fmt::Debug + Send + Sync {
     /// read.
     fn prefetch(&self, _offset: u64, _len: u64) {}
 
+    /// Returns true if each read takes a round trip to another machine: what comes next is worth fetching meanwhile.
+    fn is_far(&self) -> bool {
+        false
+    }
+
     /// Returns a stamp of the state of the volume; any change from now on gives it another. None if there
     /// can be none.
     ///
@@ -69,6 +75,19 @@ pub trait VolumeStore: fmt::Debug + Send + Sync {
     /// # Errors
     /// If it is not there, or cannot be opened: with the place as the path.
     fn open(&self, name: &str) -> Result<Arc<dyn VolumeBytes>, SysError>;
+
+    /// Says which volumes will be read, in this order.
+    fn expect(&self, _volumes: &[VolumeId]) {}
+
+    /// Returns true if that helps: if several volumes can be asked for at once.
+    fn wants_order(&self) -> bool {
+        false
+    }
+
+    /// Returns how many volumes may be kept open at most.
+    fn most_open(&self) -> usize {
+        usize::MAX
+    }
 }
 
 /// A folder on a file system.
@@ -89,6 +108,41 @@ impl VolumeStore for LocalFolder {
     fn open(&self, name: &str) -> Result<Arc<dyn VolumeBytes>, SysError> {
         let file = open_file(&self.path.join(name))?;
         Ok(Arc::new(LocalVolume { file }))
+    }
+}
+
+/// A folder, and a store for the volumes that are not in it.
+#[derive(Debug)]
+pub(crate) struct LocalFirst {
+    local: LocalFolder,
+    store: Arc<dyn VolumeStore>,
+}
+
+impl LocalFirst {
+    pub(crate) fn new(folder: &Path, store: Arc<dyn VolumeStore>) -> Self {
+        let local = LocalFolder::new(folder);
+        Self { local, store }
+    }
+}
+
+impl VolumeStore for LocalFirst {
+    fn open(&self, name: &str) -> Result<Arc<dyn VolumeBytes>, SysError> {
+        match self.local.open(name) {
+            Err(error) if error.is_not_found() => self.store.open(name),
+            opened => opened,
+        }
+    }
+
+    fn expect(&self, volumes: &[VolumeId]) {
+        self.store.expect(volumes);
+    }
+
+    fn wants_order(&self) -> bool {
+        self.store.wants_order()
+    }
+
+    fn most_open(&self) -> usize {
+        self.store.most_open()
     }
 }
 

@@ -1,9 +1,10 @@
 //! Volumes held open while an operation reads them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 
-use stook_index::VolumeId;
+use stook_index::{Index, IndexError, Selection, VolumeId};
 use stook_sys::{SysError, most_open_files};
 
 use super::volume::{VolumeBytes, VolumeStore};
@@ -31,6 +32,29 @@ impl Volumes {
         }
     }
 
+    /// Says that the volumes of these rows will be read, where that helps.
+    pub(crate) fn expect_rows(
+        &self,
+        index: &Index,
+        selection: &Selection,
+    ) -> Result<(), IndexError> {
+        if !self.store.wants_order() {
+            return Ok(());
+        }
+        let mut volumes = BTreeSet::new();
+        index.selected(selection, |row| {
+            volumes.insert(row.volume);
+            ControlFlow::Continue(())
+        })?;
+        self.expect(volumes);
+        Ok(())
+    }
+
+    /// Says that these volumes will be read, in this order.
+    pub(crate) fn expect(&self, volumes: impl IntoIterator<Item = VolumeId>) {
+        self.store.expect(&Vec::from_iter(volumes));
+    }
+
     pub(crate) fn get(&self, id: VolumeId) -> Result<Arc<dyn VolumeBytes>, SysError> {
         if let Some(volume) = lock(&self.open).get(&id) {
             return Ok(Arc::clone(volume));
@@ -38,7 +62,10 @@ impl Volumes {
         // Not under the lock: a store far away takes its time, and two that open the same volume do no harm.
         let volume = self.store.open(&id.to_string())?;
         let mut open = lock(&self.open);
-        if open.len() >= MOST_OPEN.min(most_open_files() / 8) {
+        let most = MOST_OPEN
+            .min(most_open_files() / 8)
+            .min(self.store.most_open());
+        if open.len() >= most {
             open.clear();
         }
         open.insert(id, Arc::clone(&volume));

@@ -55,7 +55,7 @@ pub(super) fn attach(
 }
 
 /// Returns the store that an archive remembers: its own record, or that of zstash.
-pub(super) fn recorded_store(index: &Index) -> Result<Option<String>, ArchiveError> {
+pub(crate) fn recorded_store(index: &Index) -> Result<Option<String>, ArchiveError> {
     if let Some(place) = index.store_fact(StoreFact::Place)? {
         return Ok(Some(place));
     }

@@ -10,6 +10,7 @@
 mod attach;
 mod complete;
 mod error;
+mod fetching;
 mod options;
 mod pull;
 mod push;
@@ -19,11 +20,12 @@ mod uploads;
 
 pub use complete::SentReport;
 pub use error::TransferError;
+pub use fetching::FetchedVolumes;
 pub use options::StoreOptions;
 pub use pull::{PullOptions, PullReport, pull};
 pub use push::push;
 pub use status::{StatusReport, VolumeStatus, status};
 
-pub(crate) use attach::is_unsent;
+pub(crate) use attach::{is_unsent, recorded_store};
 pub(crate) use push::{require_spool, with_store};
 pub(crate) use uploads::Uploads;

@@ -45,5 +45,6 @@ mod scene;
 mod sending;
 mod specimen;
 mod states;
+mod stored;
 mod stores;
 mod update;

@@ -307,7 +307,7 @@ fn an_expired_login_ends_the_run_and_the_same_command_goes_on() {
     let sending = Sending::new();
     sending.store.set(Fault::Login(3));
     let error = sending.create().unwrap_err();
-    let ArchiveError::Transfer(TransferError::Store(store)) = &error else {
+    let ArchiveError::Store(store) = &error else {
         panic!("{error}")
     };
     assert!(matches!(store.cause, StoreCause::Login { .. }), "{error}");

@@ -10,6 +10,7 @@ mod conflict;
 mod patterns;
 mod plan;
 mod profile;
+mod store;
 mod walk;
 
 use std::ffi::OsString;
@@ -25,13 +26,15 @@ pub(crate) use bench::{
 pub(crate) use patterns::{FilterArgs, PATTERNS};
 pub(crate) use plan::{BuildArgs, CommitArgs, PlanArgs};
 pub(crate) use profile::{CacheArg, ProfileArgs};
+pub(crate) use store::{ProofArg, PullArgs, PushArgs, SendArgs, StatusArgs};
 pub(crate) use walk::{KindLetter, WalkArgs};
 
 /// How every command ends.
 pub(crate) const EXIT_STATUS: &str = "\
 Exit status:\n\
 0 done, 1 failed (or `diff --exit-code` found differences), 2 wrong usage, 3 finished but some files failed (each is \
-named) or were kept by `remove --archived-in`, 4 damage was found, 130 interrupted.";
+named) or were kept by `remove --archived-in`, 4 damage was found, 75 ended by SIGTERM or SIGUSR1 while sending to a store (the same command goes \
+on), 130 interrupted.";
 
 /// Store trees of millions of small files as a few big ones
 ///
@@ -95,7 +98,7 @@ pub(crate) enum Command {
     ///
     /// Creates the directory ARCHIVE with the volumes 000000.tar, 000001.tar and so on, and index.db.
     /// An interrupted run continues where it stopped when the same command is given again.
-    Create(WriteArgs),
+    Create(CreateArgs),
     /// Add what has changed in a tree to its archive
     ///
     /// New and changed files go into new volumes; older versions stay in the archive. A file counts as
@@ -136,6 +139,20 @@ pub(crate) enum Command {
     /// 3 if the MD5 of a sparse file was not computed because its holes are too large: the file then keeps the MD5 of the
     /// old index, or is left out.
     Reindex(ReindexArgs),
+    /// Send to the store what it lacks
+    ///
+    /// Sends the volumes of ARCHIVE that the store does not hold, then index.db, and removes local volumes that the store
+    /// has confirmed, unless --keep-volumes is given. SIGTERM and SIGUSR1 end it with status 75; the same command goes on.
+    Push(PushArgs),
+    /// Fetch an archive from its store
+    ///
+    /// Fetches index.db if the store has a later state of it, and the volumes that are not here, each compared with its MD5.
+    Pull(PullArgs),
+    /// Show which volume is where, and how that is known
+    ///
+    /// One line for each volume: whether it is here, whether the store holds it, how and when that was proved, and whether
+    /// the local one may be deleted. Asks the store if the archive has one. Works while another process writes the archive.
+    Status(StatusArgs),
     /// Plan a create or an update whose parts are built anywhere
     ///
     /// Walks the tree, and writes a file for each volume into ARCHIVE/stook.plan: which members go into it. `stook build` makes
@@ -237,8 +254,11 @@ impl Command {
 
     /// Returns true if the command writes nothing but its output: after an interruption there is nothing to go on with.
     pub(crate) fn only_reads(&self) -> bool {
-        use Command::{Cat, Check, Diff, List, Walk};
-        matches!(self, Cat(_) | Check(_) | Diff(_) | List(_) | Walk(_))
+        use Command::{Cat, Check, Diff, List, Status, Walk};
+        matches!(
+            self,
+            Cat(_) | Check(_) | Diff(_) | List(_) | Status(_) | Walk(_)
+        )
     }
 
     /// Returns true if the command may have an archive open, a bench for instance.
@@ -262,6 +282,9 @@ impl Command {
             Self::List(_) => "list",
             Self::Extract(_) => "extract",
             Self::Reindex(_) => "reindex",
+            Self::Push(_) => "push",
+            Self::Pull(_) => "pull",
+            Self::Status(_) => "status",
             Self::Plan(_) => "plan",
             Self::Build(_) => "build",
             Self::Commit(_) => "commit",
@@ -329,7 +352,7 @@ pub(crate) struct WriteArgs {
     pub(crate) no_xattrs: bool,
     /// Create the archive in a directory that has other files in it; they are left alone
     ///
-    /// Without this option such a directory is refused, except with --compat zstash. A file that stook did not create is
+    /// Without this option such a directory is refused, except with --compat zstash, and if all of them are logs (names that end in .log, .out or .err). A file that stook did not create is
     /// never removed or changed, whatever its name. `update` always leaves other files alone.
     #[arg(long)]
     pub(crate) allow_other_files: bool,
@@ -363,9 +386,20 @@ pub(crate) enum DeletionsArg {
 
 #[derive(Debug, ClapArgs)]
 #[command(after_long_help = PATTERNS)]
+pub(crate) struct CreateArgs {
+    #[command(flatten)]
+    pub(crate) write: WriteArgs,
+    #[command(flatten)]
+    pub(crate) send: SendArgs,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_long_help = PATTERNS)]
 pub(crate) struct UpdateArgs {
     #[command(flatten)]
     pub(crate) write: WriteArgs,
+    #[command(flatten)]
+    pub(crate) send: SendArgs,
     #[command(flatten)]
     pub(crate) compared: ComparedArgs,
 }
@@ -416,7 +450,7 @@ pub(crate) struct DiffArgs {
 #[derive(Debug, ClapArgs)]
 #[command(after_long_help = PATTERNS)]
 pub(crate) struct CheckArgs {
-    /// The archive: a directory with index.db and volumes
+    /// The archive: a directory with index.db and volumes, or a URL (http, https, s3, ssh)
     pub(crate) archive: PathBuf,
     /// Check only members that match, and those in directories that match
     #[arg(value_name = "PATTERN")]
@@ -441,7 +475,7 @@ pub(crate) struct HoleArgs {
 #[derive(Debug, ClapArgs)]
 #[command(after_long_help = PATTERNS)]
 pub(crate) struct ListArgs {
-    /// The archive: a directory with index.db and volumes
+    /// The archive: a directory with index.db and volumes, or a URL (http, https, s3, ssh)
     pub(crate) archive: PathBuf,
     /// List only members that match, and those in directories that match
     #[arg(value_name = "PATTERN")]
@@ -477,7 +511,7 @@ pub(crate) struct AsOfArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct CatArgs {
-    /// The archive: a directory with index.db and volumes
+    /// The archive: a directory with index.db and volumes, or a URL (http, https, s3, ssh)
     pub(crate) archive: PathBuf,
     /// Path of the file in the archived tree
     pub(crate) path: OsString,
@@ -488,7 +522,7 @@ pub(crate) struct CatArgs {
 #[derive(Debug, ClapArgs)]
 #[command(after_long_help = PATTERNS)]
 pub(crate) struct ExtractArgs {
-    /// The archive: a directory with index.db and volumes
+    /// The archive: a directory with index.db and volumes, or a URL (http, https, s3, ssh)
     pub(crate) archive: PathBuf,
     /// Extract only members that match, and those in directories that match
     #[arg(value_name = "PATTERN")]

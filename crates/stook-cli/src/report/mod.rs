@@ -11,6 +11,7 @@ mod plan;
 pub(crate) mod profile;
 mod row;
 mod summary;
+mod transfer;
 
 use serde::Serialize;
 use stook_archive::Mtime;
@@ -30,6 +31,8 @@ pub(crate) use summary::{
     Checked, Compared, Copied, Extracted, Filled, Indexed, Listed, ListedRuns, Measured, Page,
     Paired, Removed, Summary, Walked, Written,
 };
+
+pub(crate) use transfer::{ArchiveStatus, Pulled, Sent, StoredVolume};
 
 use crate::output::hex;
 
@@ -52,6 +55,8 @@ pub(crate) enum Line<'a> {
     Difference(Differing),
     /// A volume that would be written.
     Volume(NewVolume),
+    /// Where a volume is.
+    StoredVolume(StoredVolume),
     /// A part of a plan that is to be built.
     Part(Part),
     /// An entry that would be copied.

@@ -17,6 +17,7 @@ use stook_sys::display_path;
 use super::counts::{also, failed};
 use super::plan::{Abandoned, Built, Committed, Planned};
 use super::profile::{Profiled, Timed};
+use super::transfer::{ArchiveStatus, Pulled, Sent};
 use crate::number::{count, grouped, size};
 use crate::walk::Figures;
 
@@ -26,6 +27,12 @@ use crate::walk::Figures;
 pub(crate) enum Summary {
     /// `create` and `update`.
     Written(Written),
+    /// `push`.
+    Sent(Sent),
+    /// `pull`.
+    Pulled(Pulled),
+    /// `status`.
+    Status(ArchiveStatus),
     /// `plan`.
     Planned(Planned),
     /// `build`.
@@ -85,6 +92,8 @@ pub(crate) struct Written {
     deleted: u64,
     failed: u64,
     dry_run: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sent: Option<Sent>,
 }
 
 impl Written {
@@ -100,10 +109,17 @@ impl Written {
             deleted: plan.map_or(report.deleted, |plan| plan.deleted),
             failed: report.failed,
             dry_run: plan.is_some(),
+            sent: report.sent.as_ref().map(Sent::new),
         }
     }
 
     pub(crate) fn text(&self) -> String {
+        let sent = self.sent.as_ref().map(Sent::text);
+        let sent = sent.map(|text| format!("; {text}")).unwrap_or_default();
+        self.archived() + &sent
+    }
+
+    fn archived(&self) -> String {
         let is_nothing = self.members == 0 && self.deleted == 0 && self.volumes == 0;
         if is_nothing && !self.dry_run {
             let unchanged = count(self.unchanged, "entry", "entries");

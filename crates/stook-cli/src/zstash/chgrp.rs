@@ -7,7 +7,7 @@ use super::context::Context;
 use super::error::FrontError;
 use super::messages;
 use super::settings::place;
-use super::store::hsi;
+use crate::store_settings::settings;
 
 pub(crate) fn chgrp(values: &Values, context: &Context) -> Result<(), FrontError> {
     let place = place(values.text("hpss").unwrap_or_default());
@@ -16,6 +16,6 @@ pub(crate) fn chgrp(values: &Values, context: &Context) -> Result<(), FrontError
         return Ok(());
     }
     let group = display(values.text("group").unwrap_or_default());
-    let store = HsiStore::new(&place, hsi(&context.interrupted));
+    let store = HsiStore::new(&place, settings()?.hsi);
     Ok(store.change_group(&group, values.switch("R"))?)
 }

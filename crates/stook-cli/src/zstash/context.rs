@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::log::Log;
 use super::messages;
 use super::phases::Phases;
+use crate::progress::asked_to_end;
 
 /// How often the watcher looks for a signal.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -28,7 +29,7 @@ impl Context {
         Self {
             phases: Phases::new(log.shows_debug()),
             log,
-            interrupted: Arc::default(),
+            interrupted: asked_to_end(),
             has_failed: AtomicBool::new(false),
         }
     }

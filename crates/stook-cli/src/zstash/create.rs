@@ -39,7 +39,7 @@ pub(crate) fn create(values: &Values, context: &Context) -> Result<(), FrontErro
         return Err(FrontError::raised("NotADirectoryError", text));
     }
     let cache = Cache::of(values, &source);
-    let store = store(&hpss, keep, &context.interrupted)?;
+    let store = store(&hpss, keep)?;
     let mut reporter = WriteReporter::new(context, &cache, values);
     reporter.has_store = store.is_some();
     let records = reporter.records.errors(reporter.on_duplicate);

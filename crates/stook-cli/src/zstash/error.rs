@@ -3,10 +3,11 @@
 use std::io;
 
 use stook_archive::{ArchiveError, Cause, Failure};
-use stook_store::{LocationError, StoreError};
+use stook_store::StoreError;
 use stook_sys::{SysError, display_path};
 
 use super::argparse::{display, repr};
+use crate::exit::CliError;
 
 /// What ends a command.
 #[derive(Debug, thiserror::Error)]
@@ -17,8 +18,9 @@ pub(crate) enum FrontError {
     Sys(#[from] SysError),
     #[error(transparent)]
     Store(#[from] StoreError),
-    #[error(transparent)]
-    Location(#[from] LocationError),
+    /// What the rest of the program says.
+    #[error("{0}")]
+    Program(String),
     /// zstash raises this exception, with this text.
     #[error("{text}")]
     Raised { class: &'static str, text: String },
@@ -28,6 +30,17 @@ pub(crate) enum FrontError {
     /// The user has ended the command.
     #[error("interrupted")]
     Interrupted,
+}
+
+impl From<CliError> for FrontError {
+    fn from(error: CliError) -> Self {
+        match error {
+            CliError::Archive(error) => Self::Archive(error),
+            CliError::Sys(error) => Self::Sys(error),
+            CliError::Output(error) => Self::Output(error),
+            other => Self::Program(other.text()),
+        }
+    }
 }
 
 impl FrontError {

@@ -112,7 +112,7 @@ pub(crate) fn extract(values: &Values, context: &Context, verb: Verb) -> Result<
     let typed = hpss(values);
     log.debug("Opening index database");
     let typed_place = typed.as_deref().unwrap_or("none");
-    let typed_store = store(typed_place, keep, &context.interrupted)?;
+    let typed_store = store(typed_place, keep)?;
     if typed.is_some() && typed_store.is_none() && exists(&cache.index())?.is_none() {
         log.info(messages::GET_UNAVAILABLE);
     }
@@ -120,7 +120,7 @@ pub(crate) fn extract(values: &Values, context: &Context, verb: Verb) -> Result<
     let mut archive = open(&cache)?;
     let config = archive.config()?;
     let hpss = typed.unwrap_or_else(|| place(config.hpss.as_bytes()));
-    let store = store(&hpss, keep, &context.interrupted)?;
+    let store = store(&hpss, keep)?;
     log.debug(&messages::running(verb.command()));
     let keep = keep || store.is_none();
     for line in messages::settings(&config.path, &hpss, config.maxsize.into(), keep) {

@@ -23,7 +23,7 @@ pub(crate) fn ls(values: &Values, context: &Context) -> Result<(), FrontError> {
     let typed = hpss(values);
     log.debug("Opening index database");
     let typed_place = typed.as_deref().unwrap_or("none");
-    let typed_store = store(typed_place, true, &context.interrupted)?;
+    let typed_store = store(typed_place, true)?;
     require_index(&cache, typed_store.as_ref(), context, &Silent)?;
     let archive = open(&cache)?;
     let config = archive.config()?;

@@ -103,7 +103,7 @@ fn command(
     let context = Context::new(Log::new(is_verbose));
     context.watch_signals();
     let result = crate::options::select_md5_kernel()
-        .map_err(|error| FrontError::raised("ValueError", error.text()))
+        .map_err(FrontError::from)
         .and_then(|()| run(&values, &context));
     ended(&context, result, values.switch("verbose"))
 }

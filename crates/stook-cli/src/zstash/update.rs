@@ -28,7 +28,7 @@ pub(crate) fn update(values: &Values, context: &Context) -> Result<(), FrontErro
     let cache = Cache::of(values, &source);
     let log = &context.log;
     log.debug("Opening index database");
-    let store = store(&hpss, keep, &context.interrupted)?;
+    let store = store(&hpss, keep)?;
     let mut reporter = WriteReporter::new(context, &cache, values);
     reporter.has_store = store.is_some();
     require_index(&cache, store.as_ref(), context, &reporter)?;

@@ -313,6 +313,9 @@ fn printed() -> Vec<Value> {
     print("commit planned");
     print("plan src given-up");
     print("commit given-up --abandon");
+    print("push arc --store store --keep-volumes");
+    print("status arc");
+    print("pull pulled --store store");
     place.write("src/late", "not archived");
     place.set_mode("src/a", 0o600);
     std::fs::create_dir(place.path("a-target")).unwrap();

@@ -218,13 +218,13 @@ pub(crate) fn python(script: &str, arguments: &[&str]) -> String {
 }
 
 /// All rows of all tables of some databases, as text; left out are times of runs, which differ from run to run, and what
-/// only repeats the volumes or other rows, in groups that begin anew where a run was interrupted.
+/// only repeats the volumes or other rows, in groups that begin anew where a run was interrupted; and what was sent where.
 ///
 /// A database that cannot be opened gives an empty text.
 pub(crate) fn dumps(databases: &[&Path]) -> Vec<String> {
     let script = r#"
 import json, os, sqlite3, sys
-derived = ("stook_attributes", "stook_witnesses", "stook_name_segments", "stook_name_parts")
+derived = ("stook_transfers", "stook_attributes", "stook_witnesses", "stook_name_segments", "stook_name_parts")
 def dump(path):
     if not os.path.exists(path):
         return ""
@@ -238,6 +238,8 @@ def dump(path):
         cursor = c.execute(f"select * from {table} order by " + ("rowid" if has_ids else "1, 2"))
         columns = [column[0] for column in cursor.description]
         for row in cursor:
+            if table == "stook_meta" and row[0].startswith("store"):
+                continue
             shown = [repr(v) if c not in hidden else str(v is not None) for c, v in zip(columns, row)]
             lines.append(table + ": " + ", ".join(shown))
     return "\n".join(lines)

@@ -143,6 +143,23 @@ fn deep_and_wide_trees_are_copied_with_few_descriptors() {
     }
 }
 
+/// A directory opened by its whole path takes as many steps as it is deep.
+#[test]
+fn deep_trees_are_archived_and_extracted_with_few_descriptors() {
+    let place = Place::with(&levels(2_000));
+    for arguments in [
+        &["create", "src", "arc", "--jobs", "64"][..],
+        &["check", "arc", "--jobs", "64"],
+        &["extract", "arc", "--into", "out", "--jobs", "64"],
+        &["diff", "out", "arc"],
+        &["update", "src", "arc", "--jobs", "64"],
+        &["extract", "arc", "--into", "out", "--jobs", "1"],
+    ] {
+        succeeds_below(&place, "ulimit -n 64", arguments);
+    }
+    place.assert_same_tree("src", "out");
+}
+
 #[test]
 fn no_workers_at_all_are_refused_in_words() {
     let place = Place::with(&Tree::new());

@@ -17,10 +17,7 @@ fn d8_a_second_update_is_refused() {
     lock.write_all(b"4711 elsewhere\n").unwrap();
     front.place.write("src/new", "new");
     let refused = front.stderr(1, &["update"]);
-    assert!(
-        refused.starts_with("ERROR: cannot write `/"),
-        "{refused}"
-    );
+    assert!(refused.starts_with("ERROR: cannot write `/"), "{refused}");
     assert!(refused.contains("it is being written by process 4711 on elsewhere"));
     drop(lock);
     front.stderr(0, &["update"]);

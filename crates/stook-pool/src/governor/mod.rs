@@ -1,12 +1,16 @@
 //! Decides how many workers there should be. No threads, no clock: samples in, numbers out.
 //!
 //! A worker is on a processor, waiting for one, idle (nothing to do), or blocked: inside a system call that waits for the
-//! storage. Only the last is a reason for more workers, and only if more of them get more done. So there are two
-//! laws: one says how many to try, the other how many of those have paid.
+//! storage. Only the last is a reason for more workers, and only if more of them get more done. So there are three
+//! laws: two say how many to try, the last how many of those have paid.
 //!
 //! - *Fill the processors.* Work that takes `C` on a processor and waits `W` keeps `P` processors busy with
 //!   `P (C + W) / C` workers (Goetz et al., Java Concurrency in Practice, 8.2). The first millisecond of one
-//!   worker tells `C` and `W`, and the pool goes there at once.
+//!   worker tells `C` and `W`, and the pool goes there at once. Waiting for a processor counts as work here.
+//! - *Climb where others have the processors.* Those may be a server of this very work, such as FUSE or NFS on the same
+//!   machine, and it may do more at a time if it is asked for more. Only trying tells: twice as many, as long as that
+//!   pays (hill climbing; Hellerstein et al., Optimizing Concurrency Levels in the .NET ThreadPool, FeBID 2008), and
+//!   never more than fill the processors if waiting for one counts as waiting.
 //! - *Keep what is in use.* `N` workers that get done `r1` a second, where fewer got done `r0` and took `u` for each
 //!   unit, are used like `r1 u` of them (Little's law; BBR sizes the window of a connection so, Cardwell et
 //!   al., ACM Queue 14(5), 2016). The others wait in a queue of the storage, or for a lock of the kernel.
@@ -16,6 +20,7 @@
 //!                             ^                 no: back to r1 u, and if that is what there were before,
 //!                             │                     try half as many: do they do as much? yes ──> stay
 //!                             └───── 0.2 s, then 0.4 s, ... 6.4 s ──────────────┘           no ──> back
+//!   blocked half of the time, and others have the processors ──> twice as many, a trial as above
 //!   hardly ever blocked, and more than fill the processors ──> as many as do
 //!   no better, over some time, than half as many were shortly before ──> half as many, and wait
 //! ```
@@ -23,7 +28,8 @@
 //! that falls into a stall makes any growth look good. So the rate before a change is the better of the last window's and of
 //! what these workers did in the last seconds, and a growth is checked once more when it has had some time.
 //!
-//! Waiting for a processor is not being blocked: on a busy machine more threads would only take time from other people.
+//! Waiting for a processor is not being blocked: workers that do little else bring no others, which would only take time
+//! from other people.
 //! Without enough work for those that are there nothing can be learned, and idle workers cost nothing.
 
 mod rates;
@@ -60,8 +66,12 @@ impl Sample {
 
     /// Share of the time with work in which a worker had or wanted a processor.
     fn work(&self) -> f64 {
-        let busy = (1.0 - self.idle).max(1e-9);
-        ((self.on_cpu + self.run_delay) / busy).clamp(0.0, 1.0)
+        self.of_busy(self.on_cpu + self.run_delay)
+    }
+
+    /// The share of the time with work that this share of all time is.
+    fn of_busy(&self, share: f64) -> f64 {
+        (share / (1.0 - self.idle).max(1e-9)).clamp(0.0, 1.0)
     }
 }
 
@@ -69,6 +79,7 @@ impl Sample {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reason {
     Blocked,
+    Outnumbered,
     NoGain,
     Fewer,
     Running,
@@ -109,6 +120,8 @@ struct Trial {
 
 /// Shrink if workers are blocked less often than this.
 const FEW_BLOCKED: f64 = 0.2;
+/// Climb if workers are blocked more often than this.
+const MANY_BLOCKED: f64 = 0.5;
 /// Not enough work for those that are there.
 const MANY_IDLE: f64 = 0.3;
 /// What doubling must add to the rate: above the noise of a window, and well below what doubling brings as long as it
@@ -184,11 +197,16 @@ impl Governor {
             self.wait();
             return decision(sample, half, Reason::NoGain);
         }
-        let filling = self.filling(sample);
+        let filling = self.filling(sample.work());
         if self.pause.is_zero() && at_least(filling, workers, ROOM) {
             return self.try_out(sample, filling, Reason::Blocked);
         }
-        let are_running = 1.0 - sample.work() < FEW_BLOCKED;
+        let blocked = 1.0 - sample.work();
+        let undelayed = self.filling(sample.of_busy(sample.on_cpu)).min(workers * 2);
+        if self.pause.is_zero() && blocked > MANY_BLOCKED && at_least(undelayed, workers, ROOM) {
+            return self.try_out(sample, undelayed, Reason::Outnumbered);
+        }
+        let are_running = blocked < FEW_BLOCKED;
         if self.pause.is_zero() && are_running && filling < workers {
             return self.try_out(sample, filling, Reason::Running);
         }
@@ -201,9 +219,9 @@ impl Governor {
         None
     }
 
-    /// As many as fill the processors.
-    fn filling(&self, sample: &Sample) -> usize {
-        let workers = float(self.processors) / sample.work().max(1e-6);
+    /// As many as fill the processors with this share of their time.
+    fn filling(&self, work: f64) -> usize {
+        let workers = float(self.processors) / work.max(1e-6);
         ceiling(workers.round()).clamp(1, self.most)
     }
 

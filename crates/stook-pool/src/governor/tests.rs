@@ -217,6 +217,59 @@ fn those_that_wait_for_a_processor_bring_no_others() {
     assert_eq!(Governor::new(2, 128).decide(&sample), None);
 }
 
+/// A server on the same processors: workers wait for one eight times as long as they use it, and the server does more,
+/// up to a limit, the more it is asked for.
+struct LocalServer {
+    /// Workers that it still does more for.
+    uses: usize,
+}
+
+impl LocalServer {
+    fn sample(&self, workers: usize) -> Sample {
+        Sample {
+            elapsed: Duration::from_millis(10),
+            workers,
+            units: 10 * workers.min(self.uses) as u64,
+            on_cpu: 0.2 / float(workers),
+            run_delay: 1.6 / float(workers),
+            idle: 0.0,
+        }
+    }
+
+    fn run(&self, windows: usize) -> Vec<Decision> {
+        let (mut governor, mut workers) = (Governor::new(PROCESSORS, 128), 16);
+        let mut seen = Vec::new();
+        for _ in 0..windows {
+            if let Some(decision) = governor.decide(&self.sample(workers)) {
+                workers = decision.workers;
+                seen.push(decision);
+            }
+        }
+        seen
+    }
+}
+
+#[test]
+fn where_a_local_server_has_the_processors_workers_double_while_it_pays() {
+    let numbers: Vec<usize> = LocalServer { uses: 1000 }
+        .run(100)
+        .iter()
+        .map(|step| step.workers)
+        .collect();
+    assert_eq!(numbers, [32, 64, 128]);
+}
+
+#[test]
+fn where_doubling_does_not_pay_it_is_given_back_and_seldom_tried() {
+    let seen = LocalServer { uses: 16 }.run(1000);
+    assert_eq!((seen[0].workers, seen[0].reason), (32, Reason::Outnumbered));
+    assert_eq!((seen[1].workers, seen[1].reason), (16, Reason::NoGain));
+    let climbs = seen
+        .iter()
+        .filter(|step| step.reason == Reason::Outnumbered);
+    assert!(climbs.count() < 8, "{seen:?}");
+}
+
 #[test]
 fn windows_are_short_after_a_change_and_long_without_one() {
     let mut governor = Governor::new(2, 128);

@@ -9,24 +9,25 @@
 //! was sent. `hashverify` reads the file from where it lies. HPSS replaces files without asking: nothing is conditional.
 
 mod get;
+mod put;
 mod words;
 
 use std::ffi::OsString;
 use std::path::Path;
 
-use stook_sys::look_at;
-
-use crate::error::{Difference, StoreCause, StoreError};
-use crate::local_file::{read_pieces, require_name};
+use crate::error::{StoreCause, StoreError};
+use crate::local_file::require_name;
 use crate::program::{Input, Program, ProgramOptions};
-use crate::store::{Abilities, Condition, Download, Proof, Store, Stored, StoredFile, Upload};
+use crate::store::{Abilities, Download, Proof, Store, Stored, StoredFile, Upload};
 use crate::transfer::TransferObserver;
-use words::{Answer, quoted, quoted_local};
+use words::{Answer, quoted};
 
 /// The name of the file that shows whether anything can be written.
 const PROBE: &str = ".stook-probe";
 /// How the name ends under which a file is put.
 const PARTIAL: &str = ".stook-partial";
+/// How the name ends of a file that is being replaced.
+const PREVIOUS: &str = ".stook-previous";
 
 /// How HPSS is reached.
 #[derive(Debug, Clone)]
@@ -75,7 +76,7 @@ impl HsiStore {
         move |cause| StoreError::new(operation, &file, &store, cause)
     }
 
-    /// Returns how messages and the user name the program.
+    /// Returns how messages name the program.
     fn program(&self) -> String {
         let path = &self.options.program.path;
         let name = path.file_name().unwrap_or(path.as_os_str());
@@ -108,7 +109,8 @@ impl HsiStore {
             patience: options.patience,
         };
         let output = program.run(observer, has_moved)?;
-        Answer::of(&output, &self.program())
+        let login = stook_sys::display_path(&options.path);
+        Answer::of(&output, &self.program(), &login)
     }
 
     /// Runs requests that move no bytes.
@@ -117,131 +119,25 @@ impl HsiStore {
         self.session(requests, None, interruption, &mut || false)
     }
 
-    fn put_file(
-        &self,
-        upload: &Upload<'_>,
-        observer: &dyn TransferObserver,
-    ) -> Result<Stored, StoreCause> {
-        require_name(upload.name)?;
-        let path = self.remote(upload.name)?;
-        self.require(upload)?;
-        let md5 = local_md5(upload, observer)?;
-        let partial_name = format!(".{}{PARTIAL}", upload.name);
-        let partial = self.remote(&partial_name)?;
-        let sent = self.send(upload, md5, &partial_name, &partial, observer);
-        sent.inspect_err(|cause| {
-            if leaves_time(cause) {
-                // The error to report is the one of sending.
-                let _ = self.ask(&format!("rm {partial}"));
-            }
-        })?;
-        let requests = format!("mv {partial} {path}; ls -lN {path}; hashlist {path}");
-        let moved = self.session(&requests, None, observer, &mut || false)?;
-        let proof = moved.proof(&self.program(), upload.name, upload.size, Some(md5))?;
-        observer.transferred(upload.size);
-        let proof = match upload.proof {
-            // It was read back under its other name.
-            Proof::ReadBack if proof == Proof::HashedInTransfer => Proof::ReadBack,
-            _ => proof,
-        };
-        let version = None;
-        Ok(Stored { proof, version })
-    }
-
-    /// Requires what must be so before anything is sent.
-    fn require(&self, upload: &Upload<'_>) -> Result<(), StoreCause> {
-        let found = look_at(upload.path)?.size;
-        if found != upload.size {
-            let expected = upload.size;
-            return Err(StoreCause::Different(Difference::Size { expected, found }));
-        }
-        let is_met = match upload.condition {
-            Condition::Always => true,
-            Condition::New => self.stat_file(upload.name)?.is_none(),
-            // Files of this store have no versions.
-            Condition::Unchanged(_) => false,
-        };
-        is_met.then_some(()).ok_or(StoreCause::Exists)
-    }
-
-    /// Puts a file under its partial name and verifies it there.
-    fn send(
-        &self,
-        upload: &Upload<'_>,
-        md5: [u8; 16],
-        name: &str,
-        partial: &str,
-        observer: &dyn TransferObserver,
-    ) -> Result<(), StoreCause> {
-        let local = quoted_local(upload.path)?;
-        let class = match self.options.class_of_service {
-            Some(class) => format!("cos={class} "),
-            None => String::new(),
-        };
-        let requests = format!(
-            "put -c on -H md5 {class}{local} : {partial}; ls -lN {partial}; hashlist {partial}"
-        );
-        let directory = upload.path.parent().filter(|path| *path != Path::new(""));
-        let answer = self.session(&requests, directory, observer, &mut || false)?;
-        answer.proof(&self.program(), name, upload.size, Some(md5))?;
-        match upload.proof {
-            Proof::ReadBack => self.read_back(name, partial, observer),
-            _ => Ok(()),
-        }
-    }
-
-    /// Has HPSS read a file from where it lies and compare it with its stored hash.
-    fn read_back(
-        &self,
-        name: &str,
-        path: &str,
-        observer: &dyn TransferObserver,
-    ) -> Result<(), StoreCause> {
-        let requests = format!("hashverify -A {path}");
-        let answer = self.session(&requests, None, observer, &mut || false)?;
-        match answer.cause(&self.program(), name) {
-            _ if answer.is_verified(name) => Ok(()),
-            Some(StoreCause::Said { text, .. }) if text.contains("mismatch") => {
-                Err(StoreCause::Different(Difference::Hash))
-            }
-            cause => Err(cause.unwrap_or_else(|| answer.unknown(&self.program()))),
-        }
-    }
-
-    fn verify_file(
-        &self,
-        file: &Upload<'_>,
-        observer: &dyn TransferObserver,
-    ) -> Result<Proof, StoreCause> {
-        require_name(file.name)?;
-        let (path, program) = (self.remote(file.name)?, self.program());
-        let requests = format!("ls -lN {path}; hashlist {path}");
-        let answer = self.session(&requests, None, observer, &mut || false)?;
-        if file.proof < Proof::ReadBack {
-            return answer.proof(&program, file.name, file.size, file.md5);
-        }
-        let md5 = local_md5(file, observer)?;
-        if answer.proof(&program, file.name, file.size, Some(md5))? == Proof::HashedInTransfer {
-            self.read_back(file.name, &path, observer)?;
-            return Ok(Proof::ReadBack);
-        }
-        // Nobody stored a hash: it is computed from what lies there, and stored.
-        let requests = format!("hashcreate -H md5 {path}; ls -lN {path}; hashlist {path}");
-        let answer = self.session(&requests, None, observer, &mut || false)?;
-        match answer.proof(&program, file.name, file.size, Some(md5))? {
-            Proof::HashedInTransfer => Ok(Proof::ReadBack),
-            proof => Ok(proof),
-        }
-    }
-
+    /// Makes and removes a file; brings back what a run that was killed left aside.
     fn prepare_path(&self) -> Result<(), StoreCause> {
         let (path, probe) = (quoted(&self.path)?, self.remote(PROBE)?);
-        let requests = format!("mkdir -p {path}; touch {probe}; ls -lN {probe}; rm {probe}");
+        let requests = format!("mkdir -p {path}; touch {probe}; ls -alN {path}; rm {probe}");
         let answer = self.ask(&requests)?;
-        match answer.file(PROBE) {
-            Some(_) => Ok(()),
-            None => Err(self.reason(&answer, PROBE)),
+        if answer.file(PROBE).is_none() {
+            return Err(self.reason(&answer, PROBE));
         }
+        for file in answer.files() {
+            let name = file.name.strip_suffix(PREVIOUS);
+            let Some(name) = name.and_then(|name| name.strip_prefix('.')) else {
+                continue;
+            };
+            if answer.file(name).is_none() {
+                let (previous, path) = (self.remote(&file.name)?, self.remote(name)?);
+                self.ask(&format!("mv {previous} {path}"))?;
+            }
+        }
+        Ok(())
     }
 
     fn list_files(&self) -> Result<Vec<StoredFile>, StoreCause> {
@@ -252,7 +148,12 @@ impl HsiStore {
             Some(cause) => return Err(cause),
             None => {}
         }
-        files.retain(|file| file.name != PROBE && !file.name.ends_with(PARTIAL));
+        files.retain(|file| {
+            let ends = [PARTIAL, PREVIOUS]
+                .iter()
+                .any(|suffix| file.name.ends_with(suffix));
+            file.name != PROBE && !ends
+        });
         files.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(files)
     }
@@ -368,24 +269,4 @@ impl Store for HsiStore {
     fn delete(&self, name: &str) -> Result<(), StoreError> {
         self.delete_file(name).map_err(self.failed("delete", name))
     }
-}
-
-/// Returns the MD5 of a local file: the one that is known, or else it is read.
-fn local_md5(file: &Upload<'_>, observer: &dyn TransferObserver) -> Result<[u8; 16], StoreCause> {
-    match file.md5 {
-        Some(md5) => Ok(md5),
-        None => Ok(read_pieces(file.path, StoreCause::Sys, observer, |_| Ok(()))?.md5),
-    }
-}
-
-/// Returns whether something can still be removed after a failure.
-fn leaves_time(cause: &StoreCause) -> bool {
-    !matches!(
-        cause,
-        StoreCause::Interrupted
-            | StoreCause::Timeout(_)
-            | StoreCause::Login { .. }
-            | StoreCause::NoProgram(_)
-            | StoreCause::Character(_)
-    )
 }

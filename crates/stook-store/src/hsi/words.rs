@@ -44,16 +44,21 @@ pub(super) struct Answer {
 
 impl Answer {
     /// # Errors
-    /// `Login` if nobody was logged in, at its begin or later.
-    pub(super) fn of(output: &Output, program: &str) -> Result<Self, StoreCause> {
+    /// `Login` if nobody was logged in, at its begin or later; `Said` if HPSS is out of reach.
+    pub(super) fn of(output: &Output, program: &str, login: &str) -> Result<Self, StoreCause> {
         let text = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
         let text = text.join("\n");
-        let is_login = |line: &str| LOGIN.iter().any(|words| line.contains(words));
-        match text.lines().any(is_login) {
-            true => Err(StoreCause::Login {
-                command: Some(program.to_owned()),
+        let line_with = |words: &[&str]| {
+            let has = |line: &&str| words.iter().any(|words| line.contains(words));
+            text.lines().find(has)
+        };
+        let is_denied = line_with(&LOGIN).is_some();
+        match (line_with(&[NO_SESSION]), line_with(&NETWORK)) {
+            (Some(_), Some(line)) if !is_denied => Err(said(program, line)),
+            (None, _) if !is_denied => Ok(Self { text }),
+            _ => Err(StoreCause::Login {
+                command: Some(login.to_owned()),
             }),
-            false => Ok(Self { text }),
         }
     }
 
@@ -144,13 +149,30 @@ impl Answer {
 }
 
 /// What is written when nobody is logged in.
-const LOGIN: [&str; 5] = [
-    "authentication/initialization failed",
+const LOGIN: [&str; 3] = [
     "Unable to authenticate",
-    "Unable to setup communication to HPSS",
-    "keytab file missing",
-    "result = -11000",
+    "keytab file",
+    "Authentication failed",
 ];
+
+/// What is written when there is no session, for whatever reason.
+const NO_SESSION: &str = "authentication/initialization failed";
+
+/// What is written when HPSS is out of reach.
+const NETWORK: [&str; 5] = [
+    "Connection refused",
+    "Connection reset",
+    "timed out",
+    "No route to host",
+    "unreachable",
+];
+
+fn said(program: &str, line: &str) -> StoreCause {
+    StoreCause::Said {
+        program: program.to_owned(),
+        text: line.trim_start_matches('*').trim().to_owned(),
+    }
+}
 
 fn cause_of_line(line: &str, program: &str) -> Option<StoreCause> {
     if listed(line).is_some() {
@@ -178,10 +200,7 @@ fn cause_of_line(line: &str, program: &str) -> Option<StoreCause> {
         return Some(StoreCause::Denied);
     }
     let is_error = line.starts_with("***") || has(&["HPSS_E", "Error -"]);
-    is_error.then(|| StoreCause::Said {
-        program: program.to_owned(),
-        text: line.trim_start_matches('*').trim().to_owned(),
-    })
+    is_error.then(|| said(program, line))
 }
 
 /// Reads a line of `ls -l`, with or without the columns of `-U`: the size is in front of the month.
@@ -191,26 +210,31 @@ fn listed(line: &str) -> Option<StoredFile> {
     if !is_file {
         return None;
     }
-    let mut size = "";
-    let mut rest = line;
+    let (mut size, mut rest) = (None, line);
     loop {
-        let word_end = rest.find(' ')?;
-        let (word, behind) = rest.split_at(word_end);
-        rest = behind.trim_start();
-        if MONTHS.contains(&word) {
+        let (word, behind) = next_word(rest)?;
+        // A group may be called May: there is a number in front of the month and a day behind it.
+        let is_day = |(day, _): (&str, &str)| day.len() <= 2 && day.parse::<u8>().is_ok();
+        if MONTHS.contains(&word) && size.is_some() && next_word(behind).is_some_and(is_day) {
+            rest = behind;
             break;
         }
-        size = word;
+        size = word.parse().ok();
+        rest = behind;
     }
     // The day, and the time or the year.
-    for _ in 0..2 {
-        rest = rest.split_once(' ')?.1.trim_start();
-    }
+    let (_, rest) = next_word(rest)?;
+    let (_, rest) = next_word(rest)?;
     Some(StoredFile {
         name: last_part(rest).to_owned(),
-        size: size.parse().ok()?,
+        size: size?,
         version: None,
     })
+}
+
+fn next_word(text: &str) -> Option<(&str, &str)> {
+    let (word, rest) = text.split_once(' ')?;
+    Some((word, rest.trim_start()))
 }
 
 const MONTHS: [&str; 12] = [
@@ -244,7 +268,7 @@ mod tests {
             stdout: text.as_bytes().to_vec(),
             stderr: Vec::new(),
         };
-        Answer::of(&output, "hsi")
+        Answer::of(&output, "hsi", "/opt/hsi")
     }
 
     #[test]
@@ -268,7 +292,7 @@ mod tests {
 drwx------    2 user      hpss                  740536                512 Aug 10 20:55 subdir
 -rw-------    1 user      hpss          1       740536 DISK           572 Aug 10 20:55 000000.tar
 -rw-r-----    1 user      hpss            169974191800 Nov  3  2024 /home/u/user/run/a b
--rw-r-----    1 user      hpss                       0 Jan 31 2024 index.db";
+-rw-r-----    1 user      May                        0 Jan 31 2024 index.db";
         let files = answer(list).unwrap().files();
         let facts: Vec<_> = files.iter().map(|file| (&*file.name, file.size)).collect();
         assert_eq!(
@@ -322,10 +346,23 @@ d41d8cd98f00b204e9800998ecf8427e md5 /a/index.db [hsi]
         }
         let text = "-rw-r----- 1 u g 5 Aug 10 2025 HPSS_EIO_a.tar";
         assert!(answer(text).unwrap().cause("hsi", "a.tar").is_none());
-        let login = answer("*** HSI: (KEYTAB auth method) - keytab file missing or inaccessible");
-        match login.unwrap_err() {
-            StoreCause::Login { command } => assert_eq!(command.as_deref(), Some("hsi")),
-            other => panic!("{other}"),
+    }
+
+    #[test]
+    fn a_missing_login_and_a_missing_network_are_told_apart() {
+        for text in [
+            "*** HSI: (KEYTAB auth method) - keytab file missing or inaccessible",
+            "result = -11000, errno = 29\nUnable to authenticate user with HPSS.",
+            "*** HSI: error opening logging\nError - authentication/initialization failed",
+            "Unable to authenticate user with HPSS.\nConnection reset\nError - authentication/initialization failed",
+        ] {
+            match answer(text).unwrap_err() {
+                StoreCause::Login { command } => assert_eq!(command.as_deref(), Some("/opt/hsi")),
+                other => panic!("{other}"),
+            }
         }
+        let text = "*** connect: Connection refused\nError - authentication/initialization failed";
+        let error = answer(text).unwrap_err();
+        assert_eq!(error.to_string(), "hsi says: connect: Connection refused");
     }
 }

@@ -13,6 +13,7 @@ use stook_testkit::doubles::{Double, Trouble};
 use tempfile::TempDir;
 
 use crate::contract::{self, Place};
+use crate::watch::When;
 
 const PATH: &str = "/home/u/user/a run";
 
@@ -117,15 +118,6 @@ fn names_in(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Interrupted when something has come about.
-struct When<F>(F);
-
-impl<F: Fn() -> bool + Sync> TransferObserver for When<F> {
-    fn is_interrupted(&self) -> bool {
-        (self.0)()
-    }
-}
-
 #[test]
 fn hpss_keeps_the_contract() {
     contract::check(&Hpss::new);
@@ -228,9 +220,10 @@ fn a_missing_program_is_named() {
     assert_eq!(error.advice(), Advice::GiveUp);
 }
 
-fn require_login(error: &StoreError) {
+fn require_login(hpss: &Hpss, error: &StoreError) {
+    let program = hpss.double.program();
     match &error.cause {
-        StoreCause::Login { command } => assert_eq!(command.as_deref(), Some("hsi")),
+        StoreCause::Login { command } => assert_eq!(command.as_deref(), program.to_str()),
         _ => panic!("{error}"),
     }
     assert_eq!(error.advice(), Advice::Login);
@@ -245,14 +238,31 @@ fn who_is_not_logged_in_learns_how() {
             exits_zero,
             ..Trouble::default()
         });
-        require_login(&store.prepare().unwrap_err());
-        require_login(&store.list().unwrap_err());
-        require_login(&store.stat("index.db").unwrap_err());
-        require_login(&store.delete("index.db").unwrap_err());
-        require_login(&hpss.put("index.db", b"x", Proof::Size).unwrap_err());
-        require_login(&hpss.verify("index.db", b"x", Proof::Size).unwrap_err());
+        require_login(&hpss, &store.prepare().unwrap_err());
+        require_login(&hpss, &store.list().unwrap_err());
+        require_login(&hpss, &store.stat("index.db").unwrap_err());
+        require_login(&hpss, &store.delete("index.db").unwrap_err());
+        require_login(&hpss, &hpss.put("index.db", b"x", Proof::Size).unwrap_err());
+        require_login(
+            &hpss,
+            &hpss.verify("index.db", b"x", Proof::Size).unwrap_err(),
+        );
     }
     assert_eq!(hpss.double.counters().bytes_in, 0);
+}
+
+#[test]
+fn a_network_that_is_gone_is_no_missing_login() {
+    let (hpss, _store) = Hpss::prepared();
+    // The first session, and the one that removes the remains.
+    hpss.set(&Trouble {
+        unreachable: Some((1, 2)),
+        ..Trouble::default()
+    });
+    let error = hpss.put("a.tar", b"bytes", Proof::Size).unwrap_err();
+    assert!(error.to_string().ends_with("Connection refused"), "{error}");
+    assert_eq!(error.advice(), Advice::Retry);
+    hpss.put("a.tar", b"bytes", Proof::Size).unwrap();
 }
 
 #[test]
@@ -266,7 +276,7 @@ fn a_login_that_expires_keeps_what_has_arrived() {
     let folder = tempfile::tempdir().unwrap();
     let paths = targets(folder.path(), &names);
     let (each, end) = get(&store, &downloads(&names, &paths), &Silent);
-    require_login(&end.unwrap_err());
+    require_login(&hpss, &end.unwrap_err());
     let arrived = |got: &Option<Got>| matches!(got, Some(Ok(())));
     // The third was whole when the login ended.
     assert_eq!(
@@ -370,6 +380,49 @@ fn a_success_that_is_none_is_noticed() {
     let error = each.remove(0).unwrap().unwrap_err();
     assert_eq!(error.cause.to_string(), of_size.to_string());
     assert_eq!(names_in(hpss.local.path()), ["a volume", "got"]);
+}
+
+#[test]
+fn what_hpss_does_not_replace_steps_aside_and_comes_back() {
+    let (hpss, store) = Hpss::prepared();
+    for never_replaces in [false, true] {
+        hpss.set(&Trouble {
+            never_replaces,
+            ..Trouble::default()
+        });
+        hpss.put("index.db", b"the first index", Proof::Size)
+            .unwrap();
+        hpss.put("index.db", b"another index", Proof::Size).unwrap();
+        assert_eq!(hpss.remote("index.db").unwrap(), b"another index");
+        assert_eq!(hpss.all_names(), ["index.db"]);
+    }
+    // A run that was killed between two renames.
+    store.delete("index.db").unwrap();
+    hpss.overwrite(".index.db.stook-previous", b"the first index");
+    assert_eq!(store.list().unwrap(), []);
+    store.prepare().unwrap();
+    assert_eq!(hpss.remote("index.db").unwrap(), b"the first index");
+    assert_eq!(hpss.all_names(), ["index.db"]);
+}
+
+#[test]
+fn what_was_sent_and_has_no_name_yet_is_not_sent_again() {
+    let (mut hpss, _store) = Hpss::prepared();
+    hpss.options.program.patience = Duration::from_millis(300);
+    hpss.set(&Trouble {
+        hang_on: Some("mv".to_owned()),
+        ..Trouble::default()
+    });
+    let error = hpss.put("a.tar", b"bytes", Proof::Size).unwrap_err();
+    assert!(matches!(error.cause, StoreCause::Timeout(0)), "{error}");
+    hpss.options.program.patience = Duration::from_secs(60);
+    hpss.set(&Trouble::default());
+    hpss.put("a.tar", b"bytes", Proof::ReadBack).unwrap();
+    assert_eq!(hpss.remote("a.tar").unwrap(), b"bytes");
+    assert_eq!(
+        (hpss.double.counters().bytes_in, hpss.double.count("put ")),
+        (5, 1)
+    );
 }
 
 #[test]

@@ -10,4 +10,11 @@
 
 mod contract;
 mod directory;
+mod globus;
 mod hsi;
+mod http;
+mod kill;
+mod s3;
+mod ssh;
+mod versitygw;
+mod watch;

@@ -82,6 +82,13 @@ impl Session {
         is_valid
     }
 
+    /// Returns whether the service can be reached by the operation that was counted last.
+    pub(super) fn is_reachable(&self) -> bool {
+        let number = counters(&self.folder).login_operations;
+        let down = |(from, len): (u64, u64)| (from..from + len).contains(&number);
+        !self.trouble.unreachable.is_some_and(down)
+    }
+
     pub(super) fn is_logged_in(&self) -> bool {
         let counters = counters(&self.folder);
         let is_below = |limit: Option<u64>, count| limit.is_none_or(|limit| count < limit);
@@ -115,8 +122,11 @@ impl Session {
             _ => size / 2,
         };
         let (mut buffer, mut moved) = (vec![0; PIECE_BYTES], 0);
+        // Slow ones move a little ten times a second.
+        let rate = self.trouble.bytes_per_second.unwrap_or(u64::MAX);
+        let piece = (rate / 10).clamp(1, PIECE_BYTES as u64);
         loop {
-            let len = (most - moved).min(PIECE_BYTES as u64);
+            let len = (most - moved).min(piece);
             let len = from.read(&mut buffer[..usize::try_from(len).unwrap_or(PIECE_BYTES)])?;
             if len == 0 {
                 break;
@@ -164,8 +174,7 @@ pub(super) fn change_json<T, R>(folder: &Path, name: &str, change: impl FnOnce(&
 where
     T: Default + Serialize + for<'de> Deserialize<'de>,
 {
-    let lock = File::create(folder.join("lock")).expect("the state can be written");
-    flock(&lock, FlockOperation::LockExclusive).expect("the state can be locked");
+    let _lock = exclusive(folder, "lock");
     let path = folder.join(name);
     let mut value: T = read_json(&path);
     let result = change(&mut value);
@@ -174,6 +183,13 @@ where
     std::fs::write(&partial, text).expect("the state can be written");
     std::fs::rename(partial, path).expect("the state can be written");
     result
+}
+
+/// Returns a lock that no other run of the double has; it ends when it is dropped.
+pub(super) fn exclusive(folder: &Path, name: &str) -> File {
+    let lock = File::create(folder.join(name)).expect("the state can be written");
+    flock(&lock, FlockOperation::LockExclusive).expect("the state can be locked");
+    lock
 }
 
 pub(super) fn read_json<T: Default + for<'de> Deserialize<'de>>(path: &Path) -> T {

@@ -5,6 +5,10 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 /// Without any of these a double is fast and faultless. Transfers are counted from 1, each file by itself.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is one independent fault"
+)]
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Trouble {
@@ -20,6 +24,8 @@ pub struct Trouble {
     pub ignores_term: bool,
     /// Hashes that it tells are not those of the bytes.
     pub lies: bool,
+    /// A file is not replaced by a rename, whatever the options.
+    pub never_replaces: bool,
     /// It ends with 0 whatever has happened.
     pub exits_zero: bool,
     /// How fast bytes move.
@@ -28,6 +34,8 @@ pub struct Trouble {
     pub login_operations: Option<u64>,
     /// How many bytes a login lasts.
     pub login_bytes: Option<u64>,
+    /// The service is out of reach from this operation on, and for how many; they are counted from 1.
+    pub unreachable: Option<(u64, u64)>,
     /// How many bytes there is room for.
     pub capacity: Option<u64>,
     /// How many tapes new files go to in turn; 0: they stay on disk.

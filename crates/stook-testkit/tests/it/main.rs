@@ -5,6 +5,7 @@
     reason = "tests read files plainly, say what they skip, and may panic outside test functions too"
 )]
 
+mod doubles;
 mod oracle;
 mod programs;
 mod slow;

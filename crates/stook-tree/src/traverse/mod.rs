@@ -407,8 +407,10 @@ impl<'t, W: Traverse<'t>> Traversal<'_, 't, W> {
                     if self.work.is_interrupted() {
                         break;
                     }
+                    let before = found.len();
                     self.work.entry(at, name, &mut step, found);
-                    advance(1);
+                    // What is put off has cost nothing yet; its own task counts.
+                    advance(u64::from(found.len() == before));
                 }
                 self.work.end_step(at, step);
             }

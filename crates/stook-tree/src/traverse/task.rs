@@ -73,8 +73,12 @@ impl<'t, O, D> Found<'t, O, D> {
         self.directories.push((inode, name.into()));
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.directories.len() + self.later.len()
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
-        self.directories.is_empty() && self.later.is_empty()
+        self.len() == 0
     }
 
     /// Returns tasks. The last one is taken first, so that the directory of the lowest inode comes first: on a disk,

@@ -2,9 +2,10 @@
 
 use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
+use std::sync::Mutex;
 
 use stook_pool::WorkerPool;
-use stook_sys::Directory;
+use stook_sys::{Directory, Links, OpenPath};
 use stook_tree::{OpenTarget, join};
 use stook_volume::Header;
 
@@ -14,6 +15,7 @@ use crate::cause::Cause;
 use crate::extract::metadata::{Given, list_of};
 use crate::mutex::lock;
 use crate::observer::{Failure, Observer};
+use crate::safe_path::safe_path;
 
 /// The permission bits of the owner.
 const OWNER_BITS: u32 = 0o700;
@@ -22,11 +24,11 @@ impl Target {
     pub(super) fn place_directory(
         &self,
         header: &Header,
-        last: &mut LastParent,
+        last: &mut LastParent<'_>,
     ) -> Result<Outcome, Failure> {
         let (parent, name) = self.parent_of(header, last)?;
-        let path = &parent.path;
-        let parent = &parent.directory;
+        let path = &parent.facts.path;
+        let parent = parent.directory;
         let outcome = match parent.create_directory(&name, 0o700) {
             Ok(()) => Outcome::Written,
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
@@ -69,20 +71,26 @@ impl Target {
         let depth = |header: &Header| header.name.iter().filter(|&&byte| byte == b'/').count();
         let mut directories = std::mem::take(&mut *lock(&self.directories));
         directories.sort_by_cached_key(|header| std::cmp::Reverse(depth(header)));
+        // A directory is mostly near the one that the same worker has finished before.
+        let ways = Mutex::new(Vec::new());
         for level in directories.chunk_by(|a, b| depth(a) == depth(b)) {
             pool.at_most(level.len()).for_each(level.iter(), |header| {
-                if let Err(error) = self.finish_directory(header) {
+                let way = lock(&ways).pop();
+                let mut way = way.unwrap_or_else(|| OpenPath::new(&self.root));
+                if let Err(error) = self.finish_directory(header, &mut way) {
                     let failure = Failure::io("set the metadata of", &header.name, &error);
                     observer.failed(&failure);
                 }
+                lock(&ways).push(way);
             });
         }
     }
 
-    fn finish_directory(&self, header: &Header) -> io::Result<()> {
-        let directory = self.beneath(&header.name)?;
+    fn finish_directory(&self, header: &Header, way: &mut OpenPath<'_>) -> io::Result<()> {
+        let path = safe_path(&header.name)?;
+        let directory = way.open(&path, Links::Refuse)?;
         let there = directory.own_metadata()?;
-        let list = self.restorer.has_list(&directory)?;
+        let list = self.restorer.has_list(directory)?;
         let owner = self.restorer.owner_of(header);
         let given = Given {
             owner: owner.is_none_or(|owner| owner == (there.uid, there.gid)),

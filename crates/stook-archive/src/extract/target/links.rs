@@ -7,7 +7,6 @@ use stook_sys::{Directory, Links, Metadata, is_link_refused, is_no_directory};
 use stook_tree::split;
 use stook_volume::Header;
 
-use super::last_parent::LastParent;
 use super::{Outcome, Target, is_same_file};
 use crate::mutex::lock;
 use crate::observer::Failure;
@@ -39,9 +38,9 @@ impl Target {
             return Ok(None);
         }
         let fail = |operation| move |error: io::Error| Failure::io(operation, &header.name, &error);
-        let mut last = LastParent::default();
+        let mut last = self.last_parent();
         let (parent, name) = self.parent_of(header, &mut last)?;
-        let parent = &parent.directory;
+        let parent = parent.directory;
         match first_parent.hard_link(first_name, parent, &name) {
             Ok(()) => return Ok(Some(Outcome::Written)),
             Err(error) if is_link_refused(&error) => return Ok(None),

@@ -4,7 +4,6 @@
 //! it is there first. One without a member is like any new directory.
 
 use std::collections::{HashMap, HashSet};
-use std::hash::{DefaultHasher, Hasher};
 use std::sync::Mutex;
 
 use stook_index::{RowId, RowRef, Selection};
@@ -51,7 +50,7 @@ impl MadeDirectories {
 
     /// Returns the mode to make a directory with.
     pub(super) fn mode(&self, path: &PathHash) -> u32 {
-        if self.expected.contains(&path.0.finish()) {
+        if self.expected.contains(&path.0) {
             0o700
         } else {
             0o777
@@ -59,7 +58,7 @@ impl MadeDirectories {
     }
 
     pub(super) fn insert(&self, path: &PathHash) {
-        lock(&self.made).insert(path.0.finish());
+        lock(&self.made).insert(path.0);
     }
 
     /// The member of a directory has come; returns true if the directory was made before.
@@ -68,22 +67,34 @@ impl MadeDirectories {
     }
 }
 
-/// The hash of a path that is gone down.
-#[derive(Default)]
-pub(super) struct PathHash(DefaultHasher);
+/// The hash of a path that is gone down, name by name or at once: FNV-1a, which takes byte after byte.
+pub(super) struct PathHash(u64);
 
 impl PathHash {
+    const EMPTY: u64 = 0xcbf2_9ce4_8422_2325;
+    const PRIME: u64 = 0x0100_0000_01b3;
+
+    /// Begins with these names, each with its slash.
+    pub(super) fn of_beginning(names: &[u8]) -> Self {
+        let mut hash = Self(Self::EMPTY);
+        hash.add(names);
+        hash
+    }
+
     pub(super) fn down(&mut self, component: &[u8]) {
-        self.0.write(component);
-        self.0.write(b"/");
+        self.add(component);
+        self.add(b"/");
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        let step = |hash: u64, &byte: &u8| (hash ^ u64::from(byte)).wrapping_mul(Self::PRIME);
+        self.0 = bytes.iter().fold(self.0, step);
     }
 }
 
 /// Returns the hash of a path without empty components.
 fn hash_of(path: &[u8]) -> u64 {
-    let mut hash = PathHash::default();
-    for component in path.split(|&byte| byte == b'/') {
-        hash.down(component);
-    }
-    hash.0.finish()
+    let mut hash = PathHash::of_beginning(b"");
+    hash.down(path);
+    hash.0
 }

@@ -84,17 +84,17 @@ impl Target {
         &self,
         header: &Header,
         mtime: Mtime,
-        last: &mut LastParent,
+        last: &mut LastParent<'_>,
         fill: impl FnOnce(&File) -> Result<(), ContentError>,
     ) -> Result<Outcome, Failure> {
-        let (parent, name) = self.parent_of(header, last)?;
+        let (mut parent, name) = self.parent_of(header, last)?;
         let fail = |operation| move |error: io::Error| Failure::io(operation, &header.name, &error);
         let created = {
             let _scope = scope!("create");
-            self.create(parent, &name, header)
+            self.create(&mut parent, &name, header)
         };
-        let list = parent.lends_lists;
-        let parent = &parent.directory;
+        let list = parent.facts.lends_lists;
+        let parent = parent.directory;
         match created {
             Ok((file, given)) => {
                 let filled = fill_file(&file, header, fill);
@@ -142,34 +142,34 @@ impl Target {
     /// One system call; a second one where the mode is not that of the file before, to see what comes of it.
     fn create(
         &self,
-        parent: &mut Parent,
+        parent: &mut Parent<'_>,
         name: &[u8],
         header: &Header,
     ) -> io::Result<(File, Given)> {
         let mode = self.restorer.mode_of(header);
-        let seen = parent.new_files;
-        let list = parent.lends_lists;
+        let seen = parent.facts.new_files;
+        let list = parent.facts.lends_lists;
         let owner = self.restorer.owner_of(header);
         // Nobody else may read it before it belongs to its owner.
-        let has_owner = owner.is_none() || (parent.is_ours && owner == seen.owner);
+        let has_owner = owner.is_none() || (parent.facts.is_ours && owner == seen.owner);
         let is_plain = mode & !0o777 == 0 && header.xattrs.is_empty() && !list;
         if !has_owner || !is_plain {
             let file = parent.directory.create_file(name, 0o600)?;
             if seen.owner.is_none() {
                 let found = stook_sys::metadata(&file)?;
-                parent.new_files.owner = Some((found.uid, found.gid));
+                parent.facts.new_files.owner = Some((found.uid, found.gid));
             }
-            let owner = has_owner || owner == parent.new_files.owner;
+            let owner = has_owner || owner == parent.facts.new_files.owner;
             let mode = false;
             return Ok((file, Given { owner, mode, list }));
         }
         let file = parent.directory.create_file(name, mode)?;
         if seen.exact_mode != Some(mode) && stook_sys::metadata(&file)?.mode == mode {
-            parent.new_files.exact_mode = Some(mode);
+            parent.facts.new_files.exact_mode = Some(mode);
         }
         let given = Given {
             owner: true,
-            mode: parent.new_files.exact_mode == Some(mode),
+            mode: parent.facts.new_files.exact_mode == Some(mode),
             list,
         };
         Ok((file, given))
@@ -194,7 +194,7 @@ impl Target {
     pub(in crate::extract) fn place_other(
         &self,
         header: &Header,
-        last: &mut LastParent,
+        last: &mut LastParent<'_>,
     ) -> Result<Outcome, Failure> {
         let _scope = scope!("create");
         match header.kind {
@@ -209,10 +209,10 @@ impl Target {
     }
 
     /// A link, fifo or device: made under a temporary name if the real one is taken.
-    fn place_node(&self, header: &Header, last: &mut LastParent) -> Result<Outcome, Failure> {
+    fn place_node(&self, header: &Header, last: &mut LastParent<'_>) -> Result<Outcome, Failure> {
         let (parent, name) = self.parent_of(header, last)?;
-        let list = parent.lends_lists;
-        let parent = &parent.directory;
+        let list = parent.facts.lends_lists;
+        let parent = parent.directory;
         let fail = |operation| move |error: io::Error| Failure::io(operation, &header.name, &error);
         match make_node(parent, &name, header) {
             Ok(()) => {

@@ -68,7 +68,7 @@ impl Hsi {
             "mkdir" => self.make_directory(&of("p", "")?),
             "touch" => self.touch(&of("", "")?),
             "rm" | "delete" => self.remove(&of("", "")?),
-            "mv" | "rename" => self.rename(&of("", "")?),
+            "mv" | "rename" => self.rename(&of("f", "")?),
             "chgrp" => one_or_more(&of("R", "")?, 2),
             "put" | "save" => self.put(&of("BbdhPpQRU", "cFHMT")?),
             "get" => self.get(&of("ACNS", "cFHT")?, listed),
@@ -196,9 +196,13 @@ impl Hsi {
 
     fn rename(&mut self, arguments: &Arguments) -> Result {
         let [from, to] = &arguments.words[..] else {
-            return Err(Failure::grammar("mv OLD NEW"));
+            return Err(Failure::grammar("mv [-f] OLD NEW"));
         };
         let (from, to) = (self.absolute(from), self.absolute(to));
+        let may_replace = arguments.has('f') && !self.session.trouble.never_replaces;
+        if self.files.data(&to).exists() && !may_replace {
+            return Err(Failure::Hpss("HPSS_EEXIST", -17, to));
+        }
         self.files.rename(&from, &to).map_err(of_io(&from))
     }
 

@@ -158,6 +158,12 @@ impl Hsi {
             self.log_in_failed();
             return Err(());
         }
+        if !self.session.is_reachable() {
+            self.say("*** hpssex_OpenConnection: Connection refused");
+            self.say("Unable to setup communication to HPSS...");
+            self.say("Error - authentication/initialization failed");
+            return Err(());
+        }
         if command == "in" {
             return self.commands_of(&request.words[1..]);
         }

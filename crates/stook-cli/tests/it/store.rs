@@ -1,0 +1,190 @@
+//! `--store`, push, pull and status, with a directory as the store: what a user types, and what a kill leaves.
+
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use stook_testkit::{Random, file, tree};
+
+use crate::crash::{assert_equal_archives, points, seed, slow_tree};
+use crate::place::{Place, Ran, Signal, names, wait_until};
+
+const CREATE: [&str; 7] = [
+    "create",
+    "src",
+    "arc",
+    "--volume-size",
+    "200KiB",
+    "--store",
+    "store",
+];
+
+#[test]
+fn an_archive_goes_to_its_store_and_comes_back() {
+    let place = Place::with(&slow_tree());
+    let said = place.stderr(&CREATE);
+    assert!(said.contains("; sent 12 volumes, "), "{said}");
+    assert_eq!(place.names("arc"), ["index.db"]);
+    // The store is remembered.
+    place.write("src/new", b"content");
+    let said = place.stderr(&["update", "src", "arc"]);
+    assert!(said.contains("; sent 1 volume, "), "{said}");
+    let fetched = place.stderr(&["pull", "copy", "d1/*", "--store", "store"]);
+    assert!(fetched.starts_with("fetched index.db, "), "{fetched}");
+    place.stderr(&["pull", "copy", "--store", "store"]);
+    place.stderr(&["check", "copy", "--volumes"]);
+    place.stderr(&["extract", "copy", "--into", "out"]);
+    place.assert_same_tree("src", "out");
+}
+
+#[test]
+fn status_says_what_is_where() {
+    let place = Place::with(&tree! { "a" => file(b"content") });
+    place.stderr(&["create", "src", "arc"]);
+    let said = place.stdout(&["status", "arc"]);
+    assert!(
+        said.ends_with("no store: 1 volume, 1 here, 0 proved to be there\n"),
+        "{said}"
+    );
+    place.stderr(&["push", "arc", "--store", "store", "--keep-volumes"]);
+    let lines = place.json(&["status", "arc", "--json"]);
+    let volume = &lines[1];
+    assert_eq!(volume["volume"], "000000.tar");
+    assert_eq!(volume["proof"], "read back");
+    assert_eq!(volume["safe_to_delete"], true);
+    assert_eq!(lines[2]["index_current"], true);
+    std::fs::remove_file(place.path("store/000000.tar")).unwrap();
+    assert!(!place.stdout(&["status", "arc"]).contains("safe to delete"));
+    std::fs::remove_file(place.path("arc/000000.tar")).unwrap();
+    let ran = place.run(&["status", "arc"]);
+    assert_eq!(ran.status, Some(3), "{}", ran.text());
+    assert!(
+        ran.text()
+            .contains("000000.tar  10.2 kB  not here; in the store: read back"),
+        "{}",
+        ran.text()
+    );
+    assert!(ran.text().contains("; missing"), "{}", ran.text());
+}
+
+#[test]
+fn volumes_in_the_store_are_read_through_it() {
+    let place = Place::with(&slow_tree());
+    place.stderr(&CREATE);
+    for _ in 0..2 {
+        place.stderr(&["check", "arc", "--volumes"]);
+        assert_eq!(place.names("arc"), ["index.db"]);
+    }
+    let content = place.stdout(&["cat", "arc", "d1/f1"]);
+    assert_eq!(content, "x".repeat(2000));
+    place.stderr(&["extract", "arc", "--into", "out"]);
+    place.assert_same_tree("src", "out");
+    assert_eq!(place.names("arc"), ["index.db"]);
+}
+
+#[test]
+fn what_is_wrong_with_a_store_is_said_before_anything_is_done() {
+    let place = Place::with(&tree! { "a" => file(b"content") });
+    let said = |arguments: &[&str], status: i32| {
+        let ran = place.run(&[&["create", "src", "arc", "--store"][..], arguments].concat());
+        assert_eq!(ran.status, Some(status), "{arguments:?}: {}", ran.stderr);
+        assert!(!place.path("arc/index.db").exists());
+        ran.stderr
+    };
+    let scheme = said(&["ftp://host/path"], 2);
+    assert!(
+        scheme.starts_with("error: cannot use `ftp://host/path` for --store: "),
+        "{scheme}"
+    );
+    place.write("file", b"no directory");
+    let no_directory = said(&["file"], 1);
+    assert!(
+        no_directory.starts_with("error: cannot write to `file`: "),
+        "{no_directory}"
+    );
+    let spool = said(
+        &["store", "--spool-size", "1MiB", "--volume-size", "2MiB"],
+        1,
+    );
+    assert_eq!(
+        spool,
+        "error: volumes that wait for their transfer may take 1048576 bytes, and one volume takes up to 2097152\nhint: raise `--spool-size`, or create the archive with a smaller `--volume-size`\n"
+    );
+    let unknown = place.run(&["push", "src"]);
+    assert_eq!(unknown.status, Some(1), "{}", unknown.stderr);
+}
+
+#[test]
+fn a_batch_system_that_ends_a_run_gets_a_status_of_its_own() {
+    let place = Place::with(&slow_tree());
+    for signal_name in ["TERM", "USR1"] {
+        let mut child = place.command(&CREATE).spawn().unwrap();
+        let signal = Signal::ready(&child, signal_name);
+        let store = place.path("store/000001.tar");
+        assert!(
+            wait_until(&mut child, || store.exists()),
+            "it ended too soon"
+        );
+        signal.send();
+        let ran = Ran::of(child.wait_with_output().unwrap());
+        assert_eq!(ran.status, Some(75), "{}", ran.stderr);
+        assert!(
+            ran.stderr.starts_with("error: interrupted\nhint: "),
+            "{}",
+            ran.stderr
+        );
+        place.stderr(&CREATE);
+        assert_eq!(place.names("arc"), ["index.db"]);
+        for folder in ["arc", "store"] {
+            std::fs::remove_dir_all(place.path(folder)).unwrap();
+        }
+    }
+}
+
+/// Half of the kills come at any moment, half when a file appears in the store.
+#[test]
+fn kill_9_during_transfers_and_the_same_command_gives_the_same_end() {
+    let (points, seed) = (points(), seed());
+    println!("STOOK_CRASH_SEED={seed} STOOK_CRASH_POINTS={points}");
+    let mut random = Random::new(seed);
+    let place = Place::with(&slow_tree());
+    let begun = Instant::now();
+    place.stderr(&CREATE);
+    let whole = begun.elapsed();
+    std::fs::rename(place.path("store"), place.path("undisturbed")).unwrap();
+    let sights = names(&place.path("undisturbed"));
+    for point in 0..points {
+        std::fs::remove_dir_all(place.path("arc")).unwrap();
+        let mut command = place.command(&CREATE);
+        let mut child = command
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let (delay, sight) = (whole.mul_f64(random.unit()), random.index(sights.len()));
+        let (at, seen) = (Instant::now(), place.path("store").join(&sights[sight]));
+        wait_until(&mut child, || match point % 2 {
+            0 => at.elapsed() >= delay,
+            _ => seen.exists(),
+        });
+        child.kill().unwrap();
+        child.wait().unwrap();
+        println!("point {point}: {delay:?} or {}", sights[sight]);
+        crate::crash::complete(&place, &CREATE);
+        assert_equal_stores(&place);
+        std::fs::remove_dir_all(place.path("store")).unwrap();
+    }
+    assert!(whole < Duration::from_secs(60));
+}
+
+/// Asserts that the store holds what an undisturbed run sent, and that nothing else is left anywhere.
+fn assert_equal_stores(place: &Place) {
+    assert_eq!(place.names("arc"), ["index.db"]);
+    assert_eq!(place.names("store"), place.names("undisturbed"));
+    place.stderr(&["pull", "pulled", "--store", "store"]);
+    let undisturbed = place.path("fetched");
+    if !undisturbed.exists() {
+        place.stderr(&["pull", "fetched", "--store", "undisturbed"]);
+    }
+    assert_equal_archives(&undisturbed, &place.path("pulled"));
+    std::fs::remove_dir_all(place.path("pulled")).unwrap();
+}
