@@ -38,7 +38,7 @@ impl Opened {
             scratch: Some(std::env::temp_dir()),
             ..OpenOptions::default()
         };
-        let opened = Archive::open_stored(&store, &cache(), &options, &Silent)?;
+        let opened = Archive::open_stored(&store, &cache()?, &options, &Silent)?;
         let (archive, volumes) = opened;
         Ok(Self {
             archive,
@@ -104,14 +104,16 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// Where copies of indices go.
-fn cache() -> PathBuf {
+/// Returns where copies of indices go: a folder of the user, where nobody else can put one.
+fn cache() -> Result<PathBuf, CliError> {
     let home = || Some(PathBuf::from(variable("HOME")?).join(".cache"));
     let cache = variable("XDG_CACHE_HOME").map(PathBuf::from).or_else(home);
-    match cache {
-        Some(cache) => cache.join("stook/indices"),
-        None => std::env::temp_dir().join("stook-indices"),
-    }
+    let cache = cache.map(|cache| cache.join("stook/indices"));
+    cache.ok_or_else(|| CliError::Option {
+        option: "XDG_CACHE_HOME",
+        value: String::new(),
+        why: "neither it nor HOME names a folder for copies of indices".to_owned(),
+    })
 }
 
 #[cfg(test)]

@@ -41,6 +41,7 @@ mod remove_archived;
 mod scarce;
 mod slow;
 mod small_work;
+mod stored;
 mod timings;
 mod two_writers;
 mod walk;
