@@ -74,14 +74,16 @@ fn set_program(options: &mut ProgramOptions, name: &str) {
     options.arguments = arguments.split_whitespace().map(OsString::from).collect();
 }
 
-/// Returns where copies of indices go.
-pub(crate) fn cache() -> PathBuf {
+/// Returns where copies of indices go: a folder of the user, where nobody else can put one.
+pub(crate) fn cache() -> Result<PathBuf, CliError> {
     let home = || Some(Path::new(&variable("HOME")?).join(".cache"));
     let cache = variable("XDG_CACHE_HOME").map(PathBuf::from).or_else(home);
-    match cache {
-        Some(cache) => cache.join("stook/indices"),
-        None => std::env::temp_dir().join("stook-indices"),
-    }
+    let cache = cache.map(|cache| cache.join("stook/indices"));
+    cache.ok_or_else(|| CliError::Option {
+        option: "XDG_CACHE_HOME",
+        value: String::new(),
+        why: "neither it nor HOME names a folder for copies of indices".to_owned(),
+    })
 }
 
 #[expect(

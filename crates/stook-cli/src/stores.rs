@@ -30,12 +30,14 @@ impl Opened {
     /// Volumes that are not in the folder are read from the store of the archive.
     fn local(path: &Path) -> Result<Self, CliError> {
         let mut archive = crate::options::open(path)?;
-        let place = archive.store_place()?;
-        let Some(place) = place.filter(|_| archive.lacks_volumes().unwrap_or(true)) else {
-            return Ok(Self {
-                archive,
-                volumes: None,
-            });
+        let place = match archive.store_place()? {
+            Some(place) if archive.lacks_volumes()? => place,
+            _ => {
+                return Ok(Self {
+                    archive,
+                    volumes: None,
+                });
+            }
         };
         let store = open(&place)?;
         let mut volumes = None;
@@ -57,7 +59,7 @@ impl Opened {
             scratch: Some(std::env::temp_dir()),
             ..OpenOptions::default()
         };
-        let opened = Archive::open_stored(&store, &cache(), &options, &Silent)?;
+        let opened = Archive::open_stored(&store, &cache()?, &options, &Silent)?;
         let (archive, volumes) = opened;
         Ok(Self {
             archive,

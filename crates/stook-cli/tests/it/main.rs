@@ -42,6 +42,7 @@ mod scarce;
 mod slow;
 mod small_work;
 mod store;
+mod stored;
 mod timings;
 mod two_writers;
 mod walk;
