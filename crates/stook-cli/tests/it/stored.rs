@@ -4,7 +4,7 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use stook_testkit::servers::{Canned, Nginx, start_moto};
-use stook_testkit::{file, tree};
+use stook_testkit::tree;
 
 use crate::place::{Place, Ran, Signal};
 
