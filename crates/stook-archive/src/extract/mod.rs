@@ -175,7 +175,7 @@ fn extract_rows(
         bytes: AtomicU64::new(0),
         unchanged: AtomicU64::new(0),
     };
-    extractor.volumes.expect_rows(index, &selection)?;
+    extractor.volumes.expect_rows(index, selection)?;
     let _scope = scope!("extract");
     // If it is interrupted, directories keep modes that let the next run go on.
     for_each_batch(
