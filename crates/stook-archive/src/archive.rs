@@ -370,6 +370,16 @@ impl Folder {
         Ok((index, run))
     }
 
+    /// Opens an index that was fetched into the folder, under a name of its own.
+    pub(crate) fn open_fetched_index(&self, path: &Path) -> Result<Index, ArchiveError> {
+        Ok(Index::open_read_until(path, &self.interrupt)?)
+    }
+
+    /// As [`Folder::open_fetched_index`], for writing.
+    pub(crate) fn open_fetched_index_to_write(&self, path: &Path) -> Result<Index, ArchiveError> {
+        Ok(Index::open_write_until(path, &self.interrupt)?)
+    }
+
     /// Opens an index that is about to be replaced.
     pub(crate) fn open_old_index(&self) -> Result<Index, IndexError> {
         Index::open_read_until(self.index(), &self.interrupt)

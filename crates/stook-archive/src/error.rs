@@ -30,7 +30,7 @@ pub enum ArchiveError {
     Index(IndexError),
     /// The store of the archive does not fit it.
     #[error(transparent)]
-    Transfer(TransferError),
+    Transfer(Box<TransferError>),
     /// A volume cannot be read.
     #[error("cannot read `{}`: {source}", display_path(path))]
     Volume {
@@ -334,8 +334,8 @@ impl From<IndexError> for ArchiveError {
 impl From<TransferError> for ArchiveError {
     fn from(error: TransferError) -> Self {
         match error {
-            TransferError::Store(error) => Self::Store(error),
-            other => Self::Transfer(other),
+            TransferError::Store(error) => Self::Store(*error),
+            other => Self::Transfer(Box::new(other)),
         }
     }
 }

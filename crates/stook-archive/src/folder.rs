@@ -22,6 +22,9 @@ use stook_sys::{
 use crate::ArchiveError;
 use crate::plan::{PLAN_DIRECTORY, PlanDirectory};
 
+/// The name of the index, in a folder and in a store.
+pub(crate) const INDEX: &str = "index.db";
+
 #[derive(Debug, Clone)]
 pub(crate) struct Folder {
     path: PathBuf,
@@ -68,7 +71,7 @@ impl Folder {
     }
 
     pub(crate) fn index(&self) -> PathBuf {
-        self.path.join("index.db")
+        self.path.join(INDEX)
     }
 
     pub(crate) fn volume(&self, id: VolumeId) -> PathBuf {

@@ -149,6 +149,11 @@ pub(crate) fn open(archive: &Path) -> Result<Archive, CliError> {
     Ok(Archive::open(archive, &options)?)
 }
 
+/// Returns true if an archive, or a part of one, is in the folder.
+pub(crate) fn has_index(archive: &Path) -> Result<bool, CliError> {
+    Ok(stook_sys::exists(&archive.join("index.db"))?.is_some())
+}
+
 pub(crate) fn extract_options(
     args: &ExtractArgs,
     archive: &Archive,

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 
 use stook_sys::{
     Directory, FileKind, LockError, NameBuffer, Stamp, SysError, TemporaryNames, WriterLock,
-    create_directory, drop_cached, install, install_new, is_temporary_name, look_at, open_file,
-    read_up_to_at, remove_file,
+    create_directory, drop_cached, exists, install, install_new, is_temporary_name, look_at,
+    open_file, read_up_to_at, remove_file, utc_now,
 };
 
 use crate::error::{Difference, StoreCause, StoreError};
@@ -28,6 +28,9 @@ const LOCK: &str = ".stook.lock";
 
 /// How names of files end that are not whole yet.
 const PARTIAL: &str = "partial";
+
+/// After so long without a write a file that is not whole belongs to nobody.
+const ABANDONED_SECONDS: i64 = 3600;
 
 /// A directory that holds files of an archive.
 #[derive(Debug)]
@@ -77,6 +80,28 @@ impl DirectoryStore {
             proof: Proof::ReadBack,
             version: self.version(upload.name)?,
         })
+    }
+
+    /// Removes what runs left that were killed while they put a file: our own temporary names that nobody has written to
+    /// for a while.
+    fn remove_abandoned(&self) -> Result<(), StoreCause> {
+        let directory = Directory::open(&self.path).map_err(at_store)?;
+        let inode = directory.own_metadata()?.identity().1;
+        let mut names = Vec::new();
+        directory.names(&mut NameBuffer::default(), |found| {
+            if is_temporary_name(found.name, PARTIAL, inode) {
+                names.push(found.name.to_vec());
+            }
+        })?;
+        let oldest = utc_now().seconds - ABANDONED_SECONDS;
+        for name in names {
+            let path = self.path.join(OsStr::from_bytes(&name));
+            let metadata = exists(&path).map_err(at_store)?;
+            if metadata.is_some_and(|metadata| metadata.mtime.seconds < oldest) {
+                remove_file(&path).map_err(at_store)?;
+            }
+        }
+        Ok(())
     }
 
     fn install(&self, partial: &Path, upload: &Upload<'_>) -> Result<(), StoreCause> {
@@ -145,7 +170,7 @@ impl DirectoryStore {
         require_name(name)?;
         let path = self.path.join(name);
         // What is no file may be a fifo, which must not be opened.
-        match stook_sys::exists(&path).map_err(at_store)? {
+        match exists(&path).map_err(at_store)? {
             Some(metadata) if metadata.kind == FileKind::File => Ok(Some(StoredFile {
                 name: name.to_owned(),
                 size: metadata.size,
@@ -188,7 +213,8 @@ impl Store for DirectoryStore {
             let name = self.temporary.next(self.inode()?);
             let path = self.path.join(OsStr::from_bytes(&name));
             NewFile::create(&path).map_err(at_store)?;
-            remove_file(&path).map_err(at_store)
+            remove_file(&path).map_err(at_store)?;
+            self.remove_abandoned()
         };
         prepare().map_err(self.failed("write to", ""))
     }

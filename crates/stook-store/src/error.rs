@@ -164,6 +164,7 @@ impl StoreCause {
     pub fn advice(&self) -> Advice {
         match self {
             Self::Login { .. } | Self::NotLetIn { .. } => Advice::Login,
+            Self::Io(error) if is_lasting(error) => Advice::GiveUp,
             Self::Io(_)
             | Self::Different(_)
             | Self::Timeout(_)
@@ -172,6 +173,17 @@ impl StoreCause {
             _ => Advice::GiveUp,
         }
     }
+}
+
+/// Returns true for an error that waiting does not mend: something else is in the place.
+fn is_lasting(error: &io::Error) -> bool {
+    use io::ErrorKind::{
+        FileTooLarge, InvalidFilename, InvalidInput, IsADirectory, NotADirectory, Unsupported,
+    };
+    matches!(
+        error.kind(),
+        FileTooLarge | InvalidFilename | InvalidInput | IsADirectory | NotADirectory | Unsupported
+    )
 }
 
 impl StoreError {

@@ -6,7 +6,6 @@
 //! with another content belongs to somebody else and is left alone.
 
 use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, FlockOperation, Mode, OFlags};
@@ -77,7 +76,7 @@ impl WriterLock {
     }
 
     fn attempt(path: &Path) -> Result<Option<Self>, LockError> {
-        let (mut file, is_new) = match create_new_file(path) {
+        let (file, is_new) = match create_new_file(path) {
             Ok(file) => (file, true),
             Err(error) if error.source.kind() == std::io::ErrorKind::AlreadyExists => {
                 match open_own(path) {
@@ -90,12 +89,12 @@ impl WriterLock {
         };
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => return Err(Self::held_by(&mut file, path)?),
+            Err(Errno::WOULDBLOCK) => return Err(Self::held_by(&file, path)?),
             // No locks on this file system: only the name in the file can tell.
             Err(Errno::NOSYS | Errno::NOTSUP | Errno::NOLCK)
-                if is_new || is_stale(&mut file, path)? => {}
+                if is_new || is_stale(&file, path)? => {}
             Err(Errno::NOSYS | Errno::NOTSUP | Errno::NOLCK) => {
-                return Err(Self::held_by(&mut file, path)?);
+                return Err(Self::held_by(&file, path)?);
             }
             Err(error) => {
                 return Err(SysError {
@@ -125,7 +124,7 @@ impl WriterLock {
         open_own(path).is_ok()
     }
 
-    fn held_by(file: &mut File, path: &Path) -> Result<LockError, SysError> {
+    fn held_by(file: &File, path: &Path) -> Result<LockError, SysError> {
         let (process, host) = read_holder(file, path)?;
         Ok(LockError::Held { process, host })
     }
@@ -181,17 +180,16 @@ fn holder_text() -> String {
     format!("{} {}\n", std::process::id(), host_name())
 }
 
-fn read_holder(file: &mut File, path: &Path) -> Result<(String, String), SysError> {
-    let mut text = String::new();
-    file.take(1024)
-        .read_to_string(&mut text)
-        .context("read", path)?;
+fn read_holder(file: &File, path: &Path) -> Result<(String, String), SysError> {
+    let mut bytes = [0; LONGEST_HOLDER];
+    let len = crate::read_up_to_at(file, &mut bytes, 0).context("read", path)?;
+    let text = String::from_utf8_lossy(&bytes[..len]);
     let mut words = text.split_whitespace();
     let mut next = || words.next().unwrap_or("unknown").to_owned();
     Ok((next(), next()))
 }
 
-fn is_stale(file: &mut File, path: &Path) -> Result<bool, SysError> {
+fn is_stale(file: &File, path: &Path) -> Result<bool, SysError> {
     let (process, host) = read_holder(file, path)?;
     let is_alive = process.parse().is_ok_and(is_process_alive);
     Ok(host == host_name() && !is_alive)

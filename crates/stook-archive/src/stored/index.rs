@@ -14,8 +14,8 @@ use stook_md5::md5_many;
 use stook_store::{Download, Store, StoreCause, StoreError, StoredFile, TransferObserver};
 use stook_sys::{Directory, NameBuffer, TemporaryNames, create_directory, exists, remove_file};
 
-use super::INDEX;
 use crate::ArchiveError;
+use crate::folder::INDEX;
 
 /// How often an index is fetched that is replaced meanwhile.
 const ATTEMPTS: u32 = 3;

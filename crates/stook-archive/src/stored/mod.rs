@@ -21,9 +21,6 @@ use crate::ArchiveError;
 use crate::archive::{Archive, OpenOptions};
 use index::fetch_index;
 
-/// The name of the index in a store.
-const INDEX: &str = "index.db";
-
 impl Archive {
     /// Opens the archive in a store for reading. `cache` is a folder of the user for copies of indices; it is made if it is
     /// missing. Returns the archive and what counts the bytes that were fetched for it.

@@ -11,7 +11,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use stook_index::{Index, Interrupt, StoreFact, VolumeId};
+use stook_index::{Index, StoreFact, VolumeId};
 use stook_store::{Condition, Download, FileVersion, Store, TransferObserver};
 use stook_sys::remove_file;
 
@@ -19,10 +19,7 @@ use super::error::TransferError;
 use super::options::StoreOptions;
 use super::send::Sender;
 use crate::ArchiveError;
-use crate::folder::Folder;
-
-/// The name of an index, in a folder and in a store.
-pub(super) const INDEX: &str = "index.db";
+use crate::folder::{Folder, INDEX};
 
 /// What a store held when it was asked.
 #[derive(Debug, Clone)]
@@ -96,7 +93,7 @@ pub(super) fn condition(
     let is_recorded = there.version.is_some() && recorded == there.version;
     if !is_recorded {
         let fetched = FetchedIndex::get(sender, folder)?;
-        if !is_state_of(&fetched.open()?, index)? {
+        if !is_state_of(&fetched.open(folder)?, index)? {
             return Err(TransferError::Diverged { store: name() }.into());
         }
     }
@@ -174,8 +171,8 @@ impl FetchedIndex {
         Ok(fetched)
     }
 
-    pub(super) fn open(&self) -> Result<Index, ArchiveError> {
-        Ok(Index::open_read_until(&self.path, &Interrupt::never())?)
+    pub(super) fn open(&self, folder: &Folder) -> Result<Index, ArchiveError> {
+        folder.open_fetched_index(&self.path)
     }
 
     pub(super) fn path(&self) -> &Path {

@@ -10,11 +10,11 @@ use stook_store::{Condition, Stored, Upload};
 use stook_sys::{Context, Stamp, exists, open_file};
 use stook_timers::scope;
 
-use super::attach::{Attached, INDEX, condition, last_run, recorded_store};
+use super::attach::{Attached, condition, last_run, recorded_store};
 use super::error::TransferError;
 use super::uploads::Uploads;
 use crate::ArchiveError;
-use crate::folder::Folder;
+use crate::folder::{Folder, INDEX};
 use crate::observer::Failure;
 
 /// What a run sent.

@@ -9,7 +9,7 @@ use stook_store::StoreError;
 pub enum TransferError {
     /// An operation of the store failed.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(Box<StoreError>),
     /// A new archive was to be sent to where one is.
     #[error("cannot create an archive in `{store}`: it holds one already")]
     HoldsArchive {
@@ -65,4 +65,10 @@ pub enum TransferError {
         /// The place.
         store: String,
     },
+}
+
+impl From<StoreError> for TransferError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(Box::new(error))
+    }
 }

@@ -8,7 +8,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
-use stook_index::{Index, StoreFact, Volume, VolumeId};
+use stook_index::{StoreFact, Volume, VolumeId};
 use stook_md5::Md5;
 use stook_store::Download;
 use stook_sys::{
@@ -16,13 +16,13 @@ use stook_sys::{
     remove_file,
 };
 
-use super::attach::{FetchedIndex, INDEX, is_state_of};
+use super::attach::{FetchedIndex, is_state_of};
 use super::error::TransferError;
 use super::options::StoreOptions;
 use super::send::Sender;
 use crate::ArchiveError;
 use crate::cause::Cause;
-use crate::folder::Folder;
+use crate::folder::{Folder, INDEX};
 use crate::observer::{Failure, Observer};
 
 /// How to fetch an archive.
@@ -108,7 +108,7 @@ fn pull_index(sender: &Sender<'_>, folder: &Folder) -> Result<bool, ArchiveError
         .into());
     }
     let fetched = FetchedIndex::get(sender, folder)?;
-    let there = fetched.open()?;
+    let there = fetched.open(folder)?;
     if folder.has_index()? {
         let here = folder.open_index()?;
         if is_state_of(&there, &here)? {
@@ -119,7 +119,7 @@ fn pull_index(sender: &Sender<'_>, folder: &Folder) -> Result<bool, ArchiveError
         }
     }
     drop(there);
-    let mut index = Index::open_write_until(fetched.path(), &folder.interrupt)?;
+    let mut index = folder.open_fetched_index_to_write(fetched.path())?;
     index.set_store_fact(StoreFact::Place, Some(&sender.options.place))?;
     drop(index);
     install(fetched.path(), &folder.index())?;

@@ -113,7 +113,7 @@ impl<'a> Sender<'a> {
                 other => return other,
             };
             if begun.elapsed() + pause > self.options.retry_for {
-                return Err(error.into());
+                return Err(TransferError::Store(error));
             }
             let seconds = pause.as_secs();
             let note = Note::TransferFailed {

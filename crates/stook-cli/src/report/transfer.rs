@@ -33,7 +33,7 @@ impl Sent {
             ),
         };
         format!(
-            "sent {volumes}, {}, and index.db{missing}",
+            "sent {volumes}, {}, and the index{missing}",
             size(self.bytes)
         )
     }
@@ -60,7 +60,7 @@ impl Pulled {
 
     pub(crate) fn text(&self) -> String {
         let volumes = count(self.volumes, "volume", "volumes");
-        let index = if self.index { "index.db, " } else { "" };
+        let index = if self.index { "the index, " } else { "" };
         format!(
             "fetched {index}{volumes}, {}{}",
             size(self.bytes),
@@ -175,8 +175,8 @@ impl ArchiveStatus {
             text += &format!("; {} missing", self.missing);
         }
         match self.index_current {
-            Some(false) => text += "; index.db there is of an earlier run",
-            None if self.store.is_some() => text += "; index.db was never sent",
+            Some(false) => text += "; the index there is of an earlier run",
+            None if self.store.is_some() => text += "; the index was never sent",
             _ => {}
         }
         text

@@ -287,6 +287,13 @@ fn pair_spec() -> String {
     json!({"sides": [side("a"), side("b")], "rounds": 1, "state": "as-left"}).to_string()
 }
 
+/// What commands about stores print.
+fn stores(print: &mut impl FnMut(&str)) {
+    print("push arc --store store --keep-volumes");
+    print("status arc");
+    print("pull pulled --store store");
+}
+
 /// Many kinds of lines, from every command.
 fn printed() -> Vec<Value> {
     let place = Place::with(&small());
@@ -313,9 +320,7 @@ fn printed() -> Vec<Value> {
     print("commit planned");
     print("plan src given-up");
     print("commit given-up --abandon");
-    print("push arc --store store --keep-volumes");
-    print("status arc");
-    print("pull pulled --store store");
+    stores(&mut print);
     place.write("src/late", "not archived");
     place.set_mode("src/a", 0o600);
     std::fs::create_dir(place.path("a-target")).unwrap();

@@ -3,7 +3,7 @@
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use stook_testkit::{Random, file, tree};
+use stook_testkit::{Random, tree};
 
 use crate::crash::{assert_equal_archives, points, seed, slow_tree};
 use crate::place::{Place, Ran, Signal, names, wait_until};
@@ -22,14 +22,14 @@ const CREATE: [&str; 7] = [
 fn an_archive_goes_to_its_store_and_comes_back() {
     let place = Place::with(&slow_tree());
     let said = place.stderr(&CREATE);
-    assert!(said.contains("; sent 12 volumes, "), "{said}");
+    assert!(said.contains("; sent 11 volumes, "), "{said}");
     assert_eq!(place.names("arc"), ["index.db"]);
     // The store is remembered.
     place.write("src/new", b"content");
     let said = place.stderr(&["update", "src", "arc"]);
     assert!(said.contains("; sent 1 volume, "), "{said}");
     let fetched = place.stderr(&["pull", "copy", "d1/*", "--store", "store"]);
-    assert!(fetched.starts_with("fetched index.db, "), "{fetched}");
+    assert!(fetched.starts_with("fetched the index, "), "{fetched}");
     place.stderr(&["pull", "copy", "--store", "store"]);
     place.stderr(&["check", "copy", "--volumes"]);
     place.stderr(&["extract", "copy", "--into", "out"]);
@@ -47,11 +47,11 @@ fn status_says_what_is_where() {
     );
     place.stderr(&["push", "arc", "--store", "store", "--keep-volumes"]);
     let lines = place.json(&["status", "arc", "--json"]);
-    let volume = &lines[1];
+    let volume = &lines[0];
     assert_eq!(volume["volume"], "000000.tar");
     assert_eq!(volume["proof"], "read back");
     assert_eq!(volume["safe_to_delete"], true);
-    assert_eq!(lines[2]["index_current"], true);
+    assert_eq!(lines[1]["index_current"], true);
     std::fs::remove_file(place.path("store/000000.tar")).unwrap();
     assert!(!place.stdout(&["status", "arc"]).contains("safe to delete"));
     std::fs::remove_file(place.path("arc/000000.tar")).unwrap();
@@ -176,10 +176,13 @@ fn kill_9_during_transfers_and_the_same_command_gives_the_same_end() {
     assert!(whole < Duration::from_secs(60));
 }
 
-/// Asserts that the store holds what an undisturbed run sent, and that nothing else is left anywhere.
+/// Asserts that the store holds what an undisturbed run sent, and nothing under another name.
 fn assert_equal_stores(place: &Place) {
     assert_eq!(place.names("arc"), ["index.db"]);
-    assert_eq!(place.names("store"), place.names("undisturbed"));
+    // What a kill left half sent goes an hour later.
+    let names = place.names("store").into_iter();
+    let whole: Vec<String> = names.filter(|name| !name.starts_with(".stook-")).collect();
+    assert_eq!(whole, place.names("undisturbed"));
     place.stderr(&["pull", "pulled", "--store", "store"]);
     let undisturbed = place.path("fetched");
     if !undisturbed.exists() {

@@ -126,7 +126,7 @@ fn what_a_url_cannot_do_is_said() {
         ),
         (
             "hpss:/run".to_owned(),
-            "error: cannot read `hpss:/run`: the store cannot read a part of a file\nhint: copy its volumes and `index.db` to a folder, and read it there\n".to_owned(),
+            "error: cannot read `hpss:/run`: the store cannot read a part of a file\nhint: `stook pull FOLDER --store URL` fetches it into a folder\n".to_owned(),
         ),
         (
             "ssh://127.0.0.1:1/run".to_owned(),
