@@ -132,7 +132,7 @@ fn of_store(error: &StoreError) -> Option<String> {
         (StoreCause::NoProgram(_), _) => {
             "install it, or say where it is: docs/stores.md names the variables".into()
         }
-        (_, Advice::Retry) => "the same command goes on; what has arrived is not sent again".into(),
+        (_, Advice::Retry) => "try again later; what has arrived by then is not sent again".into(),
         _ => return None,
     })
 }

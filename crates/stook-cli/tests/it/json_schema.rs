@@ -287,8 +287,10 @@ fn pair_spec() -> String {
     json!({"sides": [side("a"), side("b")], "rounds": 1, "state": "as-left"}).to_string()
 }
 
-/// What commands about stores print.
-fn stores(print: &mut impl FnMut(&str)) {
+/// What commands about stores print, and a plan that is given up.
+fn stores_and_plan(print: &mut impl FnMut(&str)) {
+    print("plan src given-up");
+    print("commit given-up --abandon");
     print("push arc --store store --keep-volumes");
     print("status arc");
     print("pull pulled --store store");
@@ -318,9 +320,7 @@ fn printed() -> Vec<Value> {
     let part = parts.find(|name| name.starts_with("part-")).unwrap();
     print(&format!("build planned/stook.plan/{part} src"));
     print("commit planned");
-    print("plan src given-up");
-    print("commit given-up --abandon");
-    stores(&mut print);
+    stores_and_plan(&mut print);
     place.write("src/late", "not archived");
     place.set_mode("src/a", 0o600);
     std::fs::create_dir(place.path("a-target")).unwrap();

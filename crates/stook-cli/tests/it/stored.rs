@@ -130,7 +130,7 @@ fn what_a_url_cannot_do_is_said() {
         ),
         (
             "ssh://127.0.0.1:1/run".to_owned(),
-            "error: cannot look at `index.db` in `ssh://127.0.0.1:1/run`: ssh says: ssh: connect to host 127.0.0.1 port 1: Connection refused\n".to_owned(),
+            "error: cannot look at `index.db` in `ssh://127.0.0.1:1/run`: ssh says: ssh: connect to host 127.0.0.1 port 1: Connection refused\nhint: try again later; what has arrived by then is not sent again\n".to_owned(),
         ),
     ] {
         let ran = run(&place, &["list", &archive], &[]);
