@@ -90,6 +90,17 @@ pub(crate) fn open(text: &str) -> Result<Arc<dyn Store>, CliError> {
     Ok(location.open(&settings()?)?)
 }
 
+/// Returns what an archive remembers a place by: a directory by its whole path, wherever the next command runs.
+pub(crate) fn lasting_name(text: String) -> Result<String, CliError> {
+    match Location::parse(&text) {
+        Ok(Location::Directory(path)) => {
+            let path = stook_sys::absolute(&path)?;
+            Ok(path.to_str().map_or(text, ToOwned::to_owned))
+        }
+        _ => Ok(text),
+    }
+}
+
 /// Returns the store that an argument names; None if it is a path.
 fn location(archive: &Path) -> Result<Option<Location>, CliError> {
     let Some(text) = archive.to_str().filter(|text| is_url(text)) else {

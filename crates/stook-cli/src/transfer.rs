@@ -64,11 +64,9 @@ fn place(typed: Option<&str>, archive: &Path) -> Result<Option<Place>, CliError>
         Some(text) => Some(text.to_owned()),
         None => recorded()?,
     };
-    text.map(|text| {
-        let store = stores::open(&text)?;
-        Ok((text, store))
-    })
-    .transpose()
+    let Some(text) = text else { return Ok(None) };
+    let store = stores::open(&text)?;
+    Ok(Some((stores::lasting_name(text)?, store)))
 }
 
 fn required_place(typed: Option<&str>, archive: &Path) -> Result<Place, CliError> {

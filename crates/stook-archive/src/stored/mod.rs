@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   store ── index.db ──> cache folder (index.rs)      again only when its version changed
-//!     └───── ranges of volumes ──> pieces in memory (volumes.rs) ──> whoever reads
+//!     └───── ranges of volumes ──> pieces in memory (volumes.rs) ──> what reads them
 //! ```
 //! Nothing is written to the store, and what a check finds out is not recorded: the index is a copy.
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   prefetch ──> Waiting ──fetcher──> Here ──read to its end──> gone
-//!                   └──failed──> gone: whoever wanted it reads by himself, and gets the error
+//!                   └──failed──> gone: the reader that needs it asks again, and gets the error
 //! ```
 
 use std::collections::VecDeque;

@@ -1,4 +1,4 @@
-//! Volumes in a store, as whoever reads an archive sees them.
+//! Volumes in a store, as the readers of an archive see them.
 //!
 //! Each read is a request with a round trip, so small ones fetch a little more, which is kept, and what will be read soon
 //! is fetched by a few threads meanwhile. What may be repeated is, for a minute: a network comes back.
@@ -153,7 +153,7 @@ impl Shared {
         while let Some(wanted) = self.pieces.take() {
             let number = usize::try_from(wanted.volume).unwrap_or(usize::MAX);
             let file = lock(&self.opened).get(number).cloned();
-            // Whoever wants it reads it by himself then, and has the error.
+            // The reader that needs it asks again, and gets the error.
             let bytes = file.and_then(|file| self.fetch(&file, wanted.range.clone()).ok());
             self.pieces.arrived(&wanted, bytes);
         }

@@ -26,7 +26,7 @@ use crate::folder::{Folder, INDEX};
 pub(super) struct Attached {
     /// What must still hold for the index to be put.
     pub(super) condition: Condition,
-    /// Volumes by name, whoever put them.
+    /// Volumes by name, those that others put included.
     pub(super) volumes: BTreeSet<VolumeId>,
 }
 
@@ -116,6 +116,16 @@ pub(super) fn sent_index(
             version.map(|text| FileVersion(text.to_owned())),
         ))
     }))
+}
+
+/// Records that the store has the index with its last run, in this version.
+pub(super) fn record_sent_index(
+    index: &mut Index,
+    version: Option<FileVersion>,
+) -> Result<(), ArchiveError> {
+    let version = version.map_or(String::new(), |version| version.0);
+    let fact = format!("{} {version}", last_run(index)?);
+    Ok(index.set_store_fact(StoreFact::IndexVersion, Some(&fact))?)
 }
 
 /// Returns true if the store lacks something of the archive.

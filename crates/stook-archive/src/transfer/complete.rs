@@ -10,7 +10,7 @@ use stook_store::{Condition, Stored, Upload};
 use stook_sys::{Context, Stamp, exists, open_file};
 use stook_timers::scope;
 
-use super::attach::{Attached, condition, last_run, recorded_store};
+use super::attach::{Attached, condition, record_sent_index, recorded_store};
 use super::error::TransferError;
 use super::uploads::Uploads;
 use crate::ArchiveError;
@@ -112,7 +112,6 @@ impl Uploads<'_> {
         let _scope = scope!("send index");
         let options = self.sender.options;
         self.record_place(&mut index)?;
-        let run = last_run(&index)?;
         let condition = match options.store.abilities().is_conditional {
             true => attached.condition.clone(),
             // Somebody may have put another one since.
@@ -121,10 +120,8 @@ impl Uploads<'_> {
         // SQLite drops its locks when another descriptor of the file is closed: none may be open here.
         drop(index);
         let stored = self.put_unchanged(folder, &condition)?;
-        let version = stored.version.map_or(String::new(), |version| version.0);
         let mut index = folder.open_index_to_write()?;
-        index.set_store_fact(StoreFact::IndexVersion, Some(&format!("{run} {version}")))?;
-        Ok(())
+        record_sent_index(&mut index, stored.version)
     }
 
     /// Puts the index as it is; again if another program, zstash say, wrote to it meanwhile.

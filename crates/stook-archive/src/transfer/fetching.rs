@@ -26,7 +26,7 @@ use crate::mutex::lock;
 use crate::observer::{Failure, Observer};
 use crate::read::{LocalFolder, VolumeBytes, VolumeStore};
 
-/// Ends transfers once it is raised, and tells nobody of them: what fails is an error of whoever reads.
+/// Ends transfers once it is raised, and reports nothing: what fails is an error of the read that needs it.
 struct Until(Interrupt);
 
 impl stook_pool::Observer for Until {

@@ -16,7 +16,7 @@ use stook_sys::{
     remove_file,
 };
 
-use super::attach::{FetchedIndex, is_state_of};
+use super::attach::{FetchedIndex, is_state_of, record_sent_index};
 use super::error::TransferError;
 use super::options::StoreOptions;
 use super::send::Sender;
@@ -98,15 +98,10 @@ pub fn pull(
 /// Fetches the index if there is none here, or an earlier state of it.
 fn pull_index(sender: &Sender<'_>, folder: &Folder) -> Result<bool, ArchiveError> {
     let store = sender.store();
-    let diverged = || TransferError::Diverged {
-        store: store.name().to_owned(),
+    let name = || store.name().to_owned();
+    let Some(file) = sender.with_retries(|| Ok(store.stat(INDEX)?))? else {
+        return Err(TransferError::NoIndex { store: name() }.into());
     };
-    if sender.with_retries(|| Ok(store.stat(INDEX)?))?.is_none() {
-        return Err(TransferError::NoIndex {
-            store: store.name().to_owned(),
-        }
-        .into());
-    }
     let fetched = FetchedIndex::get(sender, folder)?;
     let there = fetched.open(folder)?;
     if folder.has_index()? {
@@ -115,12 +110,13 @@ fn pull_index(sender: &Sender<'_>, folder: &Folder) -> Result<bool, ArchiveError
             return Ok(false);
         }
         if !is_state_of(&here, &there)? {
-            return Err(diverged().into());
+            return Err(TransferError::Diverged { store: name() }.into());
         }
     }
     drop(there);
     let mut index = folder.open_fetched_index_to_write(fetched.path())?;
     index.set_store_fact(StoreFact::Place, Some(&sender.options.place))?;
+    record_sent_index(&mut index, file.version)?;
     drop(index);
     install(fetched.path(), &folder.index())?;
     Ok(true)
