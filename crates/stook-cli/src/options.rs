@@ -149,9 +149,9 @@ pub(crate) fn open(archive: &Path) -> Result<Archive, CliError> {
     Ok(Archive::open(archive, &options)?)
 }
 
-/// Returns true if an archive, or a part of one, is in the folder.
-pub(crate) fn has_index(archive: &Path) -> Result<bool, CliError> {
-    Ok(stook_sys::exists(&archive.join("index.db"))?.is_some())
+/// Returns true if an archive is in the folder. What cannot be looked at is an error of the command that opens it.
+pub(crate) fn has_index(archive: &Path) -> bool {
+    matches!(stook_sys::exists(&archive.join("index.db")), Ok(Some(_)))
 }
 
 pub(crate) fn extract_options(

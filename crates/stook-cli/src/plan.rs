@@ -32,7 +32,7 @@ pub(crate) fn plan(args: &PlanArgs, common: &Common) -> Result<Ending, CliError>
 
 /// What a create or an update would write, volume by volume: each would be a part.
 fn dry_run(args: &WriteArgs, write: &WriteOptions, common: &Common) -> Result<Ending, CliError> {
-    let is_there = options::has_index(&args.archive)?;
+    let is_there = options::has_index(&args.archive);
     let mut there = if is_there {
         Some(options::open(&args.archive)?)
     } else {

@@ -54,7 +54,7 @@ type Place = (String, Arc<dyn Store>);
 
 fn place(typed: Option<&str>, archive: &Path) -> Result<Option<Place>, CliError> {
     let recorded = || -> Result<Option<String>, CliError> {
-        if !options::has_index(archive)? {
+        if !options::has_index(archive) {
             return Ok(None);
         }
         Ok(options::open(archive)?.store_place()?)
@@ -83,7 +83,7 @@ pub(crate) fn fetch_missing_index(
     store: &StoreOptions,
     common: &Common,
 ) -> Result<(), CliError> {
-    if options::has_index(archive)? {
+    if options::has_index(archive) {
         return Ok(());
     }
     let only_index = PullOptions {

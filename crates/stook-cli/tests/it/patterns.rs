@@ -382,7 +382,7 @@ fn one_text_explains_patterns_everywhere() {
     };
     let expected = section("create");
     for command in [
-        "update", "diff", "check", "list", "extract", "walk", "copy", "remove",
+        "update", "diff", "check", "list", "extract", "pull", "walk", "copy", "remove",
     ] {
         assert_eq!(section(command), expected, "{command}");
     }
@@ -396,5 +396,5 @@ fn one_text_explains_patterns_everywhere() {
     }
     let reference = place.stdout(&["reference"]);
     assert_eq!(reference.matches("\n## Patterns\n").count(), 1);
-    assert_eq!(reference.matches("See [Patterns](#patterns).").count(), 10);
+    assert_eq!(reference.matches("See [Patterns](#patterns).").count(), 11);
 }
