@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use stook_archive::{Archive, FetchedVolumes, Observer, OpenOptions, StoreOptions, StoredVolumes};
 use stook_store::{Location, Silent, Store};
-use stook_sys::display_path;
+use stook_sys::{Context, display_path};
 
 use crate::exit::CliError;
 use crate::progress::{Reporter, asked_to_end};
@@ -94,7 +94,7 @@ pub(crate) fn open(text: &str) -> Result<Arc<dyn Store>, CliError> {
 pub(crate) fn lasting_name(text: String) -> Result<String, CliError> {
     match Location::parse(&text) {
         Ok(Location::Directory(path)) => {
-            let path = stook_sys::absolute(&path)?;
+            let path = std::path::absolute(&path).context("resolve", &path)?;
             Ok(path.to_str().map_or(text, ToOwned::to_owned))
         }
         _ => Ok(text),

@@ -204,7 +204,7 @@ impl Index {
     ///
     /// # Cost
     /// Nothing by itself. Without it each statement locks the file and looks for a journal, with eight system calls.
-    fn lock_to_read(&self) -> Result<Transaction<'_>, IndexError> {
+    pub(crate) fn lock_to_read(&self) -> Result<Transaction<'_>, IndexError> {
         let transaction = self.connection.unchecked_transaction();
         transaction.map_err(self.fault(READ))
     }
@@ -300,7 +300,7 @@ impl Index {
         })
     }
 
-    fn setting(&self, setting: &'static str) -> Result<String, IndexError> {
+    pub(crate) fn setting(&self, setting: &'static str) -> Result<String, IndexError> {
         let value: Option<Option<String>> = self
             .connection
             .query_row(

@@ -78,6 +78,19 @@ impl Index {
             .map_err(self.fault(READ))
     }
 
+    /// Returns the place of the volumes that was recorded, and what zstash's settings say of it, in one state.
+    ///
+    /// # Errors
+    /// `Sqlite` if the file cannot be read.
+    pub fn store_places(&self) -> Result<(Option<String>, Option<String>), IndexError> {
+        let _locked = self.lock_to_read()?;
+        // A setting that is missing is damage, which `check` reports; the rest can be read without.
+        Ok((
+            self.store_fact(StoreFact::Place)?,
+            self.setting("hpss").ok(),
+        ))
+    }
+
     /// Records a fact about the store; None removes it.
     ///
     /// # Errors

@@ -53,16 +53,17 @@ pub(super) fn attach(
 
 /// Returns the store that an archive remembers: its own record, or that of zstash.
 pub(crate) fn recorded_store(index: &Index) -> Result<Option<String>, ArchiveError> {
-    if let Some(place) = index.store_fact(StoreFact::Place)? {
-        return Ok(Some(place));
+    let (place, hpss) = index.store_places()?;
+    if place.is_some() {
+        return Ok(place);
     }
-    let hpss = index.config()?.hpss;
-    Ok(match hpss.as_str() {
-        "" => None,
-        none if none.eq_ignore_ascii_case("none") => None,
-        globus if globus.starts_with("globus://") => Some(hpss),
-        path => Some(format!("hpss:{path}")),
-    })
+    let is_place = |hpss: &String| !hpss.is_empty() && !hpss.eq_ignore_ascii_case("none");
+    Ok(hpss
+        .filter(is_place)
+        .map(|hpss| match hpss.starts_with("globus://") {
+            true => hpss,
+            false => format!("hpss:{hpss}"),
+        }))
 }
 
 fn require_same_store(options: &StoreOptions, index: &Index) -> Result<(), ArchiveError> {
