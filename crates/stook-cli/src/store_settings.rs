@@ -18,7 +18,7 @@ use stook_store::{GlobusOptions, Interruption, ProgramOptions, Settings, local_e
 use crate::exit::CliError;
 use crate::progress::is_asked_to_end;
 
-/// What begins the names of variables that object stores are told about.
+/// Prefix of the variables that are handed to object stores.
 const OBJECT_STORES: &str = "AWS_";
 
 /// Returns what the environment says about stores.

@@ -122,7 +122,7 @@ fn pull_index(sender: &Sender<'_>, folder: &Folder) -> Result<bool, ArchiveError
     Ok(true)
 }
 
-/// Fetches volumes that are not here, in one request; `arrived` is told of each.
+/// Fetches volumes that are not here, in one request; `arrived` gets the result of each.
 pub(super) fn fetch_volumes(
     sender: &Sender<'_>,
     folder: &Folder,

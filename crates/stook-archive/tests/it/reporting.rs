@@ -1,4 +1,4 @@
-//! What a program is told of volumes and members, in which order; and what it can decide by it.
+//! What an observer receives about volumes and members, in which order, and what it can decide.
 
 use std::ops::ControlFlow;
 use std::sync::Mutex;
@@ -13,7 +13,7 @@ use stook_testkit::{Tree, tree};
 use crate::folder::files_in;
 use crate::scene::{Scene, options};
 
-/// Writes down what it is told.
+/// Records every event.
 #[derive(Default)]
 struct Told {
     lines: Mutex<Vec<String>>,

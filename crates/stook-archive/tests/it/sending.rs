@@ -29,7 +29,7 @@ enum Fault {
     Connection(u64),
 }
 
-/// A directory that counts what is put, and fails as it is told.
+/// A directory that counts what is put, and fails as its fault says.
 #[derive(Debug)]
 struct Double {
     directory: DirectoryStore,

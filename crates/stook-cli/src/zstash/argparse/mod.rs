@@ -26,7 +26,7 @@ pub(crate) struct Parser {
 /// One row of the table.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Argument {
-    /// As typed; none for what is told by its position.
+    /// As typed; empty for a positional argument.
     pub(crate) flags: &'static [&'static str],
     /// The name of its value.
     pub(crate) name: &'static str,
