@@ -1,0 +1,9 @@
+//! Archives that are mounted for real, and the cache below them.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::print_stderr,
+    clippy::unwrap_used,
+    reason = "tests make their own files, say what they skip, and fail loudly"
+)]
