@@ -1,15 +1,16 @@
 //! Where the volumes of an archive were sent, and how it is known that they arrived.
 //!
 //! ```text
-//!   stook_meta        store = the place, as the user wrote it; store_index = version of its index.db when it was put
+//!   stook_meta        store = the place, as the user wrote it; store_index = version of its index.db when it was put;
+//!                     store_leaving = local volumes that are being removed because the store has them
 //!   stook_transfers   one row for each volume that the store has confirmed
 //! ```
 //! Proofs and versions are texts of `stook-store`, which this crate knows nothing of.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
-use rusqlite::{OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::error::{IndexError, READ, WRITE};
 use crate::index::Index;
@@ -41,12 +42,14 @@ pub enum StoreFact {
     Place,
     /// The version of the index there.
     IndexVersion,
+    /// Names of the local volumes that were being removed when this was written. A run that was killed then left them.
+    Leaving,
 }
 
 impl StoreFact {
     /// Returns true for the key of one.
     pub(crate) fn is_key(key: &str) -> bool {
-        [Self::Place, Self::IndexVersion]
+        [Self::Place, Self::IndexVersion, Self::Leaving]
             .map(Self::key)
             .contains(&key)
     }
@@ -55,6 +58,7 @@ impl StoreFact {
         match self {
             Self::Place => "store",
             Self::IndexVersion => "store_index",
+            Self::Leaving => "store_leaving",
         }
     }
 }
@@ -101,16 +105,18 @@ impl Index {
         value: Option<&str>,
     ) -> Result<(), IndexError> {
         let transaction = self.begin()?;
-        let key = fact.key();
-        let changed = match value {
-            Some(value) => transaction.execute(
-                "INSERT INTO stook_meta VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = ?2",
-                params![key, value],
-            ),
-            None => transaction.execute("DELETE FROM stook_meta WHERE key = ?1", [key]),
-        };
-        changed.map_err(self.fault(WRITE))?;
+        set_fact(&transaction, fact, value).map_err(self.fault(WRITE))?;
         transaction.commit().map_err(self.fault(WRITE))
+    }
+
+    /// Returns the local volumes that a run was removing, because the store has them, when it was killed.
+    ///
+    /// # Errors
+    /// `Sqlite` if the file cannot be read.
+    pub fn leaving(&self) -> Result<BTreeSet<VolumeId>, IndexError> {
+        let names = self.store_fact(StoreFact::Leaving)?.unwrap_or_default();
+        let ids = names.split(' ').filter_map(|name| name.parse().ok());
+        Ok(ids.collect())
     }
 
     /// Returns the volumes that the store has confirmed. A row that makes no sense counts for nothing: the volume is
@@ -138,15 +144,20 @@ impl Index {
         Ok(transfers)
     }
 
-    /// Records volumes that the store has confirmed, in one transaction.
+    /// Records volumes that the store has confirmed, and the local ones that will be removed for it, in one transaction.
     ///
     /// # Errors
     /// `TooLarge`, `Busy` or `Sqlite` if the index cannot be written.
     pub fn record_transfers<'t>(
         &mut self,
         transfers: impl IntoIterator<Item = (VolumeId, &'t Transfer)>,
+        leaving: &[VolumeId],
     ) -> Result<(), IndexError> {
+        let names: Vec<String> = leaving.iter().map(VolumeId::to_string).collect();
+        let names = Some(names.join(" ")).filter(|names| !names.is_empty());
         let transaction = self.begin()?;
+        let set = set_fact(&transaction, StoreFact::Leaving, names.as_deref());
+        set.map_err(self.fault(WRITE))?;
         for (volume, transfer) in transfers {
             let size = signed(transfer.size, "size", &self.path)?;
             let (volume, at) = (volume.to_string(), transfer.at.to_string());
@@ -169,6 +180,21 @@ impl Index {
         let deleted = transaction.execute("DELETE FROM stook_transfers WHERE true", []);
         deleted.map_err(self.fault(WRITE))?;
         transaction.commit().map_err(self.fault(WRITE))
+    }
+}
+
+fn set_fact(
+    connection: &Connection,
+    fact: StoreFact,
+    value: Option<&str>,
+) -> rusqlite::Result<usize> {
+    let key = fact.key();
+    match value {
+        Some(value) => connection.execute(
+            "INSERT INTO stook_meta VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = ?2",
+            params![key, value],
+        ),
+        None => connection.execute("DELETE FROM stook_meta WHERE key = ?1", [key]),
     }
 }
 
@@ -219,10 +245,19 @@ mod tests {
             (VolumeId(1), transfer(8, Some("a"))),
         ];
         index
-            .record_transfers(first.iter().map(|(id, sent)| (*id, sent)))
+            .record_transfers(
+                first.iter().map(|(id, sent)| (*id, sent)),
+                &[VolumeId(0), VolumeId(1)],
+            )
             .unwrap();
+        let leaving = BTreeSet::from([VolumeId(0), VolumeId(1)]);
+        assert_eq!(index.leaving().unwrap(), leaving);
+        assert_eq!(damages(&index), 0);
         let again = transfer(9, Some("b"));
-        index.record_transfers([(VolumeId(1), &again)]).unwrap();
+        index
+            .record_transfers([(VolumeId(1), &again)], &[])
+            .unwrap();
+        assert_eq!(index.leaving().unwrap(), BTreeSet::new());
         let expected = BTreeMap::from([first[0].clone(), (VolumeId(1), again)]);
         assert_eq!(index.transfers().unwrap(), expected);
         assert_eq!(damages(&index), 0);
@@ -262,7 +297,9 @@ mod tests {
             version: None,
             at: Mtime(0),
         };
-        index.record_transfers([(VolumeId(0), &transfer)]).unwrap();
+        index
+            .record_transfers([(VolumeId(0), &transfer)], &[])
+            .unwrap();
         let raw = rusqlite::Connection::open(&index.path).unwrap();
         raw.execute("UPDATE stook_transfers SET proof = 'read back'", [])
             .unwrap();

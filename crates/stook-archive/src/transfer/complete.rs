@@ -7,7 +7,7 @@
 
 use stook_index::{Index, StoreFact, Volume};
 use stook_store::{Condition, Stored, Upload};
-use stook_sys::{Context, Stamp, exists, open_file};
+use stook_sys::{Context, Stamp, exists, open_file, remove_file};
 use stook_timers::scope;
 
 use super::attach::{Attached, condition, record_sent_index, recorded_store};
@@ -48,13 +48,17 @@ impl Uploads<'_> {
 
     /// Begins to send the volumes of earlier runs that the store lacks. Returns the number of those that are not here.
     pub(super) fn add_lacking(&self, index: &Index) -> Result<u64, ArchiveError> {
-        let transfers = index.transfers()?;
+        let (transfers, leaving) = (index.transfers()?, index.leaving()?);
         let mut missing = 0;
         for volume in index.volumes()? {
             let is_there = self.in_store.contains(&volume.id);
             let is_here = exists(&self.path(volume.id))?.is_some();
             match (is_here, is_there) {
-                (true, true) if transfers.contains_key(&volume.id) => {}
+                (true, true) if transfers.contains_key(&volume.id) => {
+                    if leaving.contains(&volume.id) && !self.sender.options.keeps_volumes {
+                        remove_file(&self.path(volume.id))?;
+                    }
+                }
                 (true, _) => self.add(volume),
                 (false, true) => {}
                 (false, false) => {
@@ -112,6 +116,9 @@ impl Uploads<'_> {
         let _scope = scope!("send index");
         let options = self.sender.options;
         self.record_place(&mut index)?;
+        if !index.leaving()?.is_empty() {
+            index.set_store_fact(StoreFact::Leaving, None)?;
+        }
         let condition = match options.store.abilities().is_conditional {
             true => attached.condition.clone(),
             // Somebody may have put another one since.

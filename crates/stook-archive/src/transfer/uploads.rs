@@ -153,12 +153,15 @@ impl<'a> Uploads<'a> {
             .iter()
             .map(|(volume, stored)| (volume.id, transfer(volume.size, stored, at)))
             .collect();
+        let removable = sent.iter().filter(|(_, stored)| self.may_remove(stored));
+        let leaving: Vec<VolumeId> = removable.map(|(volume, _)| volume.id).collect();
         self.record_place(index)?;
-        index.record_transfers(transfers.iter().map(|(id, transfer)| (*id, transfer)))?;
-        for (volume, stored) in &sent {
-            if self.may_remove(stored) {
-                remove_file(&self.path(volume.id))?;
-            }
+        let arrived = transfers.iter().map(|(id, transfer)| (*id, transfer));
+        index.record_transfers(arrived, &leaving)?;
+        for id in leaving {
+            remove_file(&self.path(id))?;
+        }
+        for (volume, _) in &sent {
             let mut state = self.state();
             state.spool_bytes -= volume.size;
             state.report.volumes += 1;

@@ -29,7 +29,12 @@ fn is_there() -> bool {
 fn killed_at(place: &Place, number: usize, arguments: &[&str]) -> bool {
     let inject = format!("inject={CALLS}:signal=SIGKILL:when={number}");
     let trace = format!("trace={CALLS}");
-    let tracer = ["-f", "-qq", "-o", "/dev/null", "-e", &trace, "-e", &inject];
+    killed(place, &["-e", &trace, "-e", &inject], arguments)
+}
+
+/// Runs a command under `strace` with these options; returns true if it was killed.
+fn killed(place: &Place, options: &[&str], arguments: &[&str]) -> bool {
+    let tracer = [&["-f", "-qq", "-o", "/dev/null"], options].concat();
     let all = [&tracer[..], &[env!("CARGO_BIN_EXE_stook")], arguments].concat();
     let mut command = place.command_of(Path::new("strace"), &all);
     if let Some(path) = std::env::var_os("PATH") {
@@ -109,4 +114,42 @@ fn kill_9_at_any_system_call_and_the_same_command_again_gives_the_same_archive()
     copy_with_modes(&before, &place.path("arc"));
     let updated = undisturbed(&place, &[&update]);
     kill_call_by_call(&place, &update, Some(&before), &updated);
+}
+
+/// The volume is on record as sent, and was about to be removed.
+#[test]
+fn a_volume_that_a_kill_left_after_it_was_sent_goes_with_the_next_run() {
+    if !is_there() {
+        return;
+    }
+    let tree = ["a", "b", "c"].map(|name| (name, file([b'x'; 9000])));
+    let mut source = Tree::new();
+    for (name, node) in tree {
+        source.insert(name, node);
+    }
+    let create = ["create", "src", "arc", "--volume-size", "20KiB"];
+    let create = [&create[..], &["--store", "store"]].concat();
+    let kill = ["-P", "arc/000001.tar", "-e", "trace=unlink,unlinkat"];
+    let kill = [
+        &kill[..],
+        &["-e", "inject=unlink,unlinkat:error=EINTR:signal=SIGKILL"],
+    ]
+    .concat();
+    for keeps in [false, true] {
+        let place = Place::with(&source);
+        assert!(killed(&place, &kill, &create));
+        assert!(place.names("arc").contains(&"000001.tar".to_owned()));
+        let again = match keeps {
+            false => create.clone(),
+            true => [&create[..], &["--keep-volumes"]].concat(),
+        };
+        complete(&place, &again);
+        let is_left = place.names("arc").contains(&"000001.tar".to_owned());
+        assert_eq!(is_left, keeps);
+        place.stderr(&["check", "arc", "--volumes"]);
+        // A volume that was fetched stays.
+        place.stderr(&["pull", "arc"]);
+        place.stderr(&["update", "src", "arc"]);
+        assert!(place.names("arc").contains(&"000001.tar".to_owned()));
+    }
 }
