@@ -50,6 +50,8 @@ pub struct Archive {
     store: Arc<dyn VolumeStore>,
     /// What readers keep open.
     volumes: Volumes,
+    /// Volumes that were read back in a store.
+    read_back: BTreeSet<VolumeId>,
 }
 
 impl fmt::Debug for Archive {
@@ -77,6 +79,8 @@ pub(crate) struct Parts<'a> {
     pub(crate) folder: &'a Folder,
     pub(crate) index: &'a mut Index,
     pub(crate) store: &'a Arc<dyn VolumeStore>,
+    /// Volumes that are not in the folder, and were proved to be in a store.
+    pub(crate) read_back: &'a BTreeSet<VolumeId>,
 }
 
 impl Archive {
@@ -114,6 +118,7 @@ impl Archive {
             index: Mutex::new(index),
             volumes: Volumes::new(Arc::clone(&store)),
             store,
+            read_back: BTreeSet::new(),
         })
     }
 
@@ -132,6 +137,12 @@ impl Archive {
         let store: Arc<dyn VolumeStore> = Arc::new(LocalFirst::new(self.path(), store));
         self.volumes = Volumes::new(Arc::clone(&store));
         self.store = store;
+    }
+
+    /// Says which volumes that are not in the folder a store is proved to hold: [`remove_archived`](crate::remove_archived)
+    /// relies on them as on volumes that passed a check. [`VolumeStatus::is_read_back`](crate::VolumeStatus) tells.
+    pub fn rely_on(&mut self, read_back: BTreeSet<VolumeId>) {
+        self.read_back = read_back;
     }
 
     /// Returns the place of its volumes that was recorded, in the form of a location; None if they never left the folder.
@@ -336,9 +347,11 @@ impl Archive {
             folder,
             index,
             store,
+            read_back,
             ..
         } = self;
         Ok(Parts {
+            read_back,
             folder,
             index: index.get_mut().unwrap_or_else(PoisonError::into_inner),
             store,

@@ -69,6 +69,7 @@ pub fn list_with_attributes(
         folder,
         index,
         store,
+        ..
     } = archive.parts(&observer)?;
     let selection = select_rows(folder, index, options, &observer)?;
     let mut attributes = MemberAttributes::new(index, Volumes::new(Arc::clone(store)));

@@ -9,9 +9,10 @@ use stook_archive::{
 use stook_tree::{Filter, RemoveObserver, RemoveOptions, Tree, TreeError};
 
 use crate::exit::{CliError, Ending};
+use crate::hints;
 use crate::listener::Listener;
 use crate::report::{self, Line, Removed, Summary};
-use crate::{hints, options};
+use crate::stores::Opened;
 
 /// Removes what the archive holds from the one tree that was named.
 pub(crate) fn run(
@@ -31,7 +32,7 @@ pub(crate) fn run(
         listener,
         left: AtomicU64::new(0),
     };
-    let mut archive = options::open(archive)?;
+    let mut archive = Opened::to_rely_on(archive)?;
     let done = remove_archived(
         tree,
         &mut archive,

@@ -104,7 +104,7 @@ fn of_transfer(error: &TransferError) -> Option<String> {
         }
         TransferError::NoStore => "`--store URL` names one".into(),
         TransferError::SmallSpool { .. } => {
-            "raise `--spool-size`, or create the archive with a smaller `--volume-size`".into()
+            "raise `--spool-size`; an archive with a smaller `--volume-size` needs less".into()
         }
         TransferError::Missing { .. } => "`stook pull` fetches volumes from the old store".into(),
         _ => return None,

@@ -157,7 +157,7 @@ fn diff(args: &DiffArgs, common: &Common) -> Result<Ending, CliError> {
 
 fn check(args: &CheckArgs, common: &Common) -> Result<Ending, CliError> {
     let options = options::check_options(args)?;
-    let mut opened = Opened::new(&args.archive)?;
+    let mut opened = Opened::within(&args.archive, args.fetch.spool_size.as_deref())?;
     let (found, reporter) = observed(common, |reporter| {
         stook_archive::check(&mut opened.archive, &options, reporter)
     })?;
@@ -273,7 +273,7 @@ fn cat(args: &CatArgs, common: &Common) -> Result<Ending, CliError> {
 }
 
 fn extract(args: &ExtractArgs, common: &Common) -> Result<Ending, CliError> {
-    let mut opened = Opened::new(&args.archive)?;
+    let mut opened = Opened::within(&args.archive, args.fetch.spool_size.as_deref())?;
     let options = options::extract_options(args, &opened.archive)?;
     let (done, reporter) = observed(common, |reporter| {
         stook_archive::extract(&mut opened.archive, &args.into, &options, reporter)

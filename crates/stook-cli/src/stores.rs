@@ -3,13 +3,19 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use stook_archive::{Archive, FetchedVolumes, Observer, OpenOptions, StoreOptions, StoredVolumes};
+use stook_archive::{
+    Archive, FetchedVolumes, Observer, OpenOptions, StoreOptions, StoredVolumes, status,
+};
 use stook_store::{Location, Silent, Store};
 use stook_sys::{Context, display_path};
 
 use crate::exit::CliError;
 use crate::progress::{Reporter, asked_to_end};
 use crate::store_settings::{cache, settings};
+use crate::transfer::spool_bytes;
+
+/// A store, and the place that the archive remembers.
+type NamedStore = (Arc<dyn Store>, String);
 
 /// An archive that is open for reading, wherever it lies.
 pub(crate) struct Opened {
@@ -21,36 +27,70 @@ pub(crate) struct Opened {
 impl Opened {
     /// Opens the archive that a path names, or a URL.
     pub(crate) fn new(archive: &Path) -> Result<Self, CliError> {
+        Self::within(archive, None)
+    }
+
+    /// As [`Opened::new`]; volumes that are fetched whole take no more room than `--spool-size` says.
+    pub(crate) fn within(archive: &Path, spool_size: Option<&str>) -> Result<Self, CliError> {
+        let spool_bytes = spool_bytes(spool_size)?;
         match location(archive)? {
             Some(location) => Self::stored(&location),
-            None => Self::local(archive),
+            None => Self::local(archive, spool_bytes),
         }
     }
 
+    /// Opens an archive of which whatever it holds will be removed elsewhere: volumes that are not in the folder, but were
+    /// read back in the store and are there unchanged, count as checked.
+    pub(crate) fn to_rely_on(path: &Path) -> Result<Archive, CliError> {
+        let (mut archive, store) = Self::with_store(path)?;
+        if let Some(store) = store {
+            let status = status(&archive, Some(&*store.0))?;
+            let there = status.volumes.iter();
+            let there = there.filter(|volume| volume.local.is_none() && volume.is_read_back);
+            archive.rely_on(there.map(|volume| volume.volume).collect());
+            Self::attach(&mut archive, store, None)?;
+        }
+        Ok(archive)
+    }
+
     /// Volumes that are not in the folder are read from the store of the archive.
-    fn local(path: &Path) -> Result<Self, CliError> {
-        let mut archive = crate::options::open(path)?;
-        let place = match archive.store_place()? {
-            Some(place) if archive.lacks_volumes()? => place,
-            _ => {
-                return Ok(Self {
-                    archive,
-                    volumes: None,
-                });
-            }
+    fn local(path: &Path, spool_bytes: Option<u64>) -> Result<Self, CliError> {
+        let (mut archive, store) = Self::with_store(path)?;
+        let volumes = match store {
+            Some(store) => Self::attach(&mut archive, store, spool_bytes)?,
+            None => None,
         };
-        let store = open(&place)?;
-        let mut volumes = None;
+        Ok(Self { archive, volumes })
+    }
+
+    /// Returns the archive in a folder, and its store with its name if that is needed for volumes that are not there.
+    fn with_store(path: &Path) -> Result<(Archive, Option<NamedStore>), CliError> {
+        let archive = crate::options::open(path)?;
+        let store = match archive.store_place()? {
+            Some(place) if archive.lacks_volumes()? => Some((open(&place)?, place)),
+            _ => None,
+        };
+        Ok((archive, store))
+    }
+
+    /// Has the archive read from its store what is not in its folder; returns what counts the bytes, if there is such a thing.
+    fn attach(
+        archive: &mut Archive,
+        (store, place): NamedStore,
+        spool_bytes: Option<u64>,
+    ) -> Result<Option<Arc<StoredVolumes>>, CliError> {
         if store.abilities().has_ranges {
             let ranges = Arc::new(StoredVolumes::new(store, 0));
             archive.read_missing_from(Arc::clone(&ranges) as _);
-            volumes = Some(ranges);
-        } else {
-            let options = StoreOptions::new(store, place);
-            let fetched = FetchedVolumes::new(&archive, options, asked_to_end().into())?;
-            archive.read_missing_from(Arc::new(fetched));
+            return Ok(Some(ranges));
         }
-        Ok(Self { archive, volumes })
+        let options = StoreOptions {
+            spool_bytes,
+            ..StoreOptions::new(store, place)
+        };
+        let fetched = FetchedVolumes::new(archive, options, asked_to_end().into())?;
+        archive.read_missing_from(Arc::new(fetched));
+        Ok(None)
     }
 
     fn stored(location: &Location) -> Result<Self, CliError> {

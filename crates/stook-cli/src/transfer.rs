@@ -28,17 +28,20 @@ pub(crate) fn send_options(
         return Ok(None);
     };
     let defaults = StoreOptions::new(store, place);
-    let spool = args.spool_size.as_deref();
     Ok(Some(StoreOptions {
         transfers: args.transfers.map_or(defaults.transfers, usize::from),
-        spool_bytes: options::size_option("--spool-size", spool, |text| {
-            size::parse(text, Bare::Refused)
-        })?,
+        spool_bytes: spool_bytes(args.spool_size.as_deref())?,
         keeps_volumes: args.keep_volumes,
         proof: args.proof.map(proof),
         changes_store: args.change_store,
         ..defaults
     }))
+}
+
+/// Returns what `--spool-size` says.
+pub(crate) fn spool_bytes(typed: Option<&str>) -> Result<Option<u64>, CliError> {
+    let parse = |text: &str| size::parse(text, Bare::Refused);
+    options::size_option("--spool-size", typed, parse)
 }
 
 fn proof(typed: ProofArg) -> Proof {

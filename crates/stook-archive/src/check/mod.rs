@@ -97,6 +97,7 @@ pub fn check(
         folder,
         index,
         store,
+        ..
     } = archive.parts(observer)?;
     let checker = Checker::new(folder, store, options.max_hole_bytes, observer);
     let mut report = CheckReport::default();

@@ -20,7 +20,7 @@ use crate::read::{DEFAULT_MAX_HOLE_BYTES, VolumeStore};
 pub(super) type Checked = BTreeMap<VolumeId, Option<String>>;
 
 /// Returns those of the volumes that passed their last check and have not changed since, nor have their rows, whose MD5
-/// `wanted` has. Where none is on record, they are checked now.
+/// `wanted` has; and those that a store is proved to hold. Where none is on record, they are checked now.
 ///
 /// # Errors
 /// `Index` if the index cannot be read, `Interrupted`. Damage is reported to the observer.
@@ -29,6 +29,7 @@ pub(crate) fn passed_volumes(
         folder,
         index,
         store,
+        read_back,
     }: Parts<'_>,
     wanted: &BTreeMap<VolumeId, String>,
     jobs: Jobs,
@@ -40,8 +41,8 @@ pub(crate) fn passed_volumes(
         Some(format!("{version} {}", wanted.get(&id)?))
     };
     let is_on_record = |id: &VolumeId| {
-        let state = on_record.get(id);
-        state.is_some() && state == state_of(*id).as_ref()
+        let is_checked = |state| Some(state) == state_of(*id).as_ref();
+        read_back.contains(id) || on_record.get(id).is_some_and(is_checked)
     };
     let (mut passed, unknown): (BTreeSet<_>, BTreeSet<_>) =
         wanted.keys().copied().partition(is_on_record);

@@ -103,6 +103,7 @@ pub fn extract(
         folder,
         index,
         store,
+        ..
     } = archive.parts(&observer)?;
     let without_content = NamesWithoutContent::default();
     let selection = {
@@ -138,6 +139,7 @@ pub fn extract_selected(
         folder,
         index,
         store,
+        ..
     } = archive.parts(&observer)?;
     let without_content = NamesWithoutContent::default();
     index.selected(selection, |row| {

@@ -48,9 +48,7 @@ pub enum TransferError {
         store: String,
     },
     /// Volumes waiting for their transfer may not take as much as one volume.
-    #[error(
-        "volumes that wait for their transfer may take {spool} bytes, and one volume takes up to {needed}"
-    )]
+    #[error("volumes in transfer may take {spool} bytes, and one volume takes up to {needed}")]
     SmallSpool {
         /// The limit.
         spool: u64,

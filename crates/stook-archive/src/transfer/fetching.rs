@@ -8,7 +8,7 @@
 //! One request for several volumes lets a tape library mount each tape once. A volume that was here before is read where
 //! it is, and stays.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -18,6 +18,7 @@ use stook_sys::{SysError, remove_file};
 
 use super::options::StoreOptions;
 use super::pull::fetch_volumes;
+use super::push::require_spool;
 use super::send::Sender;
 use crate::ArchiveError;
 use crate::archive::Archive;
@@ -71,13 +72,16 @@ impl FetchedVolumes {
     /// Returns the volumes of an archive.
     ///
     /// # Errors
-    /// `Index` if the index cannot be read.
+    /// `Index` if the index cannot be read; `SmallSpool` if a volume that is not in the folder would not fit.
     pub fn new(
         archive: &Archive,
         options: StoreOptions,
         until: Interrupt,
     ) -> Result<Self, ArchiveError> {
         let records = lock(archive.shared_index()).volumes()?;
+        let here: BTreeSet<VolumeId> = archive.folder().volumes()?.into_iter().collect();
+        let away = records.iter().filter(|volume| !here.contains(&volume.id));
+        require_spool(&options, away.map(|volume| volume.size).max().unwrap_or(0))?;
         let records = records.into_iter().map(|volume| (volume.id, volume));
         Ok(Self {
             folder: Folder::new(archive.path()),

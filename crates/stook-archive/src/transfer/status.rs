@@ -27,6 +27,8 @@ pub struct VolumeStatus {
     /// Whether a local file of the right length is proved to be in the store, and the store, if it was asked, has that many
     /// bytes.
     pub is_safe_to_delete: bool,
+    /// Whether the store has it now in the length and version that were read back there, with the MD5 of the index.
+    pub is_read_back: bool,
 }
 
 impl VolumeStatus {
@@ -70,21 +72,22 @@ pub fn status(archive: &Archive, store: Option<&dyn Store>) -> Result<StatusRepo
     let transfers = index.transfers()?;
     let sizes = sizes(&index)?;
     let minimum = store.map_or(Proof::HashedInTransfer, |store| store.abilities().minimum);
-    let stored = files.as_deref().map(stored_sizes);
+    let stored = files.as_deref().map(stored_volumes);
     let mut volumes = Vec::new();
     for (volume, size) in sizes {
         let local = exists(&archive.folder().volume(volume))?;
         let transfer = transfers.get(&volume).cloned();
+        let file = stored.as_ref().and_then(|stored| stored.get(&volume));
         let mut status = VolumeStatus {
             volume,
             size,
             local: local.map(|metadata| metadata.size),
             transfer,
-            stored: stored
-                .as_ref()
-                .and_then(|stored| stored.get(&volume).copied()),
+            stored: file.map(|file| file.size),
             is_safe_to_delete: false,
+            is_read_back: false,
         };
+        status.is_read_back = file.is_some_and(|file| is_read_back(&status, file));
         status.is_safe_to_delete = is_safe(&status, stored.is_some(), minimum);
         volumes.push(status);
     }
@@ -108,19 +111,30 @@ fn sizes(index: &Index) -> Result<BTreeMap<VolumeId, Option<u64>>, ArchiveError>
         .collect())
 }
 
-fn stored_sizes(files: &[StoredFile]) -> BTreeMap<VolumeId, u64> {
+fn stored_volumes(files: &[StoredFile]) -> BTreeMap<VolumeId, &StoredFile> {
     let volumes = files.iter();
     volumes
-        .filter_map(|file| Some((file.name.parse().ok()?, file.size)))
+        .filter_map(|file| Some((file.name.parse().ok()?, file)))
         .collect()
 }
 
-fn is_safe(status: &VolumeStatus, was_asked: bool, minimum: Proof) -> bool {
-    let proof = status
+fn proof_of(status: &VolumeStatus) -> Option<Proof> {
+    let transfer = status.transfer.as_ref()?;
+    Proof::from_word(&transfer.proof)
+}
+
+fn is_read_back(status: &VolumeStatus, file: &StoredFile) -> bool {
+    let version = file.version.as_ref().map(|version| &version.0);
+    let is_unchanged = status
         .transfer
         .as_ref()
-        .and_then(|sent| Proof::from_word(&sent.proof));
-    let is_proved = proof.is_some_and(|proof| proof >= minimum);
+        .is_some_and(|sent| sent.size == file.size && sent.version.as_ref() == version);
+    let is_whole = status.size == Some(file.size);
+    is_unchanged && is_whole && proof_of(status) == Some(Proof::ReadBack)
+}
+
+fn is_safe(status: &VolumeStatus, was_asked: bool, minimum: Proof) -> bool {
+    let is_proved = proof_of(status).is_some_and(|proof| proof >= minimum);
     let has_size = |size: Option<u64>| size.is_some() && size == status.local;
     let is_there = !was_asked || has_size(status.stored);
     is_proved && has_size(status.size) && is_there

@@ -26,7 +26,7 @@ pub(crate) use bench::{
 pub(crate) use patterns::{FilterArgs, PATTERNS};
 pub(crate) use plan::{BuildArgs, CommitArgs, PlanArgs};
 pub(crate) use profile::{CacheArg, ProfileArgs};
-pub(crate) use store::{ProofArg, PullArgs, PushArgs, SendArgs, StatusArgs};
+pub(crate) use store::{FetchArgs, ProofArg, PullArgs, PushArgs, SendArgs, StatusArgs};
 pub(crate) use walk::{KindLetter, WalkArgs};
 
 /// How every command ends.
@@ -460,6 +460,8 @@ pub(crate) struct CheckArgs {
     pub(crate) volumes: bool,
     #[command(flatten)]
     pub(crate) holes: HoleArgs,
+    #[command(flatten)]
+    pub(crate) fetch: FetchArgs,
     /// Number of workers (default: adapts to the storage, up to 128)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,
@@ -541,6 +543,8 @@ pub(crate) struct ExtractArgs {
     /// Leave out extended attributes and access control lists
     #[arg(long)]
     pub(crate) no_xattrs: bool,
+    #[command(flatten)]
+    pub(crate) fetch: FetchArgs,
     /// Number of workers (default: adapts to the storage, up to 128)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,
@@ -625,7 +629,7 @@ pub(crate) struct RemoveArgs {
     /// Allow removing the root directory and the working directory
     #[arg(long)]
     pub(crate) no_preserve_root: bool,
-    /// Remove only what this archive holds with the same size, time and MD5, in volumes that passed a check
+    /// Remove only what this archive holds with the same size, time and MD5, in volumes that passed a check or were read back in their store
     ///
     /// Mode and owner may differ. Volumes that have not passed a check are checked first. Directories are removed once they are empty. What is kept is
     /// printed with the reason: `new` is not in the archive, `changed` is another version, `changing` changed meanwhile,

@@ -27,6 +27,15 @@ pub(crate) struct SendArgs {
     pub(crate) change_store: bool,
 }
 
+// Where volumes are that are not in the archive's folder, for commands that read whole volumes.
+#[derive(Debug, Default, ClapArgs)]
+pub(crate) struct FetchArgs {
+    /// Most bytes of volumes that are here because they were fetched, from stores that cannot read a part of a file (HPSS,
+    /// Globus); at least one volume (default: no limit)
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) spool_size: Option<String>,
+}
+
 // The place itself.
 #[derive(Debug, Default, ClapArgs)]
 pub(crate) struct StoreArgs {

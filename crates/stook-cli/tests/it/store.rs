@@ -3,6 +3,7 @@
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use stook_testkit::doubles::Double;
 use stook_testkit::{Random, tree};
 
 use crate::crash::{assert_equal_archives, points, seed, slow_tree};
@@ -107,10 +108,87 @@ fn what_is_wrong_with_a_store_is_said_before_anything_is_done() {
     );
     assert_eq!(
         spool,
-        "error: volumes that wait for their transfer may take 1048576 bytes, and one volume takes up to 2097152\nhint: raise `--spool-size`, or create the archive with a smaller `--volume-size`\n"
+        "error: volumes in transfer may take 1048576 bytes, and one volume takes up to 2097152\nhint: raise `--spool-size`; an archive with a smaller `--volume-size` needs less\n"
     );
     let unknown = place.run(&["push", "src"]);
     assert_eq!(unknown.status, Some(1), "{}", unknown.stderr);
+}
+
+/// The archive's own folder holds nothing but the index.
+#[test]
+fn what_was_read_back_in_the_store_may_be_removed_from_the_tree() {
+    let place = Place::with(
+        &tree! { "a" => file(b"content"), "d/b" => file(b"more"), "l" => symlink("a") },
+    );
+    let create = ["create", "src", "arc", "--store", "store"];
+    place.stderr(&create);
+    place.write("src/new", b"not archived");
+    let ran = place.run(&["remove", "src", "--archived-in", "arc"]);
+    assert_eq!(ran.status, Some(3), "{}", ran.text());
+    assert_eq!(ran.stdout, b"new       src/new\n");
+    assert_eq!(place.names("src"), ["new"]);
+    assert_eq!(place.names("arc"), ["index.db"]);
+
+    // A volume that has changed in the store proves nothing.
+    for folder in ["arc", "store"] {
+        std::fs::remove_dir_all(place.path(folder)).unwrap();
+    }
+    std::fs::remove_file(place.path("src/new")).unwrap();
+    place.write("src/a", b"content");
+    place.stderr(&create);
+    let volume = place.path("store/000000.tar");
+    let mut bytes = std::fs::read(&volume).unwrap();
+    let content = bytes.windows(7).position(|bytes| bytes == b"content");
+    bytes[content.unwrap()] ^= 1;
+    std::fs::remove_file(&volume).unwrap();
+    std::fs::write(&volume, bytes).unwrap();
+    let ran = place.run(&["remove", "src", "--archived-in", "arc"]);
+    assert_eq!(ran.status, Some(4), "{}", ran.text());
+    assert_eq!(place.names("src"), ["a"]);
+
+    // Neither does one that is gone.
+    std::fs::remove_file(&volume).unwrap();
+    let ran = place.run(&["remove", "src", "--archived-in", "arc"]);
+    assert_ne!(ran.status, Some(0), "{}", ran.text());
+    assert_eq!(place.names("src"), ["a"]);
+}
+
+/// HPSS gives whole files only, so volumes are fetched in groups.
+#[test]
+fn extract_fetches_no_more_than_the_spool_takes() {
+    let place = Place::with(&slow_tree());
+    let hsi = Double::hsi();
+    let run = |arguments: &[&str]| {
+        let mut command = place.command(arguments);
+        Ran::of(command.env("STOOK_HSI", hsi.program()).output().unwrap())
+    };
+    let create = ["create", "src", "arc", "--volume-size", "200KiB"];
+    let sent = run(&[&create[..], &["--store", "hpss:/home/u/user/run"]].concat());
+    assert_eq!(sent.status, Some(0), "{}", sent.stderr);
+    assert_eq!(place.names("arc"), ["index.db"]);
+    let gets = || {
+        hsi.log()
+            .iter()
+            .filter(|line| line.contains("get "))
+            .count()
+    };
+    let before = gets();
+    let extract = ["extract", "arc", "--into", "out", "--spool-size", "450KiB"];
+    let extracted = run(&extract);
+    assert_eq!(extracted.status, Some(0), "{}", extracted.stderr);
+    place.assert_same_tree("src", "out");
+    assert_eq!(place.names("arc"), ["index.db"]);
+    // Eleven volumes, two at a time.
+    assert_eq!(gets() - before, 6, "{:#?}", hsi.log());
+    let refused = run(&["check", "arc", "--spool-size", "100KiB"]);
+    assert_eq!(refused.status, Some(1), "{}", refused.stderr);
+    assert!(
+        refused
+            .stderr
+            .starts_with("error: volumes in transfer may take 102400 bytes"),
+        "{}",
+        refused.stderr
+    );
 }
 
 #[test]
