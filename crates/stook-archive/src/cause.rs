@@ -164,6 +164,9 @@ pub enum Cause {
     /// The volume is not there.
     #[error("the volume is missing")]
     VolumeMissing,
+    /// The volume is neither in the folder nor, as a whole, in the store.
+    #[error("it is neither here nor in the store")]
+    NotInStore,
     /// The volume is not there, and the index before knew members of it.
     #[error("the volume is missing: {0} members of the old index are lost")]
     MembersLost(u64),

@@ -5,12 +5,13 @@ use std::sync::Mutex;
 
 use stook_index::Mtime;
 use stook_pool::Jobs;
-use stook_sys::{Links, Metadata, Timestamp, exists};
+use stook_sys::{FileId, Links, Metadata, Timestamp};
 use stook_tree::Filter;
 
 use crate::ArchiveError;
 use crate::archive::Archive;
 use crate::deletions::Deletions;
+use crate::folder::folder_id;
 use crate::guard::Guard;
 use crate::metadata_change::{MetadataChange, MetadataChanges};
 use crate::mutex::{into_inner, lock};
@@ -18,6 +19,7 @@ use crate::not_visited::NotVisited;
 use crate::observer::{CountingObserver, Failure, Note, Observer};
 use crate::plan::content_len;
 use crate::survey::{Comparison, Held, Sink, SurveyOptions, open_source, survey};
+use crate::transfer::{recorded_store, store_folder};
 
 /// How to compare.
 #[derive(Debug, Clone)]
@@ -148,6 +150,9 @@ pub fn diff(
         observer.failed(&Failure::row(damage));
     }
     observer.phase("compare", None, None);
+    let place = recorded_store(&lock(archive.shared_index()))?;
+    let leave_out = [folder_id(archive.path())?, store_folder(place.as_deref())?];
+    let leave_out: Vec<FileId> = leave_out.into_iter().flatten().collect();
     let survey_options = SurveyOptions {
         filter: &options.filter,
         links: options.links,
@@ -156,7 +161,7 @@ pub fn diff(
         time_tolerance: options.time_tolerance,
         compare_content: options.compare_content,
         metadata,
-        leave_out: exists(archive.path())?.map(|metadata| metadata.identity()),
+        leave_out: &leave_out,
         sorter: None,
     };
     let collector = Collector::default();

@@ -16,7 +16,8 @@ use std::path::{Path, PathBuf};
 
 use stook_index::{Index, Interrupt, Origin, Staging, VolumeId, VolumeName};
 use stook_sys::{
-    Context, Directory, NameBuffer, TemporaryNames, WriterLock, exists, look_at, require_regular,
+    Context, Directory, FileId, NameBuffer, TemporaryNames, WriterLock, exists, look_at,
+    require_regular,
 };
 
 use crate::ArchiveError;
@@ -231,4 +232,9 @@ fn unfinished_id(name: &str) -> Option<VolumeId> {
             .or_else(|| name.strip_suffix(".tar.partial")),
     }?;
     format!("{number}.tar").parse().ok()
+}
+
+/// Returns what a folder is known by, however its path is written; None if it is not there.
+pub(crate) fn folder_id(path: &Path) -> Result<Option<FileId>, ArchiveError> {
+    Ok(exists(path)?.map(|metadata| metadata.identity()))
 }

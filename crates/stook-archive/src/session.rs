@@ -8,14 +8,13 @@
 //! ```
 //! `plan` does the first two and keeps what it found in files; `commit` does the last.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use stook_index::{Checkpoint, Index, IndexError, Mtime, NameTable, Run, RunId, Staging};
 use stook_pool::Jobs;
-use stook_sys::{Context, Directory, FileId, Owners, exists, utc_now};
+use stook_sys::{Context, Directory, FileId, Owners, utc_now};
 use stook_timers::scope;
 
 use crate::ArchiveError;
@@ -24,7 +23,7 @@ use crate::cause::Since;
 use crate::commit_queue::Target;
 use crate::create::{WriteOptions, WriteReport};
 use crate::deletions::{Deletions, UnlikelyDeletions};
-use crate::folder::Folder;
+use crate::folder::{Folder, folder_id};
 use crate::guard::{Guard, is_copy};
 use crate::layout::Layout;
 use crate::memory::{budget_bytes, worker_pool};
@@ -37,7 +36,7 @@ use crate::plan::{
 };
 use crate::recovery::{PartialVolume, recover, remove_all_unfinished, resumable};
 use crate::survey::{Held, Survey, SurveyOptions, open_source, survey};
-use crate::transfer::{Uploads, require_spool, with_store};
+use crate::transfer::{Uploads, require_spool, store_folder, with_store};
 use crate::writer::{VolumeWriter, WriterOptions, Written};
 
 /// Batches that are looked at before workers begin: if there are fewer, so are the workers.
@@ -76,7 +75,7 @@ impl<'a> Session<'a> {
             observer: CountingObserver::new(observer),
         };
         let own = session.source.own_metadata().context("look at", source)?;
-        if session.archive_identity()? == Some(own.identity()) {
+        if session.own_folders()?.contains(&own.identity()) {
             return Err(ArchiveError::IntoItself {
                 path: source.to_owned(),
             });
@@ -84,8 +83,11 @@ impl<'a> Session<'a> {
         Ok(session)
     }
 
-    pub(crate) fn archive_identity(&self) -> Result<Option<FileId>, ArchiveError> {
-        Ok(exists(self.folder.path())?.map(|metadata| metadata.identity()))
+    /// Returns the folders of the archive and of its store, which are never archived.
+    pub(crate) fn own_folders(&self) -> Result<Vec<FileId>, ArchiveError> {
+        let place = self.options.store.as_ref().map(|store| &*store.place);
+        let folders = [folder_id(self.folder.path())?, store_folder(place)?];
+        Ok(folders.into_iter().flatten().collect())
     }
 
     /// Creates or updates the archive, and sends its volumes where it has a store.
@@ -261,6 +263,7 @@ impl<'a> Session<'a> {
         sorter: Option<&Sorter>,
     ) -> Result<Survey, ArchiveError> {
         self.observer.phase("survey", None, None);
+        let leave_out = self.own_folders()?;
         let options = SurveyOptions {
             filter: &self.options.filter,
             links: self.options.links,
@@ -269,7 +272,7 @@ impl<'a> Session<'a> {
             time_tolerance: self.options.time_tolerance,
             compare_content: self.options.compare_content,
             metadata: self.options.metadata,
-            leave_out: self.archive_identity()?,
+            leave_out: &leave_out,
             sorter,
         };
         let held = index
@@ -383,7 +386,7 @@ impl<'a> Session<'a> {
             options.splitter,
             &owners,
             &partial_volumes,
-            uploads.map_or(&BTreeSet::new(), Uploads::taken),
+            &uploads.map(Uploads::taken).unwrap_or_default(),
         )?;
         let target = Target::Index {
             index,

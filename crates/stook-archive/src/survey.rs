@@ -37,8 +37,8 @@ pub(crate) struct SurveyOptions<'a> {
     pub(crate) compare_content: bool,
     /// What becomes of entries of which only mode or owner changed.
     pub(crate) metadata: MetadataChanges,
-    /// The archive's folder, which is never archived.
-    pub(crate) leave_out: Option<FileId>,
+    /// The folder of the archive, and of its store, which are never archived.
+    pub(crate) leave_out: &'a [FileId],
     /// Takes groups when they are too many for memory.
     pub(crate) sorter: Option<&'a Sorter>,
 }
@@ -163,7 +163,7 @@ pub(crate) fn survey(
     let walk_options = WalkOptions {
         jobs: options.jobs,
         links: options.links,
-        leave_out: options.leave_out,
+        leave_out: options.leave_out.to_vec(),
         ..WalkOptions::default()
     };
     walk(source, &walk_options, &surveyor);

@@ -96,9 +96,12 @@ fn of_transfer(error: &TransferError) -> Option<String> {
         TransferError::HoldsArchive { store } => {
             format!("`stook pull ARCHIVE --store {store} --index`, then `stook update` adds to it")
         }
-        TransferError::Diverged { .. } => {
-            "`stook pull ARCHIVE --index` fetches the index if it continues this one, then try again".into()
-        }
+        TransferError::Diverged { store } | TransferError::HoldsOther { store, .. } => format!(
+            "if another machine updates this archive, go on from its state: `stook pull NEW_FOLDER --store {store} --index`, then \
+             `stook update SOURCE NEW_FOLDER`"
+        ),
+        TransferError::Gone { .. } => "is it mounted, and the right place? `--change-store` sends everything again, if all volumes are here".into(),
+        TransferError::LocalDamage { .. } => "`stook check --volumes` finds what is wrong with it".into(),
         TransferError::OtherStore { .. } => {
             "`--change-store` moves the archive, if all volumes are here".into()
         }

@@ -1,6 +1,6 @@
 //! Archives wherever they lie: in a folder, in a folder that lacks volumes, or in a store.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use stook_archive::{
@@ -122,22 +122,34 @@ impl Opened {
 
 /// Opens the store at a place that `--store` names, or an archive remembers.
 pub(crate) fn open(text: &str) -> Result<Arc<dyn Store>, CliError> {
-    let location = Location::parse(text).map_err(|error| CliError::Option {
+    Ok(parsed(text)?.open(&settings()?)?)
+}
+
+/// Returns the place that `--store` names.
+pub(crate) fn parsed(text: &str) -> Result<Location, CliError> {
+    Location::parse(text).map_err(|error| CliError::Option {
         option: "--store",
         value: text.to_owned(),
         why: error.to_string(),
-    })?;
-    Ok(location.open(&settings()?)?)
+    })
 }
 
-/// Returns what an archive remembers a place by: a directory by its whole path, wherever the next command runs.
-pub(crate) fn lasting_name(text: String) -> Result<String, CliError> {
-    match Location::parse(&text) {
-        Ok(Location::Directory(path)) => {
-            let path = std::path::absolute(&path).context("resolve", &path)?;
-            Ok(path.to_str().map_or(text, ToOwned::to_owned))
-        }
-        _ => Ok(text),
+/// Returns what an archive remembers a place by: a directory by its whole path, wherever the next command runs; nothing by a
+/// password.
+pub(crate) fn lasting_name(location: Location) -> Result<String, CliError> {
+    let Location::Directory(path) = location else {
+        return Ok(location.without_login().to_string());
+    };
+    let whole = std::path::absolute(&path).context("resolve", &path)?;
+    // Without a slash at its end.
+    let whole: PathBuf = whole.components().collect();
+    match whole.to_str() {
+        Some(text) => Ok(text.to_owned()),
+        None => Err(CliError::Option {
+            option: "--store",
+            value: display_path(&path),
+            why: "the path of a store is text in UTF-8".to_owned(),
+        }),
     }
 }
 

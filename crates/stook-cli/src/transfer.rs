@@ -9,7 +9,7 @@ use stook_archive::{
     Archive, ArchiveError, AsOf, ListOptions, PullOptions, PullReport, StoreOptions, TransferError,
     VolumeId,
 };
-use stook_store::{Proof, Store};
+use stook_store::{Location, Proof, Store};
 
 use crate::args::{Common, ProofArg, PullArgs, PushArgs, SendArgs, StatusArgs};
 use crate::exit::{CliError, Ending, ending_with, some_failed};
@@ -62,14 +62,29 @@ fn place(typed: Option<&str>, archive: &Path) -> Result<Option<Place>, CliError>
         }
         Ok(options::open(archive)?.store_place()?)
     };
-    let text = match typed {
-        Some("none") => None,
-        Some(text) => Some(text.to_owned()),
-        None => recorded()?,
-    };
-    let Some(text) = text else { return Ok(None) };
-    let store = stores::open(&text)?;
-    Ok(Some((stores::lasting_name(text)?, store)))
+    let is_none = |text: &str| text.eq_ignore_ascii_case("none");
+    match (typed, recorded()?) {
+        (Some(typed), _) if is_none(typed) => Ok(None),
+        (Some(typed), recorded) => {
+            let location = stores::parsed(typed)?;
+            let known = recorded.filter(|recorded| is_place(recorded, &location));
+            let store = stores::open(typed)?;
+            Ok(Some((
+                known.map_or_else(|| stores::lasting_name(location), Ok)?,
+                store,
+            )))
+        }
+        (None, Some(recorded)) => {
+            let store = stores::open(&recorded)?;
+            Ok(Some((recorded, store)))
+        }
+        (None, None) => Ok(None),
+    }
+}
+
+/// Returns true if what an archive remembers is this place.
+fn is_place(recorded: &str, place: &Location) -> bool {
+    Location::parse(recorded).is_ok_and(|recorded| recorded.is_same(place))
 }
 
 fn required_place(typed: Option<&str>, archive: &Path) -> Result<Place, CliError> {

@@ -10,7 +10,9 @@
 //! ```
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use stook_sys::look_at;
 
 /// A place for volumes, as it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,6 +59,9 @@ pub enum LocationError {
     /// It begins like a URL of a kind that is not known.
     #[error("stores cannot be reached by `{0}://`")]
     UnknownScheme(String),
+    /// A directory of another machine, or one that is relative to somewhere.
+    #[error("`{0}` is no directory of this machine: a path after `file://` begins with a slash")]
+    NotLocal(String),
     /// A part is missing.
     #[error("`{url}` names no {part}")]
     Missing {
@@ -77,18 +82,25 @@ impl Location {
     /// # Errors
     /// If it stands for none. No place is looked at.
     pub fn parse(text: &str) -> Result<Self, LocationError> {
-        if text.is_empty() {
+        if text.trim().is_empty() {
             return Err(LocationError::Empty);
         }
         if let Some(path) = text.strip_prefix("hpss:") {
             let path = path.strip_prefix("//").unwrap_or(path);
-            return Ok(Self::Hpss(required(text, path, "path")?.to_owned()));
+            let path = required(text, path, "path")?;
+            // All of it is the root.
+            let trimmed = path.trim_end_matches('/');
+            return Ok(Self::Hpss(
+                if trimmed.is_empty() { "/" } else { trimmed }.to_owned(),
+            ));
+        }
+        if let Some(rest) = text.strip_prefix("file:") {
+            return parse_file(text, rest);
         }
         let Some((scheme, rest)) = text.split_once("://") else {
             return Ok(Self::Directory(PathBuf::from(text)));
         };
         match scheme {
-            "file" => Ok(Self::Directory(required(text, rest, "directory")?.into())),
             "http" | "https" => {
                 required(text, rest, "host")?;
                 Ok(Self::Http(text.trim_end_matches('/').to_owned()))
@@ -111,6 +123,33 @@ impl Location {
             _ => Err(LocationError::UnknownScheme(scheme.to_owned())),
         }
     }
+}
+
+fn parse_file(url: &str, rest: &str) -> Result<Location, LocationError> {
+    let path = rest.strip_prefix("//").unwrap_or(rest);
+    let path = path.strip_prefix("localhost").unwrap_or(path);
+    match required(url, path, "directory")?.starts_with('/') {
+        true => Ok(Location::Directory(path.into())),
+        false => Err(LocationError::NotLocal(url.to_owned())),
+    }
+}
+
+/// Returns a URL without a user and a password.
+fn without_login(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+    format!("{scheme}://{host}{path}")
+}
+
+fn is_same_directory(one: &Path, other: &Path) -> bool {
+    let identity = |path: &Path| {
+        let found = look_at(path).ok()?;
+        Some(found.identity())
+    };
+    // Without the slashes and single dots of paths.
+    one.components().eq(other.components())
+        || identity(one).is_some_and(|found| Some(found) == identity(other))
 }
 
 fn required<'a>(url: &str, text: &'a str, part: &'static str) -> Result<&'a str, LocationError> {
@@ -150,6 +189,26 @@ fn parse_ssh(text: &str, rest: &str) -> Result<Location, LocationError> {
         port,
         path,
     })
+}
+
+impl Location {
+    /// Returns true if both are one place, however it is written: links to a directory, slashes at the end, a login.
+    pub fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Directory(one), Self::Directory(other)) => is_same_directory(one, other),
+            (Self::Http(one), Self::Http(other)) => without_login(one) == without_login(other),
+            _ => self == other,
+        }
+    }
+
+    /// Returns it without a user and a password for a web server: a text that may be shown and kept.
+    #[must_use]
+    pub fn without_login(self) -> Self {
+        match self {
+            Self::Http(url) => Self::Http(without_login(&url)),
+            other => other,
+        }
+    }
 }
 
 impl fmt::Display for Location {
@@ -204,6 +263,35 @@ mod tests {
     }
 
     #[test]
+    fn one_place_may_be_written_in_several_ways() {
+        let is_same = |one: &str, other: &str| {
+            let parse = |text| Location::parse(text).unwrap();
+            parse(one).is_same(&parse(other))
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let real = folder.path().join("real");
+        std::fs::create_dir(&real).unwrap();
+        std::os::unix::fs::symlink("real", folder.path().join("link")).unwrap();
+        let path = |name: &str| format!("{}/{name}", folder.path().to_str().unwrap());
+        for other in ["real/", "./real", "link", "real/../real"] {
+            assert!(is_same(&path("real"), &path(other)), "{other}");
+        }
+        assert!(is_same(&path("real"), &format!("file://{}/", path("real"))));
+        assert!(!is_same(&path("real"), &path("other")));
+        for (one, other) in [
+            ("https://me:secret@host/a", "https://host/a/"),
+            ("sftp://host/a/", "ssh://host/a"),
+            ("hpss:/a/b/", "hpss:///a/b"),
+            ("s3://bucket/a/", "s3://bucket/a"),
+        ] {
+            assert!(is_same(one, other), "{one} {other}");
+        }
+        assert!(!is_same("https://host/a", "http://host/a"));
+        let shown = Location::parse("https://me:secret@host/a@b").unwrap();
+        assert_eq!(shown.without_login().to_string(), "https://host/a@b");
+    }
+
+    #[test]
     fn what_a_location_needs_is_said() {
         for (text, expected) in [
             ("", "a store cannot be empty"),
@@ -215,6 +303,15 @@ mod tests {
             ("globus:///path", "`globus:///path` names no endpoint"),
             ("hpss:", "`hpss:` names no path"),
             ("file://", "`file://` names no directory"),
+            ("  ", "a store cannot be empty"),
+            (
+                "file://host/x",
+                "`file://host/x` is no directory of this machine: a path after `file://` begins with a slash",
+            ),
+            (
+                "file:x",
+                "`file:x` is no directory of this machine: a path after `file://` begins with a slash",
+            ),
         ] {
             assert_eq!(Location::parse(text).unwrap_err().to_string(), expected);
         }

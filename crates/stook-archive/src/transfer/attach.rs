@@ -8,18 +8,20 @@
 //! A store without versions is asked again before the index is put. What another machine does between that answer and the
 //! end of the put is not seen: `docs/stores.md` names this window.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use stook_index::{Index, StoreFact, VolumeId};
-use stook_store::{Condition, Download, FileVersion, Store, TransferObserver};
-use stook_sys::remove_file;
+use stook_store::{
+    Condition, Download, FileVersion, Location, Store, StoredFile, TransferObserver,
+};
+use stook_sys::{FileId, create_new_file, remove_file};
 
 use super::error::TransferError;
 use super::options::StoreOptions;
 use super::send::Sender;
 use crate::ArchiveError;
-use crate::folder::{Folder, INDEX};
+use crate::folder::{Folder, INDEX, folder_id};
 
 /// What a store held when it was asked.
 #[derive(Debug, Clone)]
@@ -27,7 +29,7 @@ pub(super) struct Attached {
     /// What must still hold for the index to be put.
     pub(super) condition: Condition,
     /// Volumes by name, those that others put included.
-    pub(super) volumes: BTreeSet<VolumeId>,
+    pub(super) volumes: BTreeMap<VolumeId, StoredFile>,
 }
 
 /// Makes sure that the store can be written, and that what it holds is a state of the archive, or nothing. `index` is that of
@@ -40,15 +42,52 @@ pub(super) fn attach(
     let store = sender.store();
     if let Some(index) = index {
         require_same_store(sender.options, index)?;
+        require_still_there(sender, index)?;
     }
     sender.with_retries(|| Ok(store.prepare()?))?;
+    require_elsewhere(sender, folder)?;
     let condition = condition(sender, folder, index)?;
     let files = sender.with_retries(|| Ok(store.list()?))?;
-    let volumes = files.iter().filter_map(|file| file.name.parse().ok());
+    let volumes = files.into_iter();
+    let volumes = volumes.filter_map(|file| Some((file.name.parse().ok()?, file)));
     Ok(Attached {
         condition,
         volumes: volumes.collect(),
     })
+}
+
+/// Refuses a store that has lost the archive, before a place is made there that hides it. To send everything again is what
+/// [`StoreOptions::changes_store`] is for.
+fn require_still_there(sender: &Sender<'_>, index: &Index) -> Result<(), ArchiveError> {
+    if sender.options.changes_store || sent_index(index)?.is_none() {
+        return Ok(());
+    }
+    let store = sender.store();
+    match sender.with_retries(|| Ok(store.stat(INDEX)?))? {
+        Some(_) => Ok(()),
+        None => Err(TransferError::Gone {
+            store: store.name().to_owned(),
+        }
+        .into()),
+    }
+}
+
+/// Refuses a store that is the folder of the archive, by whatever way: what is there would be taken for a copy. A file that has
+/// a new name in the folder may not show up in the store.
+fn require_elsewhere(sender: &Sender<'_>, folder: &Folder) -> Result<(), ArchiveError> {
+    let store = sender.store();
+    let path = folder.temporary()?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    drop(create_new_file(&path)?);
+    let found = sender.with_retries(|| Ok(store.stat(&name)?));
+    remove_file(&path)?;
+    match found? {
+        None => Ok(()),
+        Some(_) => Err(TransferError::OwnFolder {
+            store: store.name().to_owned(),
+        }
+        .into()),
+    }
 }
 
 /// Returns the store that an archive remembers: its own record, or that of zstash.
@@ -64,6 +103,14 @@ pub(crate) fn recorded_store(index: &Index) -> Result<Option<String>, ArchiveErr
             true => hpss,
             false => format!("hpss:{hpss}"),
         }))
+}
+
+/// Returns the folder of a store that is a directory of this machine, if it is there.
+pub(crate) fn store_folder(place: Option<&str>) -> Result<Option<FileId>, ArchiveError> {
+    match place.map(Location::parse) {
+        Some(Ok(Location::Directory(path))) => folder_id(&path),
+        _ => Ok(None),
+    }
 }
 
 fn require_same_store(options: &StoreOptions, index: &Index) -> Result<(), ArchiveError> {

@@ -5,15 +5,17 @@
 //!   volumes of this run ───────────────────────────┴─sent─> recorded ──all──> index.db put ──> its version recorded
 //! ```
 
-use stook_index::{Index, StoreFact, Volume};
-use stook_store::{Condition, Stored, Upload};
+use stook_index::{Index, StoreFact, Transfer, Volume};
+use stook_store::{Condition, Proof, Stored, Upload};
 use stook_sys::{Context, Stamp, exists, open_file, remove_file};
 use stook_timers::scope;
 
 use super::attach::{Attached, condition, record_sent_index, recorded_store};
 use super::error::TransferError;
+use super::recorded::is_as_sent;
 use super::uploads::Uploads;
 use crate::ArchiveError;
+use crate::cause::Cause;
 use crate::folder::{Folder, INDEX};
 use crate::observer::Failure;
 
@@ -29,10 +31,13 @@ pub struct SentReport {
 }
 
 impl Uploads<'_> {
-    /// Moves an archive to another store, if it has one; that needs all volumes here.
+    /// Moves an archive to another store, if it has one, or to the same that has lost all of it; that needs all volumes here.
     pub(super) fn change_store(&self, index: &mut Index) -> Result<(), ArchiveError> {
         let options = self.sender.options;
-        if recorded_store(index)?.is_none_or(|recorded| recorded == options.place) {
+        let Some(recorded) = recorded_store(index)? else {
+            return Ok(());
+        };
+        if recorded == options.place && !(options.changes_store && self.in_store.is_empty()) {
             return Ok(());
         }
         for volume in index.volumes()? {
@@ -51,23 +56,27 @@ impl Uploads<'_> {
         let (transfers, leaving) = (index.transfers()?, index.leaving()?);
         let mut missing = 0;
         for volume in index.volumes()? {
-            let is_there = self.in_store.contains(&volume.id);
-            let is_here = exists(&self.path(volume.id))?.is_some();
-            match (is_here, is_there) {
-                (true, true) if transfers.contains_key(&volume.id) => {
-                    if leaving.contains(&volume.id) && !self.sender.options.keeps_volumes {
-                        remove_file(&self.path(volume.id))?;
-                    }
-                }
-                (true, _) => self.add(volume),
-                (false, true) => {}
-                (false, false) => {
+            let file = self.in_store.get(&volume.id);
+            let sent = file.zip(transfers.get(&volume.id));
+            let is_sent = sent.is_some_and(|(file, sent)| is_as_sent(file, sent));
+            if exists(&self.path(volume.id))?.is_none() {
+                if file.is_none_or(|file| file.size != volume.size) {
                     missing += 1;
                     self.report_missing(&volume);
                 }
+            } else if !is_sent || self.lacks_proof(transfers.get(&volume.id)) {
+                self.add(volume);
+            } else if leaving.contains(&volume.id) && !self.sender.options.keeps_volumes {
+                remove_file(&self.path(volume.id))?;
             }
         }
         Ok(missing)
+    }
+
+    /// Returns true if more proof is asked for than is on record.
+    fn lacks_proof(&self, sent: Option<&Transfer>) -> bool {
+        let proof = sent.and_then(|sent| Proof::from_word(&sent.proof));
+        self.sender.options.proof.is_some() && proof < self.sender.options.proof
     }
 
     /// Returns what ended a run: the transfer that failed, if one did. What arrived is put on record.
@@ -84,8 +93,7 @@ impl Uploads<'_> {
 
     fn report_missing(&self, volume: &Volume) {
         let name = volume.id.to_string();
-        let error = stook_sys::not_found();
-        let failure = Failure::new("send", name.as_bytes(), error);
+        let failure = Failure::new("send", name.as_bytes(), Cause::NotInStore);
         self.sender.observer.failed(&failure);
     }
 

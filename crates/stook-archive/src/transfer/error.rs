@@ -2,6 +2,7 @@
 
 use stook_index::VolumeId;
 use stook_store::StoreError;
+use stook_sys::SysError;
 
 /// An error of the store of an archive, or of what it holds.
 #[derive(Debug, thiserror::Error)]
@@ -17,10 +18,38 @@ pub enum TransferError {
         store: String,
     },
     /// The store has another archive, or somebody else has added to this one there.
-    #[error("cannot write to `{store}`: its index.db is not the one that was sent from here")]
+    #[error(
+        "index.db in `{store}` holds what the one here does not, or belongs to another archive"
+    )]
     Diverged {
         /// The place.
         store: String,
+    },
+    /// The store had the archive, and has not any more: it is not mounted, say.
+    #[error("`{store}` has no index.db, although this archive was sent there")]
+    Gone {
+        /// The place.
+        store: String,
+    },
+    /// The store is the archive's own folder, whatever way leads there.
+    #[error("cannot send to `{store}`: it is the folder of the archive")]
+    OwnFolder {
+        /// The place.
+        store: String,
+    },
+    /// A volume here is not what was written; nothing of it is sent.
+    #[error("cannot send `{volume}`: it has changed since it was written")]
+    LocalDamage {
+        /// The volume.
+        volume: VolumeId,
+    },
+    /// A volume here cannot be read.
+    #[error("cannot read `{volume}`: {}", stook_sys::cause(&source.source))]
+    Unreadable {
+        /// The volume.
+        volume: VolumeId,
+        /// Why.
+        source: SysError,
     },
     /// The store has another file under the name of a volume.
     #[error("cannot put `{volume}` to `{store}`: it holds another file of this name")]

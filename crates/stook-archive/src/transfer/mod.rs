@@ -14,6 +14,7 @@ mod fetching;
 mod options;
 mod pull;
 mod push;
+mod recorded;
 mod send;
 mod status;
 mod uploads;
@@ -26,6 +27,6 @@ pub use pull::{PullOptions, PullReport, pull};
 pub use push::push;
 pub use status::{StatusReport, VolumeStatus, status};
 
-pub(crate) use attach::{is_unsent, recorded_store};
+pub(crate) use attach::{is_unsent, recorded_store, store_folder};
 pub(crate) use push::{require_spool, with_store};
 pub(crate) use uploads::Uploads;

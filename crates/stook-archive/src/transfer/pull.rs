@@ -173,7 +173,7 @@ fn install_volume(folder: &Folder, volume: &Volume, path: &Path) -> Result<(), F
 /// Bytes read at once.
 const PIECE_BYTES: usize = 1 << 20;
 
-fn file_md5(path: &Path) -> Result<[u8; 16], SysError> {
+pub(super) fn file_md5(path: &Path) -> Result<[u8; 16], SysError> {
     let file = open_file(path)?;
     let (mut md5, mut offset) = (Md5::new(), 0);
     let mut buffer = vec![0; PIECE_BYTES];

@@ -17,6 +17,7 @@ use stook_store::{Advice, Condition, Store, StoreCause, Stored, TransferObserver
 
 use super::error::TransferError;
 use super::options::StoreOptions;
+use super::pull::file_md5;
 use crate::observer::{Note, Observer};
 
 /// The first pause before a transfer is tried again; each is twice the one before.
@@ -33,6 +34,25 @@ pub(super) struct LocalVolume<'a> {
     pub(super) path: &'a Path,
     pub(super) size: u64,
     pub(super) md5: Option<[u8; 16]>,
+}
+
+impl LocalVolume<'_> {
+    /// Returns the MD5 on record, else that of the bytes here.
+    fn expected_md5(&self) -> Result<[u8; 16], TransferError> {
+        match self.md5 {
+            Some(md5) => Ok(md5),
+            None => file_md5(self.path).map_err(|source| TransferError::Unreadable {
+                volume: self.id,
+                source,
+            }),
+        }
+    }
+
+    /// Returns true if the bytes here are not those on record.
+    fn is_damaged(&self) -> bool {
+        let found = || file_md5(self.path).ok();
+        self.md5.is_some_and(|md5| found() != Some(md5))
+    }
 }
 
 /// Sends files of one archive to its store.
@@ -85,7 +105,14 @@ impl<'a> Sender<'a> {
         };
         self.with_retries(|| {
             let stored = match store.stat(&name)? {
-                Some(_) => store.verify(&upload, self),
+                Some(_) => store.verify(
+                    &Upload {
+                        // A file of this length may be anybody's.
+                        md5: Some(volume.expected_md5()?),
+                        ..upload
+                    },
+                    self,
+                ),
                 None => store.put(&upload, self),
             };
             stored.map_err(|error| match error.cause {
@@ -95,6 +122,9 @@ impl<'a> Sender<'a> {
                         volume: volume.id,
                         store: store.name().to_owned(),
                     }
+                }
+                StoreCause::Different(_) if volume.is_damaged() => {
+                    TransferError::LocalDamage { volume: volume.id }
                 }
                 _ => error.into(),
             })

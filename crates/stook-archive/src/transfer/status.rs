@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use stook_index::{Index, Transfer, VolumeId};
-use stook_store::{Proof, Store, StoredFile};
+use stook_store::{Proof, Store, StoreCause, StoreError, StoredFile};
 use stook_sys::exists;
 
 use super::attach::{last_run, recorded_store, sent_index};
 use super::error::TransferError;
+use super::recorded::is_as_sent;
 use crate::ArchiveError;
 use crate::archive::Archive;
 
@@ -24,6 +25,8 @@ pub struct VolumeStatus {
     pub transfer: Option<Transfer>,
     /// Its length in the store; None if it is not there, or the store was not asked.
     pub stored: Option<u64>,
+    /// Whether what was recorded still holds, as far as the store was asked.
+    pub is_proved: bool,
     /// Whether a local file of the right length is proved to be in the store, and the store, if it was asked, has that many
     /// bytes.
     pub is_safe_to_delete: bool,
@@ -32,13 +35,15 @@ pub struct VolumeStatus {
 }
 
 impl VolumeStatus {
-    /// Returns true if it is neither here nor, as far as that is known, in the store.
+    /// Returns true if it is neither here as a whole nor, as far as that is known, in the store.
     pub fn is_missing(&self, was_asked: bool) -> bool {
+        let is_whole =
+            |len: Option<u64>| len.is_some() && self.size.is_none_or(|size| Some(size) == len);
         let is_there = match was_asked {
-            true => self.stored.is_some(),
+            true => is_whole(self.stored),
             false => self.transfer.is_some(),
         };
-        self.local.is_none() && !is_there
+        !is_whole(self.local) && !is_there
     }
 }
 
@@ -64,31 +69,37 @@ pub struct StatusReport {
 /// # Errors
 /// `Index` if the index cannot be read; `Transfer` if the store cannot be asked.
 pub fn status(archive: &Archive, store: Option<&dyn Store>) -> Result<StatusReport, ArchiveError> {
+    let index = crate::mutex::lock(archive.shared_index());
+    let sizes = sizes(&index)?;
     let files = match store {
-        Some(store) => Some(store.list().map_err(TransferError::from)?),
+        Some(store) => Some(files(store, sizes.keys()).map_err(TransferError::from)?),
         None => None,
     };
-    let index = crate::mutex::lock(archive.shared_index());
     let transfers = index.transfers()?;
-    let sizes = sizes(&index)?;
     let minimum = store.map_or(Proof::HashedInTransfer, |store| store.abilities().minimum);
     let stored = files.as_deref().map(stored_volumes);
     let mut volumes = Vec::new();
     for (volume, size) in sizes {
         let local = exists(&archive.folder().volume(volume))?;
         let transfer = transfers.get(&volume).cloned();
-        let file = stored.as_ref().and_then(|stored| stored.get(&volume));
+        let file = stored
+            .as_ref()
+            .and_then(|stored| stored.get(&volume).copied());
         let mut status = VolumeStatus {
             volume,
             size,
             local: local.map(|metadata| metadata.size),
             transfer,
             stored: file.map(|file| file.size),
+            is_proved: false,
             is_safe_to_delete: false,
             is_read_back: false,
         };
-        status.is_read_back = file.is_some_and(|file| is_read_back(&status, file));
-        status.is_safe_to_delete = is_safe(&status, stored.is_some(), minimum);
+        status.is_proved = is_proved(&status, stored.is_some(), file);
+        let proof = proof_of(&status).filter(|_| status.is_proved);
+        status.is_read_back = file.is_some() && proof == Some(Proof::ReadBack);
+        let is_whole_here = status.local.is_some() && status.local == status.size;
+        status.is_safe_to_delete = is_whole_here && proof.is_some_and(|proof| proof >= minimum);
         volumes.push(status);
     }
     let last = last_run(&index)?;
@@ -123,21 +134,31 @@ fn proof_of(status: &VolumeStatus) -> Option<Proof> {
     Proof::from_word(&transfer.proof)
 }
 
-fn is_read_back(status: &VolumeStatus, file: &StoredFile) -> bool {
-    let version = file.version.as_ref().map(|version| &version.0);
-    let is_unchanged = status
-        .transfer
-        .as_ref()
-        .is_some_and(|sent| sent.size == file.size && sent.version.as_ref() == version);
-    let is_whole = status.size == Some(file.size);
-    is_unchanged && is_whole && proof_of(status) == Some(Proof::ReadBack)
+/// Returns true if what is on record of a volume says that the store has it, and the store, if it was asked, does not say
+/// otherwise.
+fn is_proved(status: &VolumeStatus, was_asked: bool, file: Option<&StoredFile>) -> bool {
+    let Some(sent) = &status.transfer else {
+        return false;
+    };
+    let is_there = match file {
+        Some(file) => is_as_sent(file, sent),
+        None => !was_asked,
+    };
+    is_there && status.size == Some(sent.size)
 }
 
-fn is_safe(status: &VolumeStatus, was_asked: bool, minimum: Proof) -> bool {
-    let is_proved = proof_of(status).is_some_and(|proof| proof >= minimum);
-    let has_size = |size: Option<u64>| size.is_some() && size == status.local;
-    let is_there = !was_asked || has_size(status.stored);
-    is_proved && has_size(status.size) && is_there
+/// Asks for each volume by itself where there are no listings.
+fn files<'v>(
+    store: &dyn Store,
+    volumes: impl Iterator<Item = &'v VolumeId>,
+) -> Result<Vec<StoredFile>, StoreError> {
+    match store.list() {
+        Err(error) if matches!(error.cause, StoreCause::NoList) => {
+            let found = volumes.map(|volume| store.stat(&volume.to_string()));
+            found.filter_map(Result::transpose).collect()
+        }
+        listed => listed,
+    }
 }
 
 fn gaps(volumes: &[VolumeStatus]) -> Vec<VolumeId> {

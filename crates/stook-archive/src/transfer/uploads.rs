@@ -7,14 +7,14 @@
 //! Volumes in the spool take room on the local disk. A new volume begins when there is room for it, or when nothing that is
 //! in the spool could leave it.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use stook_index::{Index, Mtime, StoreFact, Transfer, Volume, VolumeId};
-use stook_store::Stored;
+use stook_store::{Stored, StoredFile};
 use stook_sys::{remove_file, utc_now};
 use stook_timers::scope;
 
@@ -33,7 +33,7 @@ pub(crate) struct Uploads<'a> {
     folder: &'a Folder,
     pub(super) sender: Sender<'a>,
     /// Volumes that had names in the store when the run began.
-    pub(super) in_store: BTreeSet<VolumeId>,
+    pub(super) in_store: BTreeMap<VolumeId, StoredFile>,
     state: Mutex<State>,
     changed: Condvar,
     has_failed: AtomicBool,
@@ -59,7 +59,7 @@ impl<'a> Uploads<'a> {
     pub(super) fn new(
         sender: Sender<'a>,
         folder: &'a Folder,
-        in_store: BTreeSet<VolumeId>,
+        in_store: BTreeMap<VolumeId, StoredFile>,
     ) -> Self {
         Self {
             folder,
@@ -88,8 +88,8 @@ impl<'a> Uploads<'a> {
     }
 
     /// Returns the numbers that files in the store have.
-    pub(crate) fn taken(&self) -> &BTreeSet<VolumeId> {
-        &self.in_store
+    pub(crate) fn taken(&self) -> BTreeSet<VolumeId> {
+        self.in_store.keys().copied().collect()
     }
 
     /// Returns what was sent and recorded.
@@ -107,6 +107,7 @@ impl<'a> Uploads<'a> {
 
     /// Waits until there is room for so many bytes more, or until nothing is on its way.
     pub(crate) fn wait_for_room(&self, bytes: u64, index: &mut Index) -> Result<(), ArchiveError> {
+        self.record_place(index)?;
         let Some(limit) = self.sender.options.spool_bytes else {
             return Ok(());
         };

@@ -141,8 +141,8 @@ pub(crate) enum Command {
     Reindex(ReindexArgs),
     /// Send to the store what it lacks
     ///
-    /// Sends the volumes of ARCHIVE that the store does not hold, then index.db, and removes local volumes that the store
-    /// has confirmed, unless --keep-volumes is given. SIGTERM and SIGUSR1 end it with status 75; the same command goes on.
+    /// Sends the volumes of ARCHIVE that the store does not hold, then index.db, and removes the local volumes that it
+    /// has sent once the store has confirmed them, unless --keep-volumes is given. SIGTERM and SIGUSR1 end it with status 75; the same command goes on.
     Push(PushArgs),
     /// Fetch an archive from its store
     ///

@@ -78,6 +78,7 @@ pub(crate) struct StoredVolume {
     stored: Option<u64>,
     proof: Option<String>,
     proved: Option<String>,
+    holds: bool,
     missing: bool,
     safe_to_delete: bool,
 }
@@ -92,6 +93,7 @@ impl StoredVolume {
             stored: status.stored,
             proof: transfer.map(|transfer| transfer.proof.clone()),
             proved: transfer.map(|transfer| transfer.at.to_string()),
+            holds: status.is_proved,
             missing: status.is_missing(was_asked),
             safe_to_delete: status.is_safe_to_delete,
         }
@@ -104,10 +106,17 @@ impl StoredVolume {
             Some(local) if Some(local) == self.size => "here",
             Some(_) => "here, of another length",
         };
-        let stored = match (&self.proof, &self.proved) {
-            (Some(proof), Some(proved)) => format!("in the store: {proof}, {proved}"),
-            _ if self.stored.is_some() => "in the store: not proved".to_owned(),
-            _ => "not in the store".to_owned(),
+        let stored = match (&self.proof, &self.proved, self.stored) {
+            (Some(proof), Some(proved), _) if self.holds => {
+                format!("in the store: {proof}, {proved}")
+            }
+            (_, _, Some(stored)) if self.size.is_some_and(|size| size != stored) => {
+                format!("in the store: {} of it", size(stored))
+            }
+            (Some(_), _, Some(_)) => "in the store: changed since it was sent".to_owned(),
+            (None, _, Some(_)) => "in the store: not proved".to_owned(),
+            (Some(_), _, None) => "not in the store any more".to_owned(),
+            (None, _, None) => "not in the store".to_owned(),
         };
         let advice = match (self.missing, self.safe_to_delete) {
             (true, _) => "; missing",
@@ -144,7 +153,7 @@ impl ArchiveStatus {
             asked: found.was_asked,
             volumes: found.volumes.len() as u64,
             local: number(&|volume| volume.local.is_some()),
-            proved: number(&|volume| volume.transfer.is_some()),
+            proved: number(&|volume| volume.is_proved),
             missing: number(&|volume| volume.is_missing(found.was_asked)),
             safe_to_delete: number(&|volume| volume.is_safe_to_delete),
             gaps: names(&found.gaps),

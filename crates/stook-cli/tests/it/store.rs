@@ -153,6 +153,185 @@ fn what_was_read_back_in_the_store_may_be_removed_from_the_tree() {
     assert_eq!(place.names("src"), ["a"]);
 }
 
+/// Whatever leads there: what lies in the archive's folder is no copy of itself.
+#[test]
+fn the_folder_of_an_archive_is_not_its_store() {
+    let place = Place::with(&tree! { "a" => file(b"content") });
+    place.stderr(&["create", "src", "arc"]);
+    std::os::unix::fs::symlink("arc", place.path("link")).unwrap();
+    let url = format!("file://{}", place.path("arc").display());
+    for store in ["arc", "./arc/", "link", &url] {
+        for command in [&["push", "arc"][..], &["update", "src", "arc"]] {
+            let ran = place.run(&[command, &["--store", store]].concat());
+            assert_eq!(ran.status, Some(1), "{}", ran.text());
+            assert!(
+                ran.stderr.ends_with("it is the folder of the archive\n"),
+                "{}",
+                ran.stderr
+            );
+        }
+    }
+    let ran = place.run(&["create", "src", "new", "--store", "new"]);
+    assert_eq!(ran.status, Some(1), "{}", ran.text());
+    assert_eq!(place.names("arc"), ["000000.tar", "index.db"]);
+    place.stderr(&["check", "arc", "--volumes"]);
+}
+
+#[test]
+fn a_store_in_the_tree_is_not_archived() {
+    let place = Place::with(&tree! { "a" => file(b"content") });
+    place.stderr(&["create", "src", "arc", "--store", "src/store"]);
+    let said = place.stderr(&["update", "src", "arc"]);
+    assert!(said.starts_with("nothing to archive"), "{said}");
+    assert_eq!(place.stdout(&["diff", "src", "arc"]), "");
+    let whole = place.run(&["create", "src", "other", "--store", "src"]);
+    assert_eq!(whole.status, Some(1), "{}", whole.text());
+    assert_eq!(place.names("src"), ["a", "store"]);
+}
+
+#[test]
+fn a_store_that_changed_is_seen() {
+    let place = Place::with(&tree! { "a" => file(b"content"), "b" => file(b"more") });
+    let options = [
+        "--volume-size",
+        "1KiB",
+        "--store",
+        "store",
+        "--keep-volumes",
+    ];
+    place.stderr(&[&["create", "src", "arc"][..], &options].concat());
+    assert!(
+        place
+            .stdout(&["status", "arc"])
+            .contains("; safe to delete here")
+    );
+    let volume = place.path("store/000000.tar");
+    let bytes = std::fs::read(&volume).unwrap();
+    let replace = |bytes: &[u8]| {
+        std::fs::remove_file(&volume).unwrap();
+        std::fs::write(&volume, bytes).unwrap();
+    };
+
+    let mut flipped = bytes.clone();
+    flipped[600] ^= 1;
+    replace(&flipped);
+    let said = place.stdout(&["status", "arc"]);
+    assert!(
+        said.contains("in the store: changed since it was sent\n"),
+        "{said}"
+    );
+    let pushed = place.run(&["push", "arc"]);
+    assert_eq!(pushed.status, Some(1), "{}", pushed.text());
+    assert!(
+        pushed
+            .stderr
+            .contains("it holds another file of this name\n"),
+        "{}",
+        pushed.stderr
+    );
+
+    replace(&bytes[..700]);
+    let said = place.stdout(&["status", "arc"]);
+    assert!(said.contains("in the store: 700 B of it\n"), "{said}");
+    std::fs::remove_file(place.path("arc/000000.tar")).unwrap();
+    let ran = place.run(&["status", "arc"]);
+    assert_eq!(ran.status, Some(3), "{}", ran.text());
+    let updated = place.run(&["update", "src", "arc"]);
+    assert_eq!(updated.status, Some(3), "{}", updated.text());
+    assert!(
+        updated
+            .stderr
+            .contains("it is neither here nor in the store\n"),
+        "{}",
+        updated.stderr
+    );
+
+    // The same bytes, written anew, are compared and are proved again.
+    replace(&bytes);
+    std::fs::write(place.path("arc/000000.tar"), &bytes).unwrap();
+    place.stderr(&["push", "arc", "--keep-volumes"]);
+    assert!(
+        place
+            .stdout(&["status", "arc"])
+            .contains("; safe to delete here")
+    );
+}
+
+/// A file system that is not mounted: nothing goes under its mount point.
+#[test]
+fn a_store_that_is_gone_is_not_begun_anew() {
+    let place = Place::with(&tree! { "a" => file(b"content") });
+    place.stderr(&["create", "src", "arc", "--store", "store"]);
+    std::fs::rename(place.path("store"), place.path("elsewhere")).unwrap();
+    place.write("src/new", b"new");
+    for is_there in [false, true] {
+        if is_there {
+            std::fs::create_dir(place.path("store")).unwrap();
+        }
+        let ran = place.run(&["update", "src", "arc"]);
+        assert_eq!(ran.status, Some(1), "{}", ran.text());
+        assert!(
+            ran.stderr.contains("has no index.db, although"),
+            "{}",
+            ran.stderr
+        );
+        assert_eq!(place.path("store").exists(), is_there);
+    }
+    std::fs::remove_dir(place.path("store")).unwrap();
+    std::fs::rename(place.path("elsewhere"), place.path("store")).unwrap();
+    place.stderr(&["update", "src", "arc"]);
+
+    // All of it is sent again if that is asked for.
+    place.stderr(&["pull", "arc"]);
+    std::fs::remove_dir_all(place.path("store")).unwrap();
+    place.stderr(&["push", "arc", "--change-store"]);
+    place.stderr(&["check", "arc", "--volumes"]);
+    assert_eq!(
+        place.names("store"),
+        ["000000.tar", "000001.tar", "index.db"]
+    );
+}
+
+#[test]
+fn one_store_may_be_spelled_in_several_ways() {
+    let place = Place::with(&tree! { "a" => file(b"content") });
+    place.stderr(&["create", "src", "arc", "--store", "store"]);
+    std::os::unix::fs::symlink("store", place.path("link")).unwrap();
+    let url = format!("file://{}/", place.path("store").display());
+    for store in ["store/", "./store", "link", "arc/../store", &url] {
+        place.stderr(&["update", "src", "arc", "--store", store]);
+    }
+    for store in ["file://host/x", "file:x", " "] {
+        let ran = place.run(&["push", "arc", "--store", store]);
+        assert_eq!(ran.status, Some(2), "{}", ran.text());
+    }
+    let ran = place.run(&["push", "arc", "--store", "None"]);
+    assert_eq!(
+        ran.stderr.lines().next(),
+        Some("error: this archive has no store")
+    );
+}
+
+/// It would be tried again for ten minutes otherwise.
+#[test]
+fn a_volume_that_was_damaged_here_is_not_sent() {
+    let place = Place::with(&tree! { "a" => file(b"content") });
+    place.stderr(&["create", "src", "arc"]);
+    let volume = place.path("arc/000000.tar");
+    let mut bytes = std::fs::read(&volume).unwrap();
+    bytes[600] ^= 1;
+    std::fs::remove_file(&volume).unwrap();
+    std::fs::write(&volume, bytes).unwrap();
+    let ran = place.run(&["push", "arc", "--store", "store"]);
+    assert_eq!(ran.status, Some(1), "{}", ran.text());
+    assert!(
+        ran.stderr
+            .starts_with("error: cannot send `000000.tar`: it has changed since it was written\n"),
+        "{}",
+        ran.stderr
+    );
+}
+
 /// HPSS gives whole files only, so volumes are fetched in groups.
 #[test]
 fn extract_fetches_no_more_than_the_spool_takes() {

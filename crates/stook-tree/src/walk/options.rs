@@ -13,8 +13,8 @@ pub struct WalkOptions {
     pub jobs: Jobs,
     /// What to do with symbolic links within the tree.
     pub links: Links,
-    /// A directory to leave out, by identity: however it is spelled, it is found.
-    pub leave_out: Option<FileId>,
+    /// Directories to leave out, by identity: however they are spelled, they are found.
+    pub leave_out: Vec<FileId>,
     /// How much to find out.
     pub detail: Detail,
     /// Sort the entries of each listing by name; else they come in no particular order.
@@ -28,7 +28,7 @@ impl Default for WalkOptions {
         Self {
             jobs: Jobs::Adaptive,
             links: Links::Refuse,
-            leave_out: None,
+            leave_out: Vec::new(),
             detail: Detail::LinkTargets,
             sorted: true,
             unreadable: false,

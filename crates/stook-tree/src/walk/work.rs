@@ -311,7 +311,7 @@ impl<V: Visitor> Walk<'_, V> {
             }
         };
         let identity = metadata.identity();
-        if self.options.leave_out == Some(identity) {
+        if self.options.leave_out.contains(&identity) {
             self.visitor.left_out(&at.path());
             return None;
         }
@@ -363,7 +363,7 @@ impl<V: Visitor> Walk<'_, V> {
             Ok(metadata) if metadata.kind != FileKind::Directory => {
                 self.fail(at, "look at", io::ErrorKind::NotADirectory.into());
             }
-            Ok(metadata) if self.options.leave_out == Some(metadata.identity()) => {
+            Ok(metadata) if self.options.leave_out.contains(&metadata.identity()) => {
                 self.visitor.left_out(&at.path());
             }
             Ok(metadata) => self.visitor.directory(Listing::unread(path, metadata)),
@@ -373,7 +373,7 @@ impl<V: Visitor> Walk<'_, V> {
 
     fn own_metadata(&self, directory: &Directory) -> io::Result<Metadata> {
         let is_needed = self.options.detail > Detail::Kinds
-            || self.options.leave_out.is_some()
+            || !self.options.leave_out.is_empty()
             || self.options.links == Links::Follow;
         if is_needed {
             directory.own_metadata()
@@ -419,12 +419,11 @@ impl<V: Visitor> Walk<'_, V> {
     /// Only an inode number that agrees is worth a system call. A mount point has another one in the
     /// listing; it is found when it is opened.
     fn is_left_out(&self, directory: &Directory, name: &[u8], inode: u64) -> bool {
-        self.options.leave_out.is_some_and(|identity| {
-            identity.1 == inode
-                && directory
-                    .metadata(name, self.options.links)
-                    .is_ok_and(|metadata| metadata.identity() == identity)
-        })
+        let is_any = |identity: &FileId| identity.1 == inode;
+        self.options.leave_out.iter().any(is_any)
+            && directory
+                .metadata(name, self.options.links)
+                .is_ok_and(|metadata| self.options.leave_out.contains(&metadata.identity()))
     }
 
     fn fail(&self, at: Place<'_, '_>, operation: &'static str, source: io::Error) {

@@ -78,7 +78,7 @@ fn a_directory_is_left_out_of_a_large_one() {
     let left_out = stook_sys::exists(&tree.path().join("large/d0500")).unwrap();
     for jobs in [1, 7] {
         let mut options = options(jobs, Links::Refuse);
-        options.leave_out = Some(left_out.unwrap().identity());
+        options.leave_out = vec![left_out.unwrap().identity()];
         let found = walk(&tree, &options);
         assert_eq!(found.entries.len(), 1 + 3000 - 1);
         assert!(!found.entries.contains_key(&b"large/d0500"[..]));
