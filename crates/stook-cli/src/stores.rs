@@ -82,12 +82,16 @@ impl Opened {
 
 /// Opens the store at a place that `--store` names, or an archive remembers.
 pub(crate) fn open(text: &str) -> Result<Arc<dyn Store>, CliError> {
-    let location = Location::parse(text).map_err(|error| CliError::Option {
+    Ok(location_of(text)?.open(&settings()?)?)
+}
+
+/// Returns the place that `--store` names.
+pub(crate) fn location_of(text: &str) -> Result<Location, CliError> {
+    Location::parse(text).map_err(|error| CliError::Option {
         option: "--store",
         value: text.to_owned(),
         why: error.to_string(),
-    })?;
-    Ok(location.open(&settings()?)?)
+    })
 }
 
 /// Returns what an archive remembers a place by: a directory by its whole path, wherever the next command runs.
