@@ -180,7 +180,12 @@ impl ArchivedStudy {
             }
             let source = &states[0];
             let (files, bytes) = (source.files, source.bytes);
-            states.push(State { name, tree, files, bytes });
+            states.push(State {
+                name,
+                tree,
+                files,
+                bytes,
+            });
         }
         let state = &mut states[2];
         let root = Directory::open(&state.tree)?;
@@ -199,7 +204,10 @@ fn refuse_archive(archive: &Path, source: &Source) -> Result<(), BenchError> {
     let opened = Directory::open(archive)?;
     let shown = display_path(archive);
     let above = opened.identities_upwards();
-    if above.context("look at what is above", archive)?.contains(&source.identity) {
+    if above
+        .context("look at what is above", archive)?
+        .contains(&source.identity)
+    {
         let within = display_path(&source.path);
         let what = format!("`{shown}` is in `{within}`, and would be found as new files");
         return Err(BenchError::refused_with(Remedy::CopyIndex, what));
@@ -227,10 +235,7 @@ fn needed(index_bytes: u64, sources: &[Source]) -> Need {
     }
 }
 
-fn described(
-    options: &ArchivedOptions,
-    sources: &[Source],
-) -> BTreeMap<String, serde_json::Value> {
+fn described(options: &ArchivedOptions, sources: &[Source]) -> BTreeMap<String, serde_json::Value> {
     let labels: Vec<&str> = sources.iter().map(|source| &*source.label).collect();
     let names: Vec<&str> = options.tools.iter().map(|tool| &*tool.name).collect();
     let described = [
@@ -285,7 +290,10 @@ impl Rounds<'_> {
     fn timed(&self, tool: &Tool, state: usize, round: u32) -> Result<Sample, BenchError> {
         let state = &self.states[state];
         let options = &self.study.options;
-        let when = format!("round {round} of {}: {}, {}", options.repeats, state.name, tool.name);
+        let when = format!(
+            "round {round} of {}: {}, {}",
+            options.repeats, state.name, tool.name
+        );
         self.observer.progress(&when);
         let archive = self.fresh_archive()?;
         let job = self.job(tool, Operation::DryRun, state, &archive);
@@ -310,7 +318,10 @@ impl Rounds<'_> {
         self.place.clear("archive")?;
         let archive = self.place.make_directory("archive")?;
         let (from, to) = (self.study.options.archive.join(INDEX), archive.join(INDEX));
-        let (mut source, mut copy) = (stook_sys::open_file(&from)?, stook_sys::create_new_file(&to)?);
+        let (mut source, mut copy) = (
+            stook_sys::open_file(&from)?,
+            stook_sys::create_new_file(&to)?,
+        );
         std::io::copy::<File, File>(&mut source, &mut copy).context("copy", &from)?;
         Ok(archive)
     }

@@ -29,9 +29,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
+pub use archived::{ArchivedOptions, ArchivedStudy};
 pub use csv::{csv_header, csv_row};
 pub(crate) use numbers::{Numbers, Pair};
-pub use archived::{ArchivedOptions, ArchivedStudy};
 pub use stores::StudyStore;
 pub use tables::tables;
 pub use tool::{Operation, Tool};
@@ -212,7 +212,10 @@ fn described(options: &UpdateOptions, sources: &[Source]) -> BTreeMap<String, se
         ("beside", json!(options.placement == Placement::Beside)),
         ("cold", json!(options.caches == Caches::Cold)),
         ("sync", json!(options.finish == Finish::OnDisk)),
-        ("store", json!(options.store.as_ref().map(|store| &store.url))),
+        (
+            "store",
+            json!(options.store.as_ref().map(|store| &store.url)),
+        ),
     ];
     described
         .map(|(name, value)| (name.to_owned(), value))

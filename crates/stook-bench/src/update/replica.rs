@@ -33,7 +33,8 @@ pub(super) fn replicate(
     let directories = directories(tree, observer)?;
     for (path, _) in directories.iter().filter(|(path, _)| !path.is_empty()) {
         let (above, name) = split(path);
-        let made = open(&root, above).and_then(|above| above.create_directory(name, DIRECTORY_MODE));
+        let made =
+            open(&root, above).and_then(|above| above.create_directory(name, DIRECTORY_MODE));
         made.context("create", replica.join(as_path(path)))?;
     }
     let maker = Maker {
@@ -66,7 +67,7 @@ fn directories(
     observer: &dyn Observer,
 ) -> Result<Vec<(Vec<u8>, Metadata)>, BenchError> {
     let all = Mutex::new(Vec::new());
-    each_directory(tree, Detail::Kinds, observer, |listing| {
+    each_directory(tree, Detail::Facts, observer, |listing| {
         lock(&all).push((listing.path.clone(), listing.metadata));
     })?;
     let mut all = into_inner(all);
@@ -171,7 +172,12 @@ mod tests {
         );
         let made = std::fs::metadata(replica.join("run/h0.nc")).unwrap();
         assert_eq!((made.len(), made.blocks()), (apparent, 0));
-        let time = |tree: &Path| std::fs::metadata(tree.join("run")).unwrap().modified().unwrap();
+        let time = |tree: &Path| {
+            std::fs::metadata(tree.join("run"))
+                .unwrap()
+                .modified()
+                .unwrap()
+        };
         assert_eq!(time(&tree), time(&replica));
     }
 }

@@ -32,10 +32,7 @@ impl Source {
     /// # Errors
     /// [`BenchError::Sys`] if one is not there, is no directory or cannot be read, [`BenchError::Refused`] if one is in
     /// another one, [`BenchError::Interrupted`].
-    pub(super) fn all(
-        paths: &[PathBuf],
-        observer: &dyn Observer,
-    ) -> Result<Vec<Self>, BenchError> {
+    pub(super) fn all(paths: &[PathBuf], observer: &dyn Observer) -> Result<Vec<Self>, BenchError> {
         let mut above = Vec::new();
         for path in paths {
             let directory = Directory::open(path)?;

@@ -62,7 +62,10 @@ impl StudyStore {
         );
         let url = &self.url;
         (!is_removed).then(|| {
-            format!("empty folders `{}-*` stay in `{url}`: only files can be deleted there", prefix())
+            format!(
+                "empty folders `{}-*` stay in `{url}`: only files can be deleted there",
+                prefix()
+            )
         })
     }
 }
@@ -108,7 +111,8 @@ impl StoreFolder {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let base = store.url.trim_end_matches('/');
         let url = format!("{base}/{}-{number}", prefix());
-        let location = Location::parse(&url).map_err(|error| BenchError::usage(error.to_string()))?;
+        let location =
+            Location::parse(&url).map_err(|error| BenchError::usage(error.to_string()))?;
         // What a study has sent goes also when the user has ended it.
         let settings = Settings {
             interruption: Interruption::default(),
@@ -166,6 +170,8 @@ fn utf8(path: &Path) -> Result<String, BenchError> {
     let text = PathBuf::from(path).into_os_string().into_string();
     text.map_err(|path| {
         let path = stook_sys::display_path(&path);
-        BenchError::refused(format!("`{path}` is not UTF-8, and the place of a store is"))
+        BenchError::refused(format!(
+            "`{path}` is not UTF-8, and the place of a store is"
+        ))
     })
 }

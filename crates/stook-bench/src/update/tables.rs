@@ -62,9 +62,24 @@ fn operations(numbers: &Numbers<'_>) -> String {
     // Names go to the left, and only the first column does.
     let name = |operation: &str, tool: &str| format!("{operation:<11}  {tool}");
     let both = name("operation", "tool");
-    let titles = [&both, "seconds", "quartiles", &ratio_title, "CPU s", "peak MB"];
-    let has_store = numbers.cases.all.iter().any(|case| building_and_sending(case).is_some());
-    let of_stores: &[&str] = if has_store { &["building s", "sending s"] } else { &[] };
+    let titles = [
+        &both,
+        "seconds",
+        "quartiles",
+        &ratio_title,
+        "CPU s",
+        "peak MB",
+    ];
+    let has_store = numbers
+        .cases
+        .all
+        .iter()
+        .any(|case| building_and_sending(case).is_some());
+    let of_stores: &[&str] = if has_store {
+        &["building s", "sending s"]
+    } else {
+        &[]
+    };
     let mut table = Table::new(titles.iter().chain(of_stores).copied());
     for operation in &numbers.operations {
         for tool in &numbers.tools {
@@ -88,7 +103,11 @@ fn operations(numbers: &Numbers<'_>) -> String {
             ]);
         }
     }
-    let same = if has_store { ", with the same store" } else { "" };
+    let same = if has_store {
+        ", with the same store"
+    } else {
+        ""
+    };
     format!(
         "all pairs: medians of the runs; x {first}: time of the tool / time of {first}{same}, run by run, the median\n{}",
         table.text()
@@ -130,7 +149,11 @@ fn pairs(numbers: &Numbers<'_>) -> String {
     let others: Vec<&String> = numbers.others().collect();
     let mut titles = vec!["pair by pair".to_owned()];
     titles.extend(numbers.tools.iter().map(|tool| format!("{tool} s")));
-    titles.extend(others.iter().map(|tool| format!("{tool} x {}", numbers.first_of(tool))));
+    titles.extend(
+        others
+            .iter()
+            .map(|tool| format!("{tool} x {}", numbers.first_of(tool))),
+    );
     let mut table = Table::new(titles);
     for pair @ (create, update) in &numbers.pairs {
         table.row([format!("{create} -> {update}")]);
@@ -154,7 +177,13 @@ fn pairs(numbers: &Numbers<'_>) -> String {
 
 /// What was sent to a store: medians of building and sending, which goes on beside it, and how near all comes to the slower one.
 fn stores(numbers: &Numbers<'_>) -> String {
-    let titles = ["building and sending", "seconds", "building s", "sending s", "x slower"];
+    let titles = [
+        "building and sending",
+        "seconds",
+        "building s",
+        "sending s",
+        "x slower",
+    ];
     let mut table = Table::new(titles);
     for case in &numbers.cases.all {
         let Some([building, sending]) = building_and_sending(case) else {
@@ -182,7 +211,10 @@ fn stores(numbers: &Numbers<'_>) -> String {
 /// Returns the medians; None if nothing was sent.
 pub(crate) fn building_and_sending(case: &Case<'_>) -> Option<[f64; 2]> {
     let building = median(&case.known(|sample| sample.building_seconds))?;
-    Some([building, median(&case.known(|sample| sample.sending_seconds))?])
+    Some([
+        building,
+        median(&case.known(|sample| sample.sending_seconds))?,
+    ])
 }
 
 /// What the tools told of their phases, as medians over all pairs.

@@ -218,10 +218,10 @@ impl Tool {
         let line = self.line(operation)?;
         let places = places.with("operation", operation.word());
         let written = match (finish, operation) {
-            (Finish::Ended, _) | (
-                _,
-                Operation::Check | Operation::List | Operation::DryRun | Operation::Changes,
-            ) => None,
+            (Finish::Ended, _)
+            | (_, Operation::Check | Operation::List | Operation::DryRun | Operation::Changes) => {
+                None
+            }
             (Finish::OnDisk, Operation::Extract) => Some("{into}"),
             (Finish::OnDisk, _) => Some("{archive}"),
         };
