@@ -15,10 +15,14 @@ pub fn tables(results: &Results) -> String {
     let numbers = Numbers::of(results);
     let mut parts = vec![directories(results)];
     if !results.samples.is_empty() {
-        let is_dry = results.header.options.contains_key("archive");
+        // Dry runs have no source that a list could be equal to.
+        let compared = match results.header.options.contains_key("archive") {
+            true => "as expected",
+            false => "equal to the source",
+        };
         parts.extend([
             operations(&numbers),
-            equality(&numbers, is_dry),
+            equality(&numbers, compared),
             pairs(&numbers),
             stores(&numbers),
             phases(&numbers),
@@ -119,13 +123,9 @@ fn ratio(numbers: &Numbers<'_>, tool: &str, operation: &str, of: Option<&Pair>) 
     shown(ratios.map(|ratios| format!("{:.2}", ratios.median)))
 }
 
-fn equality(numbers: &Numbers<'_>, is_dry: bool) -> String {
+fn equality(numbers: &Numbers<'_>, title: &str) -> String {
     let first = &numbers.tools[0];
     let as_first = format!("in order of {first}");
-    let title = match is_dry {
-        true => "as expected",
-        false => "equal to the source",
-    };
     let mut table = Table::new([title, "trees", "lists", &as_first, "sorted"]);
     for tool in &numbers.tools {
         let found = numbers.equality(tool);

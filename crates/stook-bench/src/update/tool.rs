@@ -40,18 +40,14 @@ impl Operation {
         Self::DryRun,
         Self::Changes,
     ];
+    /// Those of [`Operation::ALL`].
+    const WORDS: [&str; 7] = [
+        "create", "update", "check", "extract", "list", "dry-run", "changes",
+    ];
 
     /// Returns the word for it, as in the place `{operation}`.
     pub fn word(self) -> &'static str {
-        match self {
-            Self::Create => "create",
-            Self::Update => "update",
-            Self::Check => "check",
-            Self::Extract => "extract",
-            Self::List => "list",
-            Self::DryRun => "dry-run",
-            Self::Changes => "changes",
-        }
+        Self::WORDS[self as usize]
     }
 }
 

@@ -49,8 +49,8 @@ pub(crate) fn update(args: &BenchUpdateArgs, common: &Common) -> Result<Ending, 
 
 /// One of the two studies.
 enum Study {
-    Update(UpdateStudy),
-    Archived(ArchivedStudy),
+    Update(Box<UpdateStudy>),
+    Archived(Box<ArchivedStudy>),
 }
 
 impl Study {
@@ -62,13 +62,12 @@ impl Study {
         Ok(match (&args.archive, &args.source) {
             (Some(archive), Some(source)) => {
                 let options = archived_options(args, archive, source, tools)?;
-                Self::Archived(ArchivedStudy::prepare(options, &now(), observer)?)
+                Self::Archived(Box::new(ArchivedStudy::prepare(options, &now(), observer)?))
             }
-            _ => Self::Update(UpdateStudy::prepare(
-                options(args, tools)?,
-                &now(),
-                observer,
-            )?),
+            _ => {
+                let options = options(args, tools)?;
+                Self::Update(Box::new(UpdateStudy::prepare(options, &now(), observer)?))
+            }
         })
     }
 

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use serde_json::Value;
 use stook_testkit::doubles::Double;
-use stook_testkit::tree;
+use stook_testkit::{Kind, Snapshot, tree};
 
-use crate::place::{Place, Ran, json_lines};
+use crate::place::{Place, Ran, Signal, json_lines, wait_until};
 
 const STUDY: [&str; 9] = [
     "bench",
@@ -138,20 +138,53 @@ fn hpss_is_left_without_files_and_what_stays_is_said() {
     assert_eq!((of("stook"), of("front")), (6 * 5, 6 * 3));
     let counters = hsi.counters();
     assert!(counters.bytes_in > 0 && counters.bytes_out > 0);
-    let left = hsi_files(&hsi);
-    assert!(left.is_empty(), "{left:?}");
+    assert_eq!(hsi_files(&hsi), (Vec::new(), 2 * 6));
 }
 
-/// Returns the files that the double holds.
-fn hsi_files(hsi: &Double) -> Vec<String> {
-    let ran = std::process::Command::new(hsi.program())
-        .arg("-q")
-        .arg("ls -alNR /home/u/user/study")
-        .output()
-        .unwrap();
-    let text = String::from_utf8([ran.stdout, ran.stderr].concat()).unwrap();
-    let lines = text.lines().filter(|line| line.starts_with('-'));
-    lines.map(ToOwned::to_owned).collect()
+/// Returns the files that the double holds, and the number of its folders that runs were sent to.
+fn hsi_files(hsi: &Double) -> (Vec<String>, usize) {
+    let held = Snapshot::take(&hsi.folder().join("data")).unwrap();
+    let shown = |path: &[u8]| String::from_utf8_lossy(path).into_owned();
+    let of = |kind: Kind| {
+        let entries = held.entries();
+        entries
+            .filter(move |(_, facts)| facts.kind == kind)
+            .map(|(path, _)| shown(path))
+    };
+    let is_run = |path: &String| path.contains("study/stook-bench-");
+    (
+        of(Kind::File).collect(),
+        of(Kind::Directory).filter(is_run).count(),
+    )
+}
+
+#[test]
+fn what_was_sent_is_deleted_also_when_the_user_ends_the_study() {
+    let (place, hsi) = (place(), Double::hsi());
+    // Only where volumes were sent there are none left here.
+    let extract = "stook:extract=test -e {archive}/000000.tar || sleep 60";
+    let store = [
+        "hpss:/home/u/user/study",
+        "--tool",
+        "stook",
+        "--tool",
+        extract,
+    ];
+    let mut command = place.command(&[&STUDY[..], &store].concat());
+    let mut child = command.env("STOOK_HSI", hsi.program()).spawn().unwrap();
+    let signal = Signal::ready(&child, "INT");
+    let extracts = || {
+        let names = place.names(".");
+        let work = names.iter().find(|name| name.starts_with("stook-bench-"));
+        work.is_some_and(|work| place.path(&format!("{work}/1/extract_seq")).exists())
+    };
+    assert!(wait_until(&mut child, extracts), "it ended too soon");
+    assert!(!hsi_files(&hsi).0.is_empty());
+    signal.send();
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    assert_eq!(ran.status, Some(130), "{}", ran.stderr);
+    assert_eq!(hsi_files(&hsi), (Vec::new(), 1));
+    assert_eq!(place.names("."), ["a", "b", "c"]);
 }
 
 #[test]
@@ -170,9 +203,11 @@ fn an_archive_goes_through_globus_as_well() {
     let samples = samples(&place, "all.jsonl");
     let sent = |sample: &&Value| sample["sending_seconds"].is_f64();
     assert_eq!(samples.iter().filter(sent).count(), 6 * 2);
-    let folders = std::fs::read_dir(globus.endpoint_path(REMOTE, "/study")).unwrap();
-    for folder in folders.map(|folder| folder.unwrap().path()) {
-        assert_eq!(crate::place::names(&folder), [""; 0], "{folder:?}");
+    let study = globus.endpoint_path(REMOTE, "/study");
+    let folders = crate::place::names(&study);
+    assert_eq!(folders.len(), 6);
+    for folder in folders {
+        assert_eq!(crate::place::names(&study.join(&folder)), [""; 0]);
     }
 }
 
