@@ -110,7 +110,7 @@ const BUILT_IN: [BuiltIn; 3] = [
             "cd {into} && zstash extract --hpss={hpss} --cache={archive} --workers={workers}",
             "cd {archive} && zstash ls --hpss={hpss} --cache={archive}",
             "cd {source} && zstash update -v --dry-run --hpss=none --cache={archive}",
-            "cd {source} && zstash update --dry-run --hpss=none --cache={archive} | sed '1{/^List of files to be updated$/d}'",
+            "cd {source} && zstash update --dry-run --hpss=none --cache={archive} | tail -n +2",
         ],
     },
 ];
