@@ -165,6 +165,19 @@ impl<'a> Case<'a> {
         self.known(|sample| sample.peak_bytes.map(as_float))
     }
 
+    /// Returns the medians of the phases that the command told, in the order in which they come first.
+    pub(crate) fn phases(&self) -> Vec<(String, f64)> {
+        let all = || self.samples.iter().flat_map(|sample| &sample.phases);
+        let of_name = |name: &String| {
+            let own = all().filter(|phase| phase.name == *name);
+            median(&own.map(|phase| phase.seconds).collect::<Vec<f64>>())
+        };
+        let names = unique(all().map(|phase| phase.name.clone())).into_iter();
+        names
+            .filter_map(|name| Some((name.clone(), of_name(&name)?)))
+            .collect()
+    }
+
     /// Returns what the proofs of those samples that have it say.
     pub(crate) fn proofs<'s>(&'s self, name: &'s str) -> impl Iterator<Item = &'a Value> + 's {
         let samples = self.samples.iter();

@@ -13,6 +13,9 @@ pub enum BenchError {
     /// A system call failed.
     #[error(transparent)]
     Sys(#[from] SysError),
+    /// A store failed.
+    #[error(transparent)]
+    Store(#[from] stook_store::StoreError),
     /// A command could not be started.
     #[error("cannot run `{command}`: {}", stook_sys::cause(.source))]
     Start {

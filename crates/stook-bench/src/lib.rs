@@ -46,7 +46,7 @@ pub use job::{Job, Output, Ran, launch, set_launcher};
 pub use latency::Latencies;
 pub use machine::Machine;
 pub use pair::{PairOutcome, PairSide, PairSpec, PairState, pair};
-pub use record::{Header, Kind, Results, Sample, read_results};
+pub use record::{Header, Kind, Phase, Results, Sample, read_results};
 pub use remedy::{ProfileRemedy, Remedy};
 pub use shares::{Shares, Waited};
 pub use statistics::{

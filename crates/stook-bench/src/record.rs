@@ -33,7 +33,7 @@ pub enum Kind {
     Fs,
     /// `stook bench cache`: label `state`: `cold`, `warm`, `hot`, and `local cold` and so on of the local command.
     Cache,
-    /// `stook bench update`: labels `tool`, `create`, `update`, `operation`.
+    /// `stook bench update`: labels `tool`, `create`, `update`, `operation`, and `store` where archives are sent to one.
     Update,
 }
 
@@ -107,12 +107,30 @@ pub struct Sample {
     /// Bytes that were handled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
+    /// How long the command built what it sent to a store: sending goes on beside that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub building_seconds: Option<f64>,
+    /// How long something was on its way to a store.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sending_seconds: Option<f64>,
+    /// What the command said of its own phases, in its order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub phases: Vec<Phase>,
     /// Times of single operations, by their names.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub latencies: BTreeMap<String, Latencies>,
     /// What was found of the state before the run, such as the share of pages in memory.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub proof: BTreeMap<String, serde_json::Value>,
+}
+
+/// A phase of a command, as it said itself.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Phase {
+    /// Its name.
+    pub name: String,
+    /// Its wall time.
+    pub seconds: f64,
 }
 
 impl Sample {

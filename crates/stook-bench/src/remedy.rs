@@ -43,6 +43,8 @@ pub enum Remedy {
     DropCaches,
     /// A copy that nobody else writes to can be measured.
     CopyFirst,
+    /// A copy of the archive's index can be named instead.
+    CopyIndex,
     /// What is archived must not change by it.
     KeepSource,
     /// What helps a profile.

@@ -341,6 +341,7 @@ pub(crate) fn of_bench(error: &BenchError) -> Option<String> {
         BenchError::NoToolCommand { tool, operation } => {
             format!("`--tool '{tool}:{operation}=COMMAND'` gives it one")
         }
+        BenchError::Store(error) => return of_store(error),
         error => of_remedy(error.remedy()?),
     })
 }
@@ -383,6 +384,9 @@ pub(crate) fn of_remedy(remedy: &Remedy) -> String {
         }
         Remedy::DropCaches => "`--cold` drops the caches before each run",
         Remedy::CopyFirst => "a copy that nobody else writes to can be measured",
+        Remedy::CopyIndex => {
+            "copy its index.db to a directory elsewhere, and name that with --archive: nothing else of it is read"
+        }
         Remedy::KeepSource => "what is archived must stay as it is",
     };
     text.to_owned()

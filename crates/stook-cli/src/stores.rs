@@ -122,11 +122,11 @@ impl Opened {
 
 /// Opens the store at a place that `--store` names, or an archive remembers.
 pub(crate) fn open(text: &str) -> Result<Arc<dyn Store>, CliError> {
-    Ok(parsed(text)?.open(&settings()?)?)
+    Ok(location_of(text)?.open(&settings()?)?)
 }
 
 /// Returns the place that `--store` names.
-pub(crate) fn parsed(text: &str) -> Result<Location, CliError> {
+pub(crate) fn location_of(text: &str) -> Result<Location, CliError> {
     Location::parse(text).map_err(|error| CliError::Option {
         option: "--store",
         value: text.to_owned(),

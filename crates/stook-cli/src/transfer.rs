@@ -66,7 +66,7 @@ fn place(typed: Option<&str>, archive: &Path) -> Result<Option<Place>, CliError>
     match (typed, recorded()?) {
         (Some(typed), _) if is_none(typed) => Ok(None),
         (Some(typed), recorded) => {
-            let location = stores::parsed(typed)?;
+            let location = stores::location_of(typed)?;
             let known = recorded.filter(|recorded| is_place(recorded, &location));
             let store = stores::open(typed)?;
             Ok(Some((

@@ -5,6 +5,8 @@
 //!   volumes of this run ───────────────────────────┴─sent─> recorded ──all──> index.db put ──> its version recorded
 //! ```
 
+use std::time::{Duration, Instant};
+
 use stook_index::{Index, StoreFact, Transfer, Volume};
 use stook_store::{Condition, Proof, Stored, Upload};
 use stook_sys::{Context, Stamp, exists, open_file, remove_file};
@@ -28,6 +30,8 @@ pub struct SentReport {
     pub bytes: u64,
     /// Volumes that are neither here nor in the store, each reported to the observer.
     pub missing: u64,
+    /// How long volumes or the index were on their way, several at once counted once.
+    pub elapsed: Duration,
 }
 
 impl Uploads<'_> {
@@ -134,7 +138,9 @@ impl Uploads<'_> {
         };
         // SQLite drops its locks when another descriptor of the file is closed: none may be open here.
         drop(index);
+        let begun = Instant::now();
         let stored = self.put_unchanged(folder, &condition)?;
+        self.count_index(begun.elapsed());
         let mut index = folder.open_index_to_write()?;
         record_sent_index(&mut index, stored.version)
     }

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use stook_index::{Index, Mtime, StoreFact, Transfer, Volume, VolumeId};
 use stook_store::{Stored, StoredFile};
@@ -49,6 +49,8 @@ struct State {
     spool_bytes: u64,
     /// No more volumes come.
     is_closed: bool,
+    /// Since when something is on its way; None if nothing is.
+    since: Option<Instant>,
     /// What was recorded.
     report: SentReport,
     /// The first failure; nothing more is sent after it.
@@ -95,6 +97,11 @@ impl<'a> Uploads<'a> {
     /// Returns what was sent and recorded.
     pub(super) fn sent(&self) -> SentReport {
         self.state().report
+    }
+
+    /// Counts the time that the index was on its way, after all volumes.
+    pub(super) fn count_index(&self, elapsed: Duration) {
+        self.state().report.elapsed += elapsed;
     }
 
     /// Takes a volume that the index has.
@@ -236,6 +243,7 @@ impl<'a> Uploads<'a> {
             }
             if let Some(volume) = state.waiting.pop_front() {
                 state.sending += 1;
+                state.since.get_or_insert_with(Instant::now);
                 return Some(volume);
             }
             if state.is_closed {
@@ -248,6 +256,10 @@ impl<'a> Uploads<'a> {
     fn end(&self, volume: Volume, result: Result<Stored, TransferError>) {
         let mut state = self.state();
         state.sending -= 1;
+        if let (0, Some(since)) = (state.sending, state.since) {
+            state.since = None;
+            state.report.elapsed += since.elapsed();
+        }
         match result {
             Ok(stored) => state.sent.push((volume, stored)),
             Err(error) => {

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use stook_pool::{Jobs, Tasks, WorkerPool, advance};
+use stook_pool::{Tasks, WorkerPool, advance};
 use stook_sys::{Context, Directory, SysError, into_inner, lock};
 use stook_timers::scope;
 
@@ -21,6 +21,7 @@ use crate::Observer;
 use crate::error::BenchError;
 use crate::fileset::content::{Content, PIECE, Piece};
 use crate::fileset::plan::{File, Place, Plan, ROOT, file_name};
+use crate::fileset::{FilesetOptions, Filling};
 
 /// Files that one worker makes before it looks for other work.
 const RANGE: u64 = 512;
@@ -41,7 +42,7 @@ pub(super) fn fill(
     plan: &Plan<'_>,
     root: &Directory,
     shown_root: &Path,
-    jobs: Jobs,
+    options: &FilesetOptions,
     observer: &dyn Observer,
 ) -> Result<(), BenchError> {
     let filler = Filler {
@@ -49,11 +50,12 @@ pub(super) fn fill(
         root,
         shown_root,
         content: Content::new(),
+        filling: options.filling,
         observer,
         failed: Mutex::default(),
         is_over: AtomicBool::new(false),
     };
-    let pool = WorkerPool::new("fileset", jobs);
+    let pool = WorkerPool::new("fileset", options.jobs);
     pool.recursive([Task::Directory(ROOT)], |task, tasks| {
         filler.work(task, tasks);
     });
@@ -78,6 +80,7 @@ struct Filler<'a> {
     root: &'a Directory,
     shown_root: &'a Path,
     content: Content,
+    filling: Filling,
     observer: &'a dyn Observer,
     /// The first failure.
     failed: Mutex<Option<BenchError>>,
@@ -191,16 +194,25 @@ impl Filler<'_> {
             .create_file(name.as_bytes(), FILE_MODE)
             .map_err(during("create"))?;
         mode.apply(&made).map_err(during("set the mode of"))?;
+        match self.filling {
+            Filling::Hole => stook_sys::set_len(&made, file.size),
+            Filling::Content => self.write(&made, file, piece),
+        }
+        .map_err(during("write"))?;
+        stook_sys::set_mtime(&made, file.mtime).map_err(during("set the time of"))?;
+        stook_sys::close_file(made).map_err(during("close"))
+    }
+
+    fn write(&self, made: &std::fs::File, file: &File, piece: &mut Piece) -> std::io::Result<()> {
         for number in 0..file.size.div_ceil(PIECE as u64) {
             let start = number * PIECE as u64;
             let length = usize::try_from(file.size - start).unwrap_or(PIECE);
             let bytes = self
                 .content
                 .piece(file.is_text, file.key, number, length, piece);
-            stook_sys::write_all_at(&made, bytes, start).map_err(during("write"))?;
+            stook_sys::write_all_at(made, bytes, start)?;
         }
-        stook_sys::set_mtime(&made, file.mtime).map_err(during("set the time of"))?;
-        stook_sys::close_file(made).map_err(during("close"))
+        Ok(())
     }
 
     fn path(&self, number: u64) -> PathBuf {

@@ -39,6 +39,18 @@ pub struct FilesetOptions {
     pub seed: u64,
     /// How many workers make it.
     pub jobs: Jobs,
+    /// What the files hold.
+    pub filling: Filling,
+}
+
+/// What files of a set hold.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Filling {
+    /// What the spec says.
+    #[default]
+    Content,
+    /// A hole as large as the file, which takes no room on the disk.
+    Hole,
 }
 
 /// Makes a file set in `dir`, which is made, or is there and empty.
@@ -59,15 +71,18 @@ pub fn make(
 ) -> Result<Properties, BenchError> {
     let _scope = scope!("fileset");
     let plan = Plan::new(&options.spec, options.files, options.seed)?;
-    let (properties, need) = {
+    let (properties, mut need) = {
         let _scope = scope!("plan");
         properties::survey(&plan, observer)?
     };
+    if options.filling == Filling::Hole {
+        need.bytes = plan.directories() * properties::BLOCK;
+    }
     let claimed = Claimed::new(dir)?;
     observer.phase("make", Some(properties.files), Some(properties.bytes));
     let made = need
         .require(dir, Remedy::MakeFewerFiles)
-        .and_then(|()| fill::fill(&plan, claimed.directory(), dir, options.jobs, observer));
+        .and_then(|()| fill::fill(&plan, claimed.directory(), dir, options, observer));
     match made {
         Ok(()) => Ok(properties),
         Err(error) => {

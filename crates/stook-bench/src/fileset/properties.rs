@@ -38,7 +38,7 @@ pub struct Properties {
 }
 
 /// Bytes of a block of the file systems that there are most of; larger ones share theirs between small files.
-const BLOCK: u64 = 4096;
+pub(super) const BLOCK: u64 = 4096;
 
 /// Files between two questions whether to end.
 const LOOK: u64 = 1 << 16;

@@ -16,6 +16,34 @@ fn options(name: &str, files: u64) -> FilesetOptions {
         files,
         seed: 7,
         jobs: Jobs::Fixed(2),
+        filling: Filling::default(),
+    }
+}
+
+#[test]
+fn holes_have_the_sizes_and_times_of_content() {
+    use std::os::unix::fs::MetadataExt;
+    let folder = TempDir::new().unwrap();
+    let holes = FilesetOptions {
+        spec: Spec::parse(
+            "sizes.fixed.bytes = 50_000_000_000",
+            Path::new("large.toml"),
+        )
+        .unwrap(),
+        filling: Filling::Hole,
+        ..options("arc", 40)
+    };
+    let (path, quiet) = (folder.join("holes"), Quiet::default());
+    assert_eq!(
+        make(&path, &holes, &quiet).unwrap().bytes,
+        2_000_000_000_000
+    );
+    let first = std::fs::read_dir(&path).unwrap().next().unwrap().unwrap();
+    let inner = std::fs::read_dir(first.path()).unwrap().next().unwrap();
+    let files = std::fs::read_dir(inner.unwrap().path()).unwrap();
+    for file in files.map(|file| file.unwrap().metadata().unwrap()) {
+        assert_eq!((file.len(), file.blocks()), (50_000_000_000, 0));
+        assert!(file.mtime() < 1_735_689_600, "before 2025");
     }
 }
 

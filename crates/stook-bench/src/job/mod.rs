@@ -59,6 +59,8 @@ pub struct Job {
     pub environment: Vec<(OsString, OsString)>,
     /// What becomes of stdout.
     pub output: Output,
+    /// What becomes of stderr, of which the end is kept in any case.
+    pub log: Output,
 }
 
 /// How a run went.
@@ -84,6 +86,8 @@ pub struct Ran {
     pub stdout: Vec<u8>,
     /// The end of what it wrote on stderr.
     pub stderr: String,
+    /// All that it wrote on stderr, if that is kept.
+    pub log: Vec<u8>,
 }
 
 impl Job {
@@ -185,6 +189,7 @@ impl Job {
             report,
             stderr,
             stdout,
+            keeps_log: self.log == Output::Kept,
         })
     }
 
@@ -254,6 +259,7 @@ pub(crate) struct Running {
     report: Option<File>,
     stderr: File,
     stdout: Option<File>,
+    keeps_log: bool,
 }
 
 impl Running {
@@ -301,6 +307,7 @@ impl Running {
             None => Figures::of(&ended, real, ended.run_delay),
         };
         let stdout = self.stdout.map(|file| kept(&file, 0, KEPT_STDOUT));
+        let log = self.keeps_log.then(|| kept(&self.stderr, 0, KEPT_STDOUT));
         Ok(Ran {
             real: figures.real,
             user: figures.user,
@@ -312,6 +319,7 @@ impl Running {
             status: ExitStatus::from_raw(figures.raw_status),
             stdout: stdout.transpose()?.unwrap_or_default(),
             stderr: last_lines(&self.stderr)?,
+            log: log.transpose()?.unwrap_or_default(),
         })
     }
 }

@@ -52,6 +52,8 @@ pub(super) fn measures(cases: &Cases<'_>) -> Table {
         "system, s",
         of_samples(|sample| Some(sample.system_seconds)),
     );
+    table.figures("building, s", of_samples(|sample| sample.building_seconds));
+    table.figures("sending, s", of_samples(|sample| sample.sending_seconds));
     table.figures("served, s", of_samples(|sample| sample.served_seconds));
     let shares: Vec<Option<Shares>> = rows().map(Case::shares).collect();
     let shares = || shares.iter().copied();
@@ -88,6 +90,23 @@ fn blocked(shares: Option<Shares>) -> (String, Option<f64>) {
     let text = |shares: Shares| shares.blocked_text(percent);
     let share = shares.and_then(|shares| shares.blocked());
     (shares.map_or_else(|| "-".to_owned(), text), share)
+}
+
+/// Returns a row for each phase that the commands of the cases told.
+pub(super) fn phases(cases: &Cases<'_>) -> Table {
+    let all = cases.all.iter();
+    let rows: Vec<_> = all
+        .flat_map(|case| case.phases().into_iter().map(move |phase| (case, phase)))
+        .collect();
+    let mut table = labelled(cases, &rows.iter().map(|(case, _)| *case));
+    table.texts("phase", rows.iter().map(|(_, (name, _))| name.clone()));
+    table.figures("median, s", rows.iter().map(|(_, (_, time))| Some(*time)));
+    let share = |(case, (_, time)): &(&Case<'_>, (String, f64))| {
+        let all = case.median();
+        (all > 0.0).then_some(time / all)
+    };
+    table.shown("share", rows.iter().map(|row| (share(row), percent)));
+    table
 }
 
 /// Returns a row for each kind of operation of each case.

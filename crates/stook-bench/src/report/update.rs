@@ -1,11 +1,11 @@
 //! The section about programs that archive and update a tree: the before/after study of an archiver.
 
 use super::section::{Against, Section, scatter};
-use super::tables::{measures, proofs};
+use super::tables::{measures, phases, proofs};
 use super::words::{count, file_names, geometric, listed};
 use crate::cases::Case;
 use crate::figure::{Bars, Chart, Group, Row, Unit};
-use crate::record::Results;
+use crate::record::{Results, Sample};
 use crate::statistics::{Ratio, median};
 use crate::table::Table;
 use crate::update::{Numbers, Pair};
@@ -31,6 +31,10 @@ pub(super) fn section(results: &Results) -> Section {
     let caption = "Medians over all pairs of directories; every dot is a run, so the spread is mostly that of the directories. Shorter is better.";
     let times = view.bars("Seconds", Unit::Seconds, Case::seconds);
     section.figure("time", "Time by phase", caption, times);
+    if let Some(chart) = view.sending() {
+        let caption = "Medians of all pairs. Sending goes on beside building, so all should take as long as the slower one.";
+        section.figure("sending", "Building and sending", caption, chart);
+    }
     view.against_each_other(&mut section);
     if view.cases.all.iter().any(|case| !case.peaks().is_empty()) {
         let caption = "The most memory that one process of the tool held. Less is better.";
@@ -38,21 +42,23 @@ pub(super) fn section(results: &Results) -> Section {
         section.figure("memory", "Peak memory by phase", caption, peaks);
     }
     if let Some(first) = view.tools.first() {
-        let title = format!("Time of the other tools / time of {first}");
+        let title = format!("Time of the other tools / time of {first}, with the same store");
         let note = "Ratios of medians with their 95 % interval by resampling.";
         section.table(&title, note, view.ratio_table());
     }
     section.table("Every operation", "", measures(&view.cases));
+    let note = "As the programs said themselves: medians over the rounds, and their share of the whole time.";
+    section.table("Phases", note, phases(&view.cases));
     let note = "Over all rounds: numbers from the least to the greatest.";
     section.table("What was found beside the times", note, proofs(&view.cases));
     section
 }
 
 impl<'a> Numbers<'a> {
-    /// Returns what another tool and the first one took for an operation on a pair.
+    /// Returns what another tool and the one it is compared with took for an operation on a pair.
     fn both(&self, other: &str, pair: &Pair, operation: &str) -> Option<[&Case<'a>; 2]> {
         let case = |tool| self.case(tool, pair, operation);
-        Some([case(other)?, case(&self.tools[0])?])
+        Some([case(other)?, case(self.first_of(other))?])
     }
 
     /// The ratio of another tool's median time to the first one's.
@@ -69,7 +75,7 @@ impl<'a> Numbers<'a> {
                 .chain(self.memory_in_words(other))
                 .collect::<Vec<String>>()
         };
-        self.tools.iter().skip(1).flat_map(of_tool).collect()
+        self.others().flat_map(of_tool).collect()
     }
 
     fn time_in_words(&self, other: &str, operation: &str) -> Option<String> {
@@ -81,7 +87,7 @@ impl<'a> Numbers<'a> {
             1 => String::new(),
             many => format!(", the geometric mean over {many} pairs, from {low} to {high}"),
         };
-        let first = &self.tools[0];
+        let first = self.first_of(other);
         Some(format!(
             "`{operation}`: {other} takes {mean} the time of {first}{over_pairs}."
         ))
@@ -99,7 +105,7 @@ impl<'a> Numbers<'a> {
             Some(format!("{} to `{operation}`", Unit::Ratio.show(mean)))
         };
         let ratios: Vec<String> = self.operations.iter().filter_map(of_operation).collect();
-        let (first, listed) = (&self.tools[0], listed(&ratios));
+        let (first, listed) = (self.first_of(other), listed(&ratios));
         (!ratios.is_empty()).then(|| {
             format!("At its peak {other} holds, as a multiple of the memory of {first}, {listed}.")
         })
@@ -129,10 +135,52 @@ impl<'a> Numbers<'a> {
         })
     }
 
+    /// What was sent to a store: all, building and sending beside each other.
+    fn sending(&self) -> Option<Chart> {
+        type Time = fn(&Sample) -> Option<f64>;
+        let times: [(&str, Time); 3] = [
+            ("all", |sample| Some(sample.real_seconds)),
+            ("building", |sample| sample.building_seconds),
+            ("sending", |sample| sample.sending_seconds),
+        ];
+        let row = |tool: &String, operation: &String, (name, time): (&str, Time)| {
+            let case = self.of_pairs(tool, operation, None)?;
+            let was_sent = !case.known(|sample| sample.sending_seconds).is_empty();
+            was_sent.then(|| Row {
+                name: format!("{tool}: {name}"),
+                samples: case.known(time),
+                parts: Vec::new(),
+            })
+        };
+        let group = |operation: &String| Group {
+            label: operation.clone(),
+            rows: self
+                .tools
+                .iter()
+                .flat_map(|tool| times.map(|time| row(tool, operation, time)))
+                .flatten()
+                .collect(),
+        };
+        let groups = self.operations.iter().map(group);
+        let groups: Vec<Group> = groups.filter(|group| !group.rows.is_empty()).collect();
+        (!groups.is_empty()).then(|| {
+            Chart::Bars(Bars {
+                axis: "Seconds".to_owned(),
+                unit: Unit::Seconds,
+                parts: Vec::new(),
+                groups,
+                span: None,
+            })
+        })
+    }
+
     fn against_each_other(&self, section: &mut Section) {
         let names = file_names(&self.tools);
-        for (other, name) in self.tools.iter().zip(names).skip(1) {
-            let first = &self.tools[0];
+        for (other, name) in self.tools.iter().zip(names) {
+            let first = self.first_of(other);
+            if first == other {
+                continue;
+            }
             let points = self.operations.iter().flat_map(|operation| {
                 let of_pair = move |pair: &Pair| -> Option<Against<'_>> {
                     let [own, first] = self.both(other, pair, operation)?;
@@ -155,7 +203,7 @@ impl<'a> Numbers<'a> {
 
     fn ratio_table(&self) -> Table {
         let mut rows: Vec<([String; 3], Option<Ratio>)> = Vec::new();
-        for other in self.tools.iter().skip(1) {
+        for other in self.others() {
             for operation in &self.operations {
                 for pair in &self.pairs {
                     if let Some([own, first]) = self.both(other, pair, operation) {

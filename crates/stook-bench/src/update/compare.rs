@@ -1,5 +1,6 @@
 //! Whether what came out of an archive is what went in.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::ffi::OsStrExt;
@@ -123,6 +124,17 @@ pub(super) struct Listed {
 }
 
 impl Listed {
+    /// Compares names with those that are expected.
+    pub(super) fn new(expected: &BTreeSet<&[u8]>, names: &[Cow<'_, [u8]>]) -> Self {
+        let mut hasher = DefaultHasher::new();
+        names.hash(&mut hasher);
+        Self {
+            order: hasher.finish(),
+            is_sorted: names.is_sorted(),
+            difference: Difference::of_names(expected, &names.iter().map(|name| &**name).collect()),
+        }
+    }
+
     /// Notes it in a sample.
     pub(super) fn note(&self, sample: &mut Sample) {
         let mut note = |name: &str, value| sample.proof.insert(name.to_owned(), value);
@@ -133,8 +145,7 @@ impl Listed {
     }
 }
 
-/// Compares a printed list with the source. Names end with a line, or with a NUL if there is one. Of a name that comes more
-/// than once the last one counts, as that is the newest version.
+/// Compares a printed list with the source.
 ///
 /// # Errors
 /// [`BenchError::Sys`] if the source cannot be read, [`BenchError::Interrupted`].
@@ -146,23 +157,44 @@ pub(super) fn compare_list(
     let paths = paths_below(source, observer)?;
     let files = paths.iter().filter(|(_, is_directory)| !**is_directory);
     let expected = files.map(|(path, _)| path.as_slice()).collect();
+    Ok(Listed::new(&expected, &names(printed, &paths)))
+}
+
+/// Returns the names of a printed list, but for directories of the tree. Names end with a line, or with a NUL if there is one; a
+/// line may be one that `stook diff --json` prints. Of a name that comes more than once the last one counts, as that is the newest version.
+pub(super) fn names<'p>(printed: &'p [u8], tree: &BTreeMap<Vec<u8>, bool>) -> Vec<Cow<'p, [u8]>> {
+    let is_json = printed.starts_with(b"{\"type\":");
     let end = if printed.contains(&0) { 0 } else { b'\n' };
     let mut seen = HashSet::new();
-    let mut names: Vec<&[u8]> = Vec::new();
-    for name in printed.rsplit(|&byte| byte == end).map(plain) {
-        if !name.is_empty() && paths.get(name) != Some(&true) && seen.insert(name) {
+    let mut names: Vec<Cow<'p, [u8]>> = Vec::new();
+    for line in printed.rsplit(|&byte| byte == end) {
+        let name = match is_json {
+            true => Cow::Owned(changed_path(line).unwrap_or_default()),
+            false => Cow::Borrowed(plain(line)),
+        };
+        if !name.is_empty() && tree.get(&*name) != Some(&true) && seen.insert(name.clone()) {
             names.push(name);
         }
     }
     names.reverse();
-    let mut hasher = DefaultHasher::new();
-    names.hash(&mut hasher);
-    let is_sorted = names.is_sorted();
-    Ok(Listed {
-        difference: Difference::of_names(&expected, &names.into_iter().collect()),
-        order: hasher.finish(),
-        is_sorted,
-    })
+    names
+}
+
+/// Returns the path of a difference that an update would archive; None for other lines.
+fn changed_path(line: &[u8]) -> Option<Vec<u8>> {
+    let line: serde_json::Value = serde_json::from_slice(line).ok()?;
+    let change = line.get("change")?.as_str()?;
+    if !["new", "changed"].contains(&change) {
+        return None;
+    }
+    match line.get("path_hex").and_then(|hex| hex.as_str()) {
+        None => Some(line.get("path")?.as_str()?.into()),
+        Some(hex) => {
+            let bytes = hex.as_bytes().chunks(2);
+            let byte = |two| u8::from_str_radix(str::from_utf8(two).ok()?, 16).ok();
+            bytes.map(byte).collect()
+        }
+    }
 }
 
 /// A name without what some tools put around it: `./` in front, `/` behind that of a directory.

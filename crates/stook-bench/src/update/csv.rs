@@ -9,18 +9,23 @@ use crate::record::{Header, Sample};
 /// Returns the line with the names of the columns, with its end.
 pub fn csv_header() -> String {
     let theirs = "test_label,create_subdir,update_subdir,hpss_label,operation,elapsed_seconds";
-    let ours = "tool,repeat,user_seconds,system_seconds,peak_bytes,files,bytes";
+    let ours = "tool,repeat,user_seconds,system_seconds,peak_bytes,files,bytes,building_seconds,sending_seconds";
     format!("{theirs},{ours}\n")
 }
 
 /// Returns one sample as a line, with its end.
 pub fn csv_row(header: &Header, sample: &Sample) -> String {
     let number = |number: Option<u64>| number.map_or_else(String::new, |number| number.to_string());
+    let seconds =
+        |seconds: Option<f64>| seconds.map_or_else(String::new, |seconds| format!("{seconds:.6}"));
     let cells = [
         test_label(header, sample),
         quoted(sample.label("create")),
         quoted(sample.label("update")),
-        "none".to_owned(),
+        match sample.label("store") {
+            "" => "none".to_owned(),
+            store => quoted(store),
+        },
         quoted(sample.label("operation")),
         format!("{:.6}", sample.real_seconds),
         quoted(sample.label("tool")),
@@ -30,6 +35,8 @@ pub fn csv_row(header: &Header, sample: &Sample) -> String {
         number(sample.peak_bytes),
         number(sample.files),
         number(sample.bytes),
+        seconds(sample.building_seconds),
+        seconds(sample.sending_seconds),
     ];
     format!("{}\n", cells.join(","))
 }
@@ -69,7 +76,7 @@ mod tests {
         assert_eq!(
             csv_header(),
             "test_label,create_subdir,update_subdir,hpss_label,operation,elapsed_seconds,\
-             tool,repeat,user_seconds,system_seconds,peak_bytes,files,bytes\n"
+             tool,repeat,user_seconds,system_seconds,peak_bytes,files,bytes,building_seconds,sending_seconds\n"
         );
         let mut header = Header::new(Kind::Update, "2026-11-21T10:00:00Z");
         header
@@ -93,7 +100,7 @@ mod tests {
         };
         assert_eq!(
             csv_row(&header, &sample),
-            "21,init,\"run, \"\"2\"\"\",none,extract_seq,1.250000,stook,2,0.500000,0.000000,1048576,7,\n"
+            "21,init,\"run, \"\"2\"\"\",none,extract_seq,1.250000,stook,2,0.500000,0.000000,1048576,7,,,\n"
         );
     }
 }

@@ -11,11 +11,15 @@
 //! # Source
 //! The procedure and the first six columns of the CSV are those of zstash's performance study.
 
+mod archived;
 mod compare;
 mod csv;
+mod log;
 mod numbers;
+mod replica;
 mod run;
 mod sources;
+mod stores;
 mod tables;
 mod tool;
 mod tree_digest;
@@ -25,8 +29,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
+pub use archived::{ArchivedOptions, ArchivedStudy};
 pub use csv::{csv_header, csv_row};
 pub(crate) use numbers::{Numbers, Pair};
+pub use stores::StudyStore;
 pub use tables::tables;
 pub use tool::{Operation, Tool};
 
@@ -88,6 +94,8 @@ pub struct UpdateOptions {
     pub caches: Caches,
     /// When a command is over.
     pub finish: Finish,
+    /// Where archives are sent in one half of the runs; there is no such half if None.
+    pub store: Option<StudyStore>,
 }
 
 /// A study that can be made.
@@ -103,9 +111,10 @@ impl UpdateStudy {
     /// Looks at the directories and the tools, and writes nothing.
     ///
     /// # Errors
-    /// [`BenchError::Sys`] for a directory that cannot be read, [`BenchError::Refused`] for directories in each other, a
+    /// [`BenchError::Sys`] for a directory that cannot be read, [`BenchError::Store`] for a store that cannot be written, [`BenchError::Refused`] for directories in each other, a
     /// work directory in one of them, too little free space, or caches that may not be dropped; [`BenchError::Missing`] for a tool
-    /// that is not installed, [`BenchError::Usage`] for none at all, or none repeats.
+    /// that is not installed, [`BenchError::NoToolCommand`] for one that cannot create, update or extract,
+    /// [`BenchError::Usage`] for none at all, or none repeats.
     pub fn prepare(
         options: UpdateOptions,
         started: &str,
@@ -115,16 +124,21 @@ impl UpdateStudy {
             let why = "there must be a tool, and one repeat at least";
             return Err(BenchError::usage(why));
         }
+        let needed = [Operation::Create, Operation::Update, Operation::Extract];
+        options
+            .tools
+            .iter()
+            .try_for_each(|tool| tool.require(&needed))?;
+        if let Some(store) = &options.store {
+            store.prepare()?;
+        }
         let sources = Source::all(&options.directories, observer)?;
         let holder = sources::holder(options.work.as_deref(), &sources)?;
         sources::require_free_space(&holder, &sources)?;
         let mut header = Header::new(Kind::Update, started);
         header.programs = versions(&options.tools, &options.stook)?;
         header.options = described(&options, &sources);
-        let properties = sources
-            .iter()
-            .map(|source| (source.label.clone(), source.properties()));
-        header.files = Some(json!(properties.collect::<serde_json::Map<_, _>>()));
+        header.files = Some(sources::properties(&sources));
         if options.caches == Caches::Cold {
             page_state::drop_all()?;
         }
@@ -149,6 +163,10 @@ impl UpdateStudy {
     pub fn run(&self, observer: &dyn Observer) -> Result<u64, BenchError> {
         let place = ScratchDirectory::make(&self.holder)?;
         let unequal = Rounds::new(self, &place, observer).and_then(Rounds::run);
+        let stays = self.options.store.as_ref().and_then(StudyStore::what_stays);
+        if let Some(stays) = stays {
+            observer.warning(&stays);
+        }
         observer.progress("removing what was made");
         if let Err(error) = place.remove() {
             observer.warning(&error.to_string());
@@ -194,6 +212,10 @@ fn described(options: &UpdateOptions, sources: &[Source]) -> BTreeMap<String, se
         ("beside", json!(options.placement == Placement::Beside)),
         ("cold", json!(options.caches == Caches::Cold)),
         ("sync", json!(options.finish == Finish::OnDisk)),
+        (
+            "store",
+            json!(options.store.as_ref().map(|store| &store.url)),
+        ),
     ];
     described
         .map(|(name, value)| (name.to_owned(), value))

@@ -8,7 +8,14 @@ use crate::record::{Results, Sample};
 use crate::statistics::Spread;
 
 /// Operations in the order of the study; others come behind them.
-const OPERATIONS: [&str; 5] = ["create", "update", "check", "extract_seq", "extract_par"];
+const OPERATIONS: [&str; 6] = [
+    "create",
+    "update",
+    "check",
+    "extract_seq",
+    "extract_par",
+    "dry-run",
+];
 
 /// An ordered pair of directories: what the archive was made from, and what it was updated with.
 pub(crate) type Pair = (String, String);
@@ -17,13 +24,12 @@ pub(crate) type Pair = (String, String);
 #[derive(Debug)]
 pub(crate) struct Numbers<'a> {
     pub(crate) cases: Cases<'a>,
-    /// The tools, the one that others are compared with first.
+    /// The tools, the one that others are compared with first; each once more with a store, if it was measured with one.
     pub(crate) tools: Vec<String>,
     /// The pairs, in the order of the study.
     pub(crate) pairs: Vec<Pair>,
     /// The operations, in the order of the study.
     pub(crate) operations: Vec<String>,
-    samples: &'a [Sample],
 }
 
 /// What was found of the trees and lists of a tool.
@@ -56,7 +62,6 @@ impl<'a> Numbers<'a> {
             pairs: unique(cases.all.iter().map(pair)),
             operations,
             cases,
-            samples: &results.samples,
         }
     }
 
@@ -66,21 +71,41 @@ impl<'a> Numbers<'a> {
     }
 
     /// Returns the samples of an operation of a tool on one pair, or on all.
-    pub(super) fn of_pairs(
+    pub(crate) fn of_pairs(
         &self,
         tool: &str,
         operation: &str,
         of: Option<&Pair>,
     ) -> Option<Case<'a>> {
-        match of {
-            None => Case::with(self.samples, &[("tool", tool), ("operation", operation)]),
-            Some(pair) => self.case(tool, pair, operation).cloned(),
+        if let Some(pair) = of {
+            return self.case(tool, pair, operation).cloned();
         }
+        let is_it = |case: &&Case<'_>| case.labels[0] == tool && case.labels[3] == operation;
+        let mut cases = self.cases.all.iter().filter(is_it);
+        let mut all = cases.next()?.clone();
+        all.samples
+            .extend(cases.flat_map(|case| case.samples.iter().copied()));
+        Some(all)
     }
 
-    /// Returns the ratios to the first tool, run by run; None if either does not have the operation.
+    /// Returns the tool that this one is compared with: the first one that was measured with the same store, or without one.
+    pub(crate) fn first_of<'s>(&'s self, tool: &'s str) -> &'s str {
+        let store = |tool: &'s str| tool.split_once(" (").map(|(_, store)| store);
+        let mut tools = self.tools.iter().map(String::as_str);
+        tools
+            .find(|first| store(first) == store(tool))
+            .unwrap_or(tool)
+    }
+
+    /// Returns all tools but those that others are compared with.
+    pub(crate) fn others(&self) -> impl Iterator<Item = &String> {
+        let tools = self.tools.iter();
+        tools.filter(|tool| self.first_of(tool) != tool.as_str())
+    }
+
+    /// Returns the ratios to [`Self::first_of`], run by run; None if either does not have the operation.
     pub(super) fn ratios(&self, tool: &str, operation: &str, of: Option<&Pair>) -> Option<Spread> {
-        let first = self.of_pairs(self.tools.first()?, operation, of)?;
+        let first = self.of_pairs(self.first_of(tool), operation, of)?;
         let own = self.of_pairs(tool, operation, of)?;
         let ratios = own.samples.iter().filter_map(|sample| {
             let first = first
@@ -97,9 +122,9 @@ impl<'a> Numbers<'a> {
         let mut found = Equality::default();
         let of = |tool: &str| {
             let tool = tool.to_owned();
-            self.samples
-                .iter()
-                .filter(move |sample| sample.label("tool") == tool)
+            let cases = self.cases.all.iter();
+            let cases = cases.filter(move |case| case.labels[0] == tool);
+            cases.flat_map(|case| case.samples.iter().copied())
         };
         for sample in of(tool) {
             if let Some(is_equal) = noted(sample, "equal") {
@@ -111,7 +136,7 @@ impl<'a> Numbers<'a> {
                 found.equal_lists += usize::from(is_equal);
                 found.sorted += usize::from(noted(sample, "list_sorted") == Some(true));
                 let order = |sample: &'a Sample| sample.proof.get("list_order");
-                let mut firsts = of(&self.tools[0]).filter(|first| order(first).is_some());
+                let mut firsts = of(self.first_of(tool)).filter(|first| order(first).is_some());
                 let first = firsts.find(|first| is_same_run(first, sample));
                 found.in_order_of_first +=
                     usize::from(first.is_some_and(|first| order(first) == order(sample)));

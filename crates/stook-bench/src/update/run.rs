@@ -14,7 +14,9 @@ use stook_sys::{Context, Directory, FreeSpace, display_path};
 use stook_tree::{CopyOptions, copy};
 
 use super::compare::{compare_list, compare_trees};
+use super::log::Logged;
 use super::sources::{PAIRS, Source};
+use super::stores::StoreFolder;
 use super::tool::{Operation, Tool};
 use super::tree_digest::{TreeDigest, digest};
 use super::{Caches, Placement, UpdateStudy};
@@ -61,6 +63,8 @@ struct Run<'a> {
     round: u32,
     source: PathBuf,
     archive: PathBuf,
+    /// Where the archive is sent, if it is.
+    store: Option<StoreFolder>,
 }
 
 impl<'a> Rounds<'a> {
@@ -98,14 +102,25 @@ impl<'a> Rounds<'a> {
                 for at in 0..tools.len() {
                     // Each tool is the first one in turn, so that none has the warmer caches always.
                     let tool = &tools[(at + round as usize - 1) % tools.len()];
-                    self.run_tool(tool, pair, round)?;
+                    self.run_tool(tool, pair, round, None)?;
+                    let store = self.study.options.store.as_ref();
+                    if let Some(store) = store.filter(|store| tool.sends_to(store.places())) {
+                        let folder = StoreFolder::make(store)?;
+                        self.run_tool(tool, pair, round, Some(folder))?;
+                    }
                 }
             }
         }
         Ok(self.unequal)
     }
 
-    fn run_tool(&mut self, tool: &'a Tool, pair: usize, round: u32) -> Result<(), BenchError> {
+    fn run_tool(
+        &mut self,
+        tool: &'a Tool,
+        pair: usize,
+        round: u32,
+        store: Option<StoreFolder>,
+    ) -> Result<(), BenchError> {
         let (first, second) = PAIRS[pair];
         let directory = self.next_directory()?;
         let run = Run {
@@ -117,9 +132,10 @@ impl<'a> Rounds<'a> {
             round,
             source: directory.join("source"),
             archive: directory.join("archive"),
+            store,
         };
         let repeats = self.study.options.repeats;
-        let text = format!("round {round} of {repeats}: {}, {}", run.pair(), tool.name);
+        let text = format!("round {round} of {repeats}: {}, {}", run.pair(), run.name());
         self.observer.progress(&text);
         stook_sys::create_directory(&run.archive)?;
         let made = self.make_source(&run, run.before, (pair, false))?;
@@ -131,7 +147,8 @@ impl<'a> Rounds<'a> {
             bytes: made.bytes,
         };
         run.timed("check", Operation::Check, all, &made)?;
-        self.extract(&run, &directory, all, &made)
+        self.extract(&run, &directory, all, &made)?;
+        run.store.map_or(Ok(()), StoreFolder::clear)
     }
 
     /// Makes a directory for a run; what runs before have left behind goes if it takes too much space.
@@ -226,10 +243,19 @@ impl Run<'_> {
         format!("{} -> {}", self.before.label, self.after.label)
     }
 
+    /// The tool, and where it sends to.
+    fn name(&self) -> String {
+        let sent = self.store.as_ref().and(self.study.options.store.as_ref());
+        match sent {
+            None => self.tool.name.clone(),
+            Some(store) => format!("{} ({})", self.tool.name, store.kind()),
+        }
+    }
+
     /// Says which command it is, for messages.
     fn when(&self, operation: &str) -> String {
-        let (pair, round, tool) = (self.pair(), self.round, &self.tool.name);
-        format!("round {round}, {pair}, {tool}, {operation}")
+        let (pair, round) = (self.pair(), self.round);
+        format!("round {round}, {pair}, {}, {operation}", self.name())
     }
 
     fn copy(&self, from: &Source) -> Result<(), BenchError> {
@@ -265,8 +291,11 @@ impl Run<'_> {
     }
 
     fn job(&self, operation: Operation, into: &Path, workers: u32) -> Option<Job> {
+        let store = self.store.as_ref();
         let places = Places::default()
             .with("stook", &self.study.options.stook)
+            .with("store", store.map_or("none", |store| &store.url))
+            .with("hpss", store.map_or("none", StoreFolder::hpss))
             .with("source", &self.source)
             .with("archive", &self.archive)
             .with("into", into)
@@ -297,7 +326,7 @@ impl Run<'_> {
         handled: Count,
         made: &TreeDigest,
     ) -> Result<Sample, BenchError> {
-        self.settle()?;
+        settle(&self.source, self.study.options.caches)?;
         let when = format!("in {}", self.when(name));
         let ran = job.succeed(&when, self.observer)?;
         if digest(&self.source, self.observer)? != *made {
@@ -311,6 +340,11 @@ impl Run<'_> {
             ("update", &self.after.label),
             ("operation", name),
         ]);
+        if let Some(store) = self.store.as_ref().and(self.study.options.store.as_ref()) {
+            let kind = store.kind().to_owned();
+            sample.labels.insert("store".to_owned(), kind);
+        }
+        Logged::read(&ran.log).note(&mut sample);
         sample.files = Some(handled.files);
         sample.bytes = Some(handled.bytes);
         Ok(sample)
@@ -325,14 +359,14 @@ impl Run<'_> {
         let ran = job.succeed(&format!("in {}", self.when("list")), self.observer)?;
         compare_list(&self.source, &ran.stdout, self.observer).map(Some)
     }
+}
 
-    /// Waits until all that was written is on the disk, so that no command pays for another one.
-    fn settle(&self) -> Result<(), BenchError> {
-        let place = Directory::open(&self.source)?;
-        place.sync_file_system().context("sync", &self.source)?;
-        match self.study.options.caches {
-            Caches::Hot => Ok(()),
-            Caches::Cold => page_state::drop_all(),
-        }
+/// Waits until all that was written is on the disk, so that no command pays for another one.
+pub(super) fn settle(tree: &Path, caches: Caches) -> Result<(), BenchError> {
+    let place = Directory::open(tree)?;
+    place.sync_file_system().context("sync", tree)?;
+    match caches {
+        Caches::Hot => Ok(()),
+        Caches::Cold => page_state::drop_all(),
     }
 }

@@ -20,7 +20,7 @@ pub(super) struct Source {
     /// What it is called in tables: its last name, or all of the path if another one has that name.
     pub(super) label: String,
     pub(super) summary: Summary,
-    identity: FileId,
+    pub(super) identity: FileId,
 }
 
 /// First and second of [`Source`]s, by their places, in the order of zstash's study: 01, 02, 10, 12, 20, 21.
@@ -32,10 +32,7 @@ impl Source {
     /// # Errors
     /// [`BenchError::Sys`] if one is not there, is no directory or cannot be read, [`BenchError::Refused`] if one is in
     /// another one, [`BenchError::Interrupted`].
-    pub(super) fn all(
-        paths: &[PathBuf; 3],
-        observer: &dyn Observer,
-    ) -> Result<Vec<Self>, BenchError> {
+    pub(super) fn all(paths: &[PathBuf], observer: &dyn Observer) -> Result<Vec<Self>, BenchError> {
         let mut above = Vec::new();
         for path in paths {
             let directory = Directory::open(path)?;
@@ -63,7 +60,7 @@ impl Source {
     }
 
     /// Returns its properties, as results have them.
-    pub(super) fn properties(&self) -> serde_json::Value {
+    fn properties(&self) -> serde_json::Value {
         let sizes = self.summary.sizes.as_ref();
         json!({
             "files": self.files(),
@@ -78,7 +75,15 @@ impl Source {
     }
 }
 
-fn refuse_nesting(paths: &[PathBuf; 3], above: &[Vec<FileId>]) -> Result<(), BenchError> {
+/// Returns the properties of all, by their labels.
+pub(super) fn properties(sources: &[Source]) -> serde_json::Value {
+    let properties = sources
+        .iter()
+        .map(|source| (source.label.clone(), source.properties()));
+    json!(properties.collect::<serde_json::Map<_, _>>())
+}
+
+fn refuse_nesting(paths: &[PathBuf], above: &[Vec<FileId>]) -> Result<(), BenchError> {
     for (inner, upwards) in paths.iter().zip(above) {
         for (outer, own) in paths.iter().zip(above) {
             if std::ptr::eq(inner, outer) || !upwards.contains(&own[0]) {
@@ -92,8 +97,8 @@ fn refuse_nesting(paths: &[PathBuf; 3], above: &[Vec<FileId>]) -> Result<(), Ben
     Ok(())
 }
 
-/// The last name of the directory, if the other two have another one.
-fn label(path: &Path, paths: &[PathBuf; 3]) -> Result<String, BenchError> {
+/// The last name of the directory, if the others have another one.
+fn label(path: &Path, paths: &[PathBuf]) -> Result<String, BenchError> {
     let names = paths
         .iter()
         .map(|path| Ok(stook_sys::absolute(path)?.file_name().map(display_path)));

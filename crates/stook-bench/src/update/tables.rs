@@ -1,19 +1,34 @@
 //! The tables of a study as text.
 
 use super::numbers::{Numbers, Pair};
+use crate::cases::Case;
+use crate::figure::clean;
 use crate::record::{Results, Sample};
+use crate::statistics::median;
 use crate::table::Table;
 
 /// What stands where a tool does not have an operation.
 const NONE: &str = "-";
 
-/// Returns all tables: the directories, every operation, what was equal, and pair by pair.
+/// Returns all tables: the directories, every operation, what was equal, pair by pair, stores, and phases.
 pub fn tables(results: &Results) -> String {
     let numbers = Numbers::of(results);
     let mut parts = vec![directories(results)];
     if !results.samples.is_empty() {
-        parts.extend([operations(&numbers), equality(&numbers), pairs(&numbers)]);
+        // Dry runs have no source that a list could be equal to.
+        let compared = match results.header.options.contains_key("archive") {
+            true => "as expected",
+            false => "equal to the source",
+        };
+        parts.extend([
+            operations(&numbers),
+            equality(&numbers, compared),
+            pairs(&numbers),
+            stores(&numbers),
+            phases(&numbers),
+        ]);
     }
+    parts.retain(|part| !part.is_empty());
     parts.join("\n")
 }
 
@@ -51,8 +66,25 @@ fn operations(numbers: &Numbers<'_>) -> String {
     // Names go to the left, and only the first column does.
     let name = |operation: &str, tool: &str| format!("{operation:<11}  {tool}");
     let both = name("operation", "tool");
-    let titles = [&both, "seconds", "quartiles", &ratio_title];
-    let mut table = Table::new(titles.into_iter().chain(["CPU s", "peak MB"]));
+    let titles = [
+        &both,
+        "seconds",
+        "quartiles",
+        &ratio_title,
+        "CPU s",
+        "peak MB",
+    ];
+    let has_store = numbers
+        .cases
+        .all
+        .iter()
+        .any(|case| building_and_sending(case).is_some());
+    let of_stores: &[&str] = if has_store {
+        &["building s", "sending s"]
+    } else {
+        &[]
+    };
+    let mut table = Table::new(titles.iter().chain(of_stores).copied());
     for operation in &numbers.operations {
         for tool in &numbers.tools {
             let case = numbers.of_pairs(tool, operation, None);
@@ -61,6 +93,8 @@ fn operations(numbers: &Numbers<'_>) -> String {
             let cpu = case.map(|case| case.spread(Sample::cpu_seconds));
             let peak = case.and_then(|case| case.peaks().into_iter().reduce(f64::max));
             let quartiles = seconds.map(|seconds| (seconds.lower_quartile, seconds.upper_quartile));
+            let sent = case.and_then(building_and_sending);
+            let sent = |place: usize| shown(sent.map(|sent| format!("{:.3}", sent[place])));
             table.row([
                 name(operation, tool),
                 shown(seconds.map(|seconds| format!("{:.3}", seconds.median))),
@@ -68,11 +102,18 @@ fn operations(numbers: &Numbers<'_>) -> String {
                 ratio(numbers, tool, operation, None),
                 shown(cpu.map(|cpu| format!("{:.3}", cpu.median))),
                 shown(peak.map(|peak| format!("{:.1}", peak / 1e6))),
+                sent(0),
+                sent(1),
             ]);
         }
     }
+    let same = if has_store {
+        ", with the same store"
+    } else {
+        ""
+    };
     format!(
-        "all pairs: medians of the runs; x {first}: time of the tool / time of {first}, run by run, the median\n{}",
+        "all pairs: medians of the runs; x {first}: time of the tool / time of {first}{same}, run by run, the median\n{}",
         table.text()
     )
 }
@@ -82,10 +123,10 @@ fn ratio(numbers: &Numbers<'_>, tool: &str, operation: &str, of: Option<&Pair>) 
     shown(ratios.map(|ratios| format!("{:.2}", ratios.median)))
 }
 
-fn equality(numbers: &Numbers<'_>) -> String {
+fn equality(numbers: &Numbers<'_>, title: &str) -> String {
     let first = &numbers.tools[0];
     let as_first = format!("in order of {first}");
-    let mut table = Table::new(["equal to the source", "trees", "lists", &as_first, "sorted"]);
+    let mut table = Table::new([title, "trees", "lists", &as_first, "sorted"]);
     for tool in &numbers.tools {
         let found = numbers.equality(tool);
         let of = |some: usize, all: usize| match all {
@@ -105,10 +146,14 @@ fn equality(numbers: &Numbers<'_>) -> String {
 
 /// Pair by pair: seconds of each tool, and the ratios of all but the first.
 fn pairs(numbers: &Numbers<'_>) -> String {
-    let (first, others) = (&numbers.tools[0], &numbers.tools[1..]);
+    let others: Vec<&String> = numbers.others().collect();
     let mut titles = vec!["pair by pair".to_owned()];
     titles.extend(numbers.tools.iter().map(|tool| format!("{tool} s")));
-    titles.extend(others.iter().map(|tool| format!("{tool} x {first}")));
+    titles.extend(
+        others
+            .iter()
+            .map(|tool| format!("{tool} x {}", numbers.first_of(tool))),
+    );
     let mut table = Table::new(titles);
     for pair @ (create, update) in &numbers.pairs {
         table.row([format!("{create} -> {update}")]);
@@ -128,6 +173,69 @@ fn pairs(numbers: &Numbers<'_>) -> String {
         }
     }
     table.text()
+}
+
+/// What was sent to a store: medians of building and sending, which goes on beside it, and how near all comes to the slower one.
+fn stores(numbers: &Numbers<'_>) -> String {
+    let titles = [
+        "building and sending",
+        "seconds",
+        "building s",
+        "sending s",
+        "x slower",
+    ];
+    let mut table = Table::new(titles);
+    for case in &numbers.cases.all {
+        let Some([building, sending]) = building_and_sending(case) else {
+            continue;
+        };
+        let [tool, create, update, operation] = &case.labels[..] else {
+            continue;
+        };
+        let slower = building.max(sending);
+        let ratio = (slower > 0.0).then(|| format!("{:.2}", case.median() / slower));
+        table.row([
+            format!("{operation:<11}  {tool}  {create} -> {update}"),
+            format!("{:.3}", case.median()),
+            format!("{building:.3}"),
+            format!("{sending:.3}"),
+            shown(ratio),
+        ]);
+    }
+    match table.is_empty() {
+        true => String::new(),
+        false => table.text(),
+    }
+}
+
+/// Returns the medians; None if nothing was sent.
+pub(crate) fn building_and_sending(case: &Case<'_>) -> Option<[f64; 2]> {
+    let building = median(&case.known(|sample| sample.building_seconds))?;
+    Some([
+        building,
+        median(&case.known(|sample| sample.sending_seconds))?,
+    ])
+}
+
+/// What the tools told of their phases, as medians over all pairs.
+fn phases(numbers: &Numbers<'_>) -> String {
+    let mut table = Table::new(["phases, all pairs", "seconds", "share"]);
+    for operation in &numbers.operations {
+        for tool in &numbers.tools {
+            let Some(case) = numbers.of_pairs(tool, operation, None) else {
+                continue;
+            };
+            for (name, seconds) in case.phases() {
+                let share = 100.0 * seconds / case.median();
+                let name = format!("{operation:<11}  {tool}  {}", clean(&name));
+                table.row([name, format!("{seconds:.3}"), format!("{share:.0} %")]);
+            }
+        }
+    }
+    match table.is_empty() {
+        true => String::new(),
+        false => table.text(),
+    }
 }
 
 #[cfg(test)]

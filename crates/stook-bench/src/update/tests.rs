@@ -22,6 +22,7 @@ fn what_runs_leave_behind_goes_when_space_is_short() {
         placement: Placement::Over,
         caches: Caches::Hot,
         finish: Finish::Ended,
+        store: None,
     };
     let study = UpdateStudy::prepare(options, "2026-11-21T10:00:00Z", &()).unwrap();
     for (least, left) in [(0, 6), (u64::MAX, 1)] {

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use super::Finish;
 use crate::error::BenchError;
-use crate::job::Job;
+use crate::job::{Job, Output};
 use crate::template::Places;
 
 /// What a tool does with an archive.
@@ -24,26 +24,30 @@ pub enum Operation {
     Extract,
     /// Prints the names in it, in its order.
     List,
+    /// Finds out what an update would add, and writes nothing.
+    DryRun,
+    /// Prints the names that an update would add.
+    Changes,
 }
 
 impl Operation {
-    const ALL: [Self; 5] = [
+    const ALL: [Self; 7] = [
         Self::Create,
         Self::Update,
         Self::Check,
         Self::Extract,
         Self::List,
+        Self::DryRun,
+        Self::Changes,
+    ];
+    /// Those of [`Operation::ALL`].
+    const WORDS: [&str; 7] = [
+        "create", "update", "check", "extract", "list", "dry-run", "changes",
     ];
 
     /// Returns the word for it, as in the place `{operation}`.
     pub fn word(self) -> &'static str {
-        match self {
-            Self::Create => "create",
-            Self::Update => "update",
-            Self::Check => "check",
-            Self::Extract => "extract",
-            Self::List => "list",
-        }
+        Self::WORDS[self as usize]
     }
 }
 
@@ -62,8 +66,8 @@ struct BuiltIn {
     name: &'static str,
     /// Prints its version.
     version: &'static str,
-    /// Create, update, check, extract and list.
-    lines: [&'static str; 5],
+    /// Those of [`Operation::ALL`].
+    lines: [&'static str; 7],
 }
 
 const BUILT_IN: [BuiltIn; 3] = [
@@ -71,11 +75,13 @@ const BUILT_IN: [BuiltIn; 3] = [
         name: "stook",
         version: "{stook} --version",
         lines: [
-            "{stook} create --quiet {source} {archive}",
-            "{stook} update --quiet --deletions record {source} {archive}",
-            "{stook} check --quiet {archive}",
-            "{stook} extract --quiet {archive} --into {into} --jobs {workers}",
+            "{stook} create -v --json --store {store} {source} {archive} >&2",
+            "{stook} update -v --json --deletions record --store {store} {source} {archive} >&2",
+            "{stook} check -v --json {archive} >&2",
+            "{stook} extract -v --json {archive} --into {into} --jobs {workers} >&2",
             "{stook} list --null {archive}",
+            "{stook} update -v --json --dry-run --deletions record --store none {source} {archive} >&2",
+            "{stook} diff --json --no-metadata {source} {archive}",
         ],
     },
     // Incremental archives, as the manual of GNU tar has them for backups: what has changed follows from times and inode
@@ -90,17 +96,21 @@ const BUILT_IN: [BuiltIn; 3] = [
             "tar -xOf {archive}/0.tar && tar -xOf {archive}/1.tar",
             "tar -xf {archive}/0.tar -C {into} && tar -xf {archive}/1.tar -C {into}",
             "tar -tf {archive}/0.tar --quoting-style=literal && tar -tf {archive}/1.tar --quoting-style=literal",
+            "",
+            "",
         ],
     },
     BuiltIn {
         name: "zstash",
         version: "zstash version",
         lines: [
-            "zstash create --hpss=none --cache={archive} {source}",
-            "cd {source} && zstash update --hpss=none --cache={archive}",
-            "cd {archive} && zstash check --hpss=none --cache={archive}",
-            "cd {into} && zstash extract --hpss=none --cache={archive} --workers={workers}",
-            "cd {archive} && zstash ls --hpss=none --cache={archive}",
+            "zstash create -v --hpss={hpss} --cache={archive} {source}",
+            "cd {source} && zstash update -v --hpss={hpss} --cache={archive}",
+            "cd {archive} && zstash check --hpss={hpss} --cache={archive}",
+            "cd {into} && zstash extract --hpss={hpss} --cache={archive} --workers={workers}",
+            "cd {archive} && zstash ls --hpss={hpss} --cache={archive}",
+            "cd {source} && zstash update -v --dry-run --hpss=none --cache={archive}",
+            "cd {source} && zstash update --dry-run --hpss=none --cache={archive} | tail -n +2",
         ],
     },
 ];
@@ -114,7 +124,7 @@ impl Tool {
     /// the archive, where to extract, and how many workers.
     ///
     /// # Errors
-    /// [`BenchError::Usage`] for anything else, [`BenchError::NoToolCommand`] for a tool that cannot create, update and extract.
+    /// [`BenchError::Usage`] for anything else.
     pub fn parse(texts: &[String]) -> Result<Vec<Self>, BenchError> {
         let mut tools: Vec<Self> = Vec::new();
         for text in texts {
@@ -127,7 +137,6 @@ impl Tool {
                 },
             }
         }
-        tools.iter().try_for_each(Self::is_complete)?;
         Ok(tools)
     }
 
@@ -141,7 +150,7 @@ impl Tool {
         let of_all = match (named.operation, named.command, built_in) {
             (None, Some(command), _) => {
                 tool.version = None;
-                [with_arguments(command).as_str(); 5].map(ToOwned::to_owned)
+                [with_arguments(command).as_str(); 7].map(ToOwned::to_owned)
             }
             (_, _, Some(built_in)) => built_in.lines.map(ToOwned::to_owned),
             (Some(_), ..) => Default::default(),
@@ -167,8 +176,12 @@ impl Tool {
         }
     }
 
-    fn is_complete(&self) -> Result<(), BenchError> {
-        for operation in [Operation::Create, Operation::Update, Operation::Extract] {
+    /// Refuses a tool that lacks one of these operations.
+    ///
+    /// # Errors
+    /// [`BenchError::NoToolCommand`].
+    pub(crate) fn require(&self, operations: &[Operation]) -> Result<(), BenchError> {
+        for &operation in operations {
             if !self.lines.contains_key(&operation) {
                 return Err(BenchError::NoToolCommand {
                     tool: self.name.clone(),
@@ -190,19 +203,32 @@ impl Tool {
             .is_some_and(|line| line.contains("{workers}"))
     }
 
+    /// Returns whether the tool sends what it creates to a store, at a place that these names stand for.
+    pub(crate) fn sends_to(&self, places: &[&str]) -> bool {
+        let line = self.line(Operation::Create).unwrap_or_default();
+        places.iter().any(|place| line.contains(place))
+    }
+
     /// Returns the command for an operation, if the tool has it.
     pub(crate) fn job(&self, operation: Operation, places: Places, finish: Finish) -> Option<Job> {
         let line = self.line(operation)?;
         let places = places.with("operation", operation.word());
         let written = match (finish, operation) {
-            (Finish::Ended, _) | (_, Operation::Check | Operation::List) => None,
+            (Finish::Ended, _)
+            | (_, Operation::Check | Operation::List | Operation::DryRun | Operation::Changes) => {
+                None
+            }
             (Finish::OnDisk, Operation::Extract) => Some("{into}"),
             (Finish::OnDisk, _) => Some("{archive}"),
         };
-        Some(match written {
+        let job = match written {
             // A group of its own, as the line may be several commands.
             Some(place) => places.shell(&format!("{{ {line}\n}} && sync -f {place}")),
             None => places.shell(line),
+        };
+        Some(Job {
+            log: Output::Kept,
+            ..job
         })
     }
 
@@ -243,7 +269,7 @@ impl<'a> Named<'a> {
                 .find(|operation| operation.word() == word)
         };
         let operation = word.map(|word| {
-            let why = "operations are create, update, check, extract and list";
+            let why = "operations are create, update, check, extract, list, dry-run and changes";
             known(word).ok_or_else(|| usage(text, why))
         });
         let operation = operation.transpose()?;
@@ -337,7 +363,7 @@ mod tests {
         );
         assert_eq!(
             text(&tools[1], Operation::Check),
-            "'/bin/stook' check --quiet '/w/archive'"
+            "'/bin/stook' check -v --json '/w/archive' >&2"
         );
     }
 
@@ -352,7 +378,7 @@ mod tests {
             ("mine= ", "the command is missing"),
             (
                 "mine:make=x",
-                "operations are create, update, check, extract and list",
+                "operations are create, update, check, extract, list, dry-run and changes",
             ),
             ("mine:create", "an operation needs its =COMMAND"),
             (
@@ -369,9 +395,9 @@ mod tests {
             parse(&["tar", "tar"]).unwrap_err(),
             "cannot use `tar` as a tool: that tool is named twice"
         );
-        assert_eq!(
-            parse(&["mine:create=x", "mine:extract=y"]).unwrap_err(),
-            "the tool `mine` has no command for update"
-        );
+        let tools = parse(&["mine:create=x", "mine:extract=y"]).unwrap();
+        let needed = [Operation::Create, Operation::Update];
+        let why = tools[0].require(&needed).unwrap_err().to_string();
+        assert_eq!(why, "the tool `mine` has no command for update");
     }
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use stook_bench::fileset::{FilesetOptions, Jobs, Spec};
+use stook_bench::fileset::{FilesetOptions, Filling, Jobs, Spec};
 use stook_bench::fs::{FsBench, FsCaches, FsOptions, Phase, Tool, text};
 use stook_bench::{BenchError, Observer, Remedy, Sample};
 use stook_testkit::TempDir;
@@ -22,6 +22,7 @@ fn options(folder: &TempDir, names: &[&str]) -> FsOptions {
             files: 60,
             seed: 7,
             jobs: Jobs::Adaptive,
+            filling: Filling::default(),
         },
         rounds: 2,
         phases: Phase::ALL.to_vec(),

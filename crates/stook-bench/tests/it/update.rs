@@ -29,6 +29,7 @@ fn options(folder: &TempDir, tools: &[&str]) -> UpdateOptions {
         placement: Placement::Over,
         caches: Caches::Hot,
         finish: Finish::Ended,
+        store: None,
     }
 }
 

@@ -1,7 +1,7 @@
 //! `stook bench fileset`.
 
 use stook_bench::Table;
-use stook_bench::fileset::{self, FilesetOptions, Properties, Spec};
+use stook_bench::fileset::{self, FilesetOptions, Filling, Properties, Spec};
 
 use super::observer::BenchObserver;
 use crate::args::{Common, FilesetArgs};
@@ -18,6 +18,10 @@ pub(crate) fn fileset(args: &FilesetArgs, common: &Common) -> Result<Ending, Cli
         files: args.files,
         seed: args.seed,
         jobs: jobs(args.jobs),
+        filling: match args.sparse {
+            true => Filling::Hole,
+            false => Filling::Content,
+        },
     };
     let reporter = Reporter::new(common);
     let observer = BenchObserver::new(&reporter, common);

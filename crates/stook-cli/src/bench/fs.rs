@@ -1,7 +1,7 @@
 //! `stook bench fs`.
 
 use stook_bench::Remedy;
-use stook_bench::fileset::{FilesetOptions, Jobs, Spec};
+use stook_bench::fileset::{FilesetOptions, Filling, Jobs, Spec};
 use stook_bench::fs::{Advice, Concern, FsBench, FsCaches, FsOptions, Phase, Tool, advise};
 use stook_sys::Context;
 
@@ -70,6 +70,7 @@ fn options(args: &BenchFsArgs) -> Result<FsOptions, CliError> {
             files: args.files,
             seed: args.seed,
             jobs: Jobs::Adaptive,
+            filling: Filling::default(),
         },
         rounds: args.rounds,
         phases: if phases.is_empty() {

@@ -5,9 +5,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use stook_bench::update::{
-    Caches, Finish, Placement, Tool, UpdateOptions, UpdateStudy, csv_header, csv_row, tables,
+    ArchivedOptions, ArchivedStudy, Caches, Finish, Placement, StudyStore, Tool, UpdateOptions,
+    UpdateStudy, csv_header, csv_row, tables,
 };
-use stook_bench::{BenchError, Results, report};
+use stook_bench::{BenchError, Header, Observer, Results, report};
 use stook_sys::Context;
 
 use super::observer::BenchObserver;
@@ -17,6 +18,8 @@ use crate::exit::{CliError, Ending};
 use crate::output;
 use crate::progress::Reporter;
 use crate::report::Measured;
+use crate::store_settings::settings;
+use crate::stores;
 
 const COMMAND: &str = "bench update";
 
@@ -44,16 +47,54 @@ pub(crate) fn update(args: &BenchUpdateArgs, common: &Common) -> Result<Ending, 
     Ok(ending(unequal))
 }
 
+/// One of the two studies.
+enum Study {
+    Update(Box<UpdateStudy>),
+    Archived(Box<ArchivedStudy>),
+}
+
+impl Study {
+    fn prepare(
+        args: &BenchUpdateArgs,
+        tools: &[Tool],
+        observer: &dyn Observer,
+    ) -> Result<Self, CliError> {
+        Ok(match (&args.archive, &args.source) {
+            (Some(archive), Some(source)) => {
+                let options = archived_options(args, archive, source, tools)?;
+                Self::Archived(Box::new(ArchivedStudy::prepare(options, &now(), observer)?))
+            }
+            _ => {
+                let options = options(args, tools)?;
+                Self::Update(Box::new(UpdateStudy::prepare(options, &now(), observer)?))
+            }
+        })
+    }
+
+    fn header(&self) -> &Header {
+        match self {
+            Self::Update(study) => study.header(),
+            Self::Archived(study) => study.header(),
+        }
+    }
+
+    fn run(&self, observer: &dyn Observer) -> Result<u64, BenchError> {
+        match self {
+            Self::Update(study) => study.run(observer),
+            Self::Archived(study) => study.run(observer),
+        }
+    }
+}
+
 /// Makes sure that all can be kept, and begins the files for it.
 fn prepared(
     args: &BenchUpdateArgs,
     common: &Common,
     reporter: &Reporter,
-) -> Result<(UpdateStudy, Csv), CliError> {
+) -> Result<(Study, Csv), CliError> {
     let observer = BenchObserver::new(reporter, common);
-    let options = options(args)?;
-    let tools = options.tools.clone();
-    let study = UpdateStudy::prepare(options, &now(), &observer)?;
+    let tools = tools(args)?;
+    let study = Study::prepare(args, &tools, &observer)?;
     if let Some(folder) = &args.figures {
         stook_sys::create_directory(folder)?;
     }
@@ -82,13 +123,26 @@ fn ending(unequal: u64) -> Ending {
     Ending::SomeFailed
 }
 
-fn options(args: &BenchUpdateArgs) -> Result<UpdateOptions, CliError> {
+/// Returns the tools that were named, or else those that can do it and are likely to be there.
+fn tools(args: &BenchUpdateArgs) -> Result<Vec<Tool>, CliError> {
+    let usual: &[&str] = match args.archive {
+        None => &["stook", "tar"],
+        Some(_) => &["stook"],
+    };
+    let usual = || usual.iter().map(ToString::to_string).collect();
+    let named = match args.tools.is_empty() {
+        true => usual(),
+        false => args.tools.clone(),
+    };
+    Ok(Tool::parse(&named)?)
+}
+
+fn options(args: &BenchUpdateArgs, tools: &[Tool]) -> Result<UpdateOptions, CliError> {
     let three = || BenchError::usage("--dirs takes three directories");
     let directories = <[PathBuf; 3]>::try_from(args.dirs.clone());
-    let stook = std::env::current_exe().context("find", "the running program")?;
     Ok(UpdateOptions {
-        tools: Tool::parse(&args.tools)?,
-        stook,
+        tools: tools.to_vec(),
+        stook: own_program()?,
         directories: directories.or(Err(three()))?,
         repeats: args.repeats,
         work: args.work.clone(),
@@ -97,12 +151,50 @@ fn options(args: &BenchUpdateArgs) -> Result<UpdateOptions, CliError> {
         } else {
             Placement::Over
         },
-        caches: if args.cold { Caches::Cold } else { Caches::Hot },
+        caches: caches(args),
         finish: if args.sync {
             Finish::OnDisk
         } else {
             Finish::Ended
         },
+        store: args.store.as_deref().map(study_store).transpose()?,
+    })
+}
+
+fn archived_options(
+    args: &BenchUpdateArgs,
+    archive: &Path,
+    source: &Path,
+    tools: &[Tool],
+) -> Result<ArchivedOptions, CliError> {
+    Ok(ArchivedOptions {
+        tools: tools.to_vec(),
+        stook: own_program()?,
+        archive: archive.to_owned(),
+        source: source.to_owned(),
+        add: args.add.clone(),
+        repeats: args.repeats,
+        work: args.work.clone(),
+        caches: caches(args),
+    })
+}
+
+fn own_program() -> Result<PathBuf, CliError> {
+    Ok(std::env::current_exe().context("find", "the running program")?)
+}
+
+fn caches(args: &BenchUpdateArgs) -> Caches {
+    match args.cold {
+        true => Caches::Cold,
+        false => Caches::Hot,
+    }
+}
+
+fn study_store(url: &str) -> Result<StudyStore, CliError> {
+    Ok(StudyStore {
+        location: stores::location_of(url)?,
+        url: url.to_owned(),
+        settings: settings()?,
     })
 }
 

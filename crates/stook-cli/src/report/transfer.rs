@@ -12,6 +12,7 @@ pub(crate) struct Sent {
     volumes: u64,
     bytes: u64,
     missing: u64,
+    seconds: f64,
 }
 
 impl Sent {
@@ -20,6 +21,7 @@ impl Sent {
             volumes: report.volumes,
             bytes: report.bytes,
             missing: report.missing,
+            seconds: report.elapsed.as_secs_f64(),
         }
     }
 

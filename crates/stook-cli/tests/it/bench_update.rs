@@ -79,7 +79,7 @@ fn stook_and_tar_are_put_side_by_side() {
     assert_eq!(
         rows[0].join(","),
         "test_label,create_subdir,update_subdir,hpss_label,operation,elapsed_seconds,\
-         tool,repeat,user_seconds,system_seconds,peak_bytes,files,bytes"
+         tool,repeat,user_seconds,system_seconds,peak_bytes,files,bytes,building_seconds,sending_seconds"
     );
     // Five operations of stook and four of tar, for each pair.
     assert_eq!(rows.len(), 1 + 6 * 9);

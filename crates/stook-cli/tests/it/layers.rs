@@ -267,7 +267,7 @@ const OPENERS: [(&str, &[&str]); 4] = [
 ];
 
 /// Files outside of `stook-index` that may name the index: none opens it as a database.
-const NAMING_THE_INDEX: [&str; 8] = [
+const NAMING_THE_INDEX: [&str; 9] = [
     "crates/stook-archive/src/folder.rs",
     "crates/stook-archive/src/observer.rs",
     // Refuses a member that would replace it.
@@ -276,6 +276,8 @@ const NAMING_THE_INDEX: [&str; 8] = [
     "crates/stook-tree/src/archive.rs",
     "crates/stook-cli/src/options.rs",
     "crates/stook-cli/src/zstash/settings.rs",
+    // Copies it, so that a dry run finds the same one each time.
+    "crates/stook-bench/src/update/archived.rs",
     // A listing of HPSS, in a test.
     "crates/stook-store/src/hsi/words.rs",
     "crates/stook-testkit/src/tree/named.rs",
@@ -511,9 +513,9 @@ fn literals(code: &str) -> Vec<String> {
 }
 
 /// The words of the command lines that `stook-bench` runs.
-const WORDS: [&str; 15] = [
-    "&&", ".", "cd", "check", "create", "extract", "list", "perf", "record", "strace", "tar",
-    "update", "walk", "zstash", "ls",
+const WORDS: [&str; 21] = [
+    "&&", "|", ">&2", "+2", "none", "diff", "tail", ".", "cd", "check", "create", "extract",
+    "list", "perf", "record", "strace", "tar", "update", "walk", "zstash", "ls",
 ];
 
 /// Returns true if all is options, places to be filled in, and words of command lines.

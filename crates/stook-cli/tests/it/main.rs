@@ -14,6 +14,7 @@ mod bench_cache;
 mod bench_fileset;
 mod bench_fs;
 mod bench_report;
+mod bench_study;
 mod bench_update;
 mod commands;
 mod copy;

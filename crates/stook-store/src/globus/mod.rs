@@ -45,7 +45,7 @@ pub struct GlobusOptions {
     pub local: EndpointId,
     /// A folder of this machine that its endpoint can read and write.
     pub scratch: PathBuf,
-    /// How often a task is looked at.
+    /// How often a task is looked at, once it has taken some seconds.
     pub poll_every: Duration,
     /// How long a task may stand still.
     pub patience: Duration,

@@ -17,6 +17,9 @@ use crate::transfer::TransferObserver;
 /// How often the observer is asked while nothing is to be done.
 const ASK_EVERY: Duration = Duration::from_millis(100);
 
+/// The first pause before a task is looked at again; each is twice the one before, up to what the options say.
+const FIRST_POLL: Duration = Duration::from_millis(125);
+
 /// Most of the conditions of an active task pass by themselves; these do not.
 const LASTING: [&str; 4] = ["PERMISSION_DENIED", "FILE_NOT_FOUND", "QUOTA", "NO_SPACE"];
 
@@ -106,6 +109,8 @@ impl GlobusStore {
     /// Why it failed; `Timeout`, and `Interrupted`: the task goes on then.
     pub(super) fn wait(&self, id: &str, observer: &dyn TransferObserver) -> Result<(), StoreCause> {
         let (mut moved, mut known) = (Instant::now(), (0, 0));
+        // A small file arrives within a second, a large one need not be asked for that often.
+        let mut next = FIRST_POLL.min(self.options.poll_every);
         loop {
             match self.call(&["task", "show", id], Input::Nothing, observer) {
                 Ok(task) => {
@@ -135,7 +140,8 @@ impl GlobusStore {
                 self.cancel(id);
                 return Err(StoreCause::Timeout(self.options.patience.as_secs()));
             }
-            pause(self.options.poll_every, observer)?;
+            pause(next, observer)?;
+            next = (next * 2).min(self.options.poll_every);
         }
     }
 

@@ -28,6 +28,9 @@ pub(crate) struct FilesetArgs {
     /// Seed of the random numbers
     #[arg(long, value_name = "S", default_value_t = 7)]
     pub(crate) seed: u64,
+    /// Leave out the content: files of the same sizes and times that take no room, as a stand-in for a tree of terabytes
+    #[arg(long)]
+    pub(crate) sparse: bool,
     /// Print the statistics, and create nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
