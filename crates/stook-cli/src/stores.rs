@@ -9,6 +9,7 @@ use stook_archive::{
 use stook_store::{Location, Silent, Store};
 use stook_sys::{Context, display_path};
 
+use crate::args::{FetchArgs, StoreArgs};
 use crate::exit::CliError;
 use crate::progress::{Reporter, asked_to_end};
 use crate::store_settings::{cache, settings};
@@ -27,22 +28,31 @@ pub(crate) struct Opened {
 impl Opened {
     /// Opens the archive that a path names, or a URL.
     pub(crate) fn new(archive: &Path) -> Result<Self, CliError> {
-        Self::within(archive, None)
+        Self::from_store(archive, &StoreArgs::default())
     }
 
-    /// As [`Opened::new`]; volumes that are fetched whole take no more room than `--spool-size` says.
-    pub(crate) fn within(archive: &Path, spool_size: Option<&str>) -> Result<Self, CliError> {
-        let spool_bytes = spool_bytes(spool_size)?;
+    /// As [`Opened::new`], with the store that was named for what the folder lacks.
+    pub(crate) fn from_store(archive: &Path, store: &StoreArgs) -> Result<Self, CliError> {
+        Self::open(archive, store, None)
+    }
+
+    /// As [`Opened::from_store`]; volumes that are fetched whole take no more room than `--spool-size` says.
+    pub(crate) fn within(archive: &Path, fetch: &FetchArgs) -> Result<Self, CliError> {
+        let spool_bytes = spool_bytes(fetch.spool_size.as_deref())?;
+        Self::open(archive, &fetch.place, spool_bytes)
+    }
+
+    fn open(archive: &Path, store: &StoreArgs, spool_bytes: Option<u64>) -> Result<Self, CliError> {
         match location(archive)? {
             Some(location) => Self::stored(&location),
-            None => Self::local(archive, spool_bytes),
+            None => Self::local(archive, store, spool_bytes),
         }
     }
 
     /// Opens an archive of which whatever it holds will be removed elsewhere: volumes that are not in the folder, but were
     /// read back in the store and are there unchanged, count as checked.
     pub(crate) fn to_rely_on(path: &Path) -> Result<Archive, CliError> {
-        let (mut archive, store) = Self::with_store(path)?;
+        let (mut archive, store) = Self::with_store(path, &StoreArgs::default())?;
         if let Some(store) = store {
             let status = status(&archive, Some(&*store.0))?;
             let there = status.volumes.iter();
@@ -54,8 +64,8 @@ impl Opened {
     }
 
     /// Volumes that are not in the folder are read from the store of the archive.
-    fn local(path: &Path, spool_bytes: Option<u64>) -> Result<Self, CliError> {
-        let (mut archive, store) = Self::with_store(path)?;
+    fn local(path: &Path, store: &StoreArgs, spool_bytes: Option<u64>) -> Result<Self, CliError> {
+        let (mut archive, store) = Self::with_store(path, store)?;
         let volumes = match store {
             Some(store) => Self::attach(&mut archive, store, spool_bytes)?,
             None => None,
@@ -64,9 +74,17 @@ impl Opened {
     }
 
     /// Returns the archive in a folder, and its store with its name if that is needed for volumes that are not there.
-    fn with_store(path: &Path) -> Result<(Archive, Option<NamedStore>), CliError> {
+    fn with_store(
+        path: &Path,
+        store: &StoreArgs,
+    ) -> Result<(Archive, Option<NamedStore>), CliError> {
         let archive = crate::options::open(path)?;
-        let store = match archive.store_place()? {
+        let place = match &store.store {
+            Some(typed) if is_none(typed) => None,
+            Some(typed) => Some(typed.clone()),
+            None => archive.store_place()?,
+        };
+        let store = match place {
             Some(place) if archive.lacks_volumes()? => Some((open(&place)?, place)),
             _ => None,
         };
@@ -123,6 +141,11 @@ impl Opened {
 /// Opens the store at a place that `--store` names, or an archive remembers.
 pub(crate) fn open(text: &str) -> Result<Arc<dyn Store>, CliError> {
     Ok(location_of(text)?.open(&settings()?)?)
+}
+
+/// Returns true for what stands for no store.
+pub(crate) fn is_none(typed: &str) -> bool {
+    typed.eq_ignore_ascii_case("none")
 }
 
 /// Returns the place that `--store` names.

@@ -62,9 +62,8 @@ fn place(typed: Option<&str>, archive: &Path) -> Result<Option<Place>, CliError>
         }
         Ok(options::open(archive)?.store_place()?)
     };
-    let is_none = |text: &str| text.eq_ignore_ascii_case("none");
     match (typed, recorded()?) {
-        (Some(typed), _) if is_none(typed) => Ok(None),
+        (Some(typed), _) if stores::is_none(typed) => Ok(None),
         (Some(typed), recorded) => {
             let location = stores::location_of(typed)?;
             let known = recorded.filter(|recorded| is_place(recorded, &location));

@@ -19,14 +19,14 @@ pub enum TransferError {
     },
     /// The store has another archive, or somebody else has added to this one there.
     #[error(
-        "index.db in `{store}` holds what the one here does not, or belongs to another archive"
+        "the index in `{store}` holds what the one here does not, or belongs to another archive"
     )]
     Diverged {
         /// The place.
         store: String,
     },
     /// The store had the archive, and has not any more: it is not mounted, say.
-    #[error("`{store}` has no index.db, although this archive was sent there")]
+    #[error("`{store}` has no index, although this archive was sent there")]
     Gone {
         /// The place.
         store: String,

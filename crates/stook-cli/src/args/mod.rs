@@ -26,7 +26,7 @@ pub(crate) use bench::{
 pub(crate) use patterns::{FilterArgs, PATTERNS};
 pub(crate) use plan::{BuildArgs, CommitArgs, PlanArgs};
 pub(crate) use profile::{CacheArg, ProfileArgs};
-pub(crate) use store::{FetchArgs, ProofArg, PullArgs, PushArgs, SendArgs, StatusArgs};
+pub(crate) use store::{FetchArgs, ProofArg, PullArgs, PushArgs, SendArgs, StatusArgs, StoreArgs};
 pub(crate) use walk::{KindLetter, WalkArgs};
 
 /// How every command ends.
@@ -519,6 +519,8 @@ pub(crate) struct CatArgs {
     pub(crate) path: OsString,
     #[command(flatten)]
     pub(crate) as_of: AsOfArgs,
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -30,6 +30,8 @@ pub(crate) struct SendArgs {
 // Where volumes are that are not in the archive's folder, for commands that read whole volumes.
 #[derive(Debug, Default, ClapArgs)]
 pub(crate) struct FetchArgs {
+    #[command(flatten)]
+    pub(crate) place: StoreArgs,
     /// Most bytes of volumes that are here because they were fetched, from stores that cannot read a part of a file (HPSS,
     /// Globus); at least one volume (default: no limit)
     #[arg(long, value_name = "SIZE")]
