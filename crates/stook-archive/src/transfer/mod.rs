@@ -14,6 +14,7 @@ mod fetching;
 mod options;
 mod pull;
 mod push;
+mod rebuilt;
 mod send;
 mod status;
 mod uploads;
@@ -28,4 +29,5 @@ pub use status::{StatusReport, VolumeStatus, status};
 
 pub(crate) use attach::{is_unsent, recorded_store};
 pub(crate) use push::{require_spool, with_store};
+pub(crate) use rebuilt::{is_zstash_place, without_sent_run};
 pub(crate) use uploads::Uploads;

@@ -269,3 +269,46 @@ fn assert_equal_stores(place: &Place) {
     assert_equal_archives(&undisturbed, &place.path("pulled"));
     std::fs::remove_dir_all(place.path("pulled")).unwrap();
 }
+
+/// Volumes that are in the store alone are not lost to an index that is written anew.
+#[test]
+fn a_reindex_keeps_what_is_in_the_store() {
+    let place = Place::with(&slow_tree());
+    place.stderr(&CREATE);
+    place.write("src/new", b"content");
+    place.stderr(&["update", "src", "arc", "--keep-volumes"]);
+    assert_eq!(place.names("arc"), ["00000b.tar", "index.db"]);
+    let listed = place.stdout(&["list", "arc", "--long"]);
+    let said = place.stderr(&["reindex", "arc"]);
+    assert!(
+        said.contains("note: 11 volumes, 000000.tar to 00000a.tar, are not here, but in `"),
+        "{said}"
+    );
+    assert_eq!(place.stdout(&["list", "arc", "--long"]), listed);
+    let lines = place.json(&["status", "arc", "--json"]);
+    assert_eq!(lines[0]["proof"], "read back");
+    // The store is still known, and gets the index.
+    place.stderr(&["push", "arc"]);
+    place.stderr(&["pull", "copy", "--store", "store"]);
+    assert_eq!(place.stdout(&["list", "copy", "--long"]), listed);
+    place.stderr(&["check", "copy", "--volumes"]);
+}
+
+/// Nothing but the setting of zstash tells where these volumes are.
+#[test]
+fn a_reindex_keeps_what_zstash_has_sent() {
+    let place = Place::with(&tree! { "a" => file(b"a"), "b" => file(vec![1; 30_000]) });
+    place.stderr(&["create", "src", "arc", "--volume-size", "20KiB"]);
+    place.sql(
+        "arc/index.db",
+        "update config set value = '/home/u/user/run' where arg = 'hpss'",
+    );
+    let listed = place.stdout(&["list", "arc", "--long"]);
+    std::fs::remove_file(place.path("arc/000000.tar")).unwrap();
+    let said = place.stderr(&["reindex", "arc"]);
+    assert!(
+        said.contains("000000.tar is not here, but in `/home/u/user/run`: what the old index has of it stays, members: 1\n"),
+        "{said}"
+    );
+    assert_eq!(place.stdout(&["list", "arc", "--long"]), listed);
+}
