@@ -7,6 +7,7 @@
 //!   status           what the index, the folder and the store say of each volume
 //! ```
 
+mod arrivals;
 mod attach;
 mod complete;
 mod error;
