@@ -1,7 +1,7 @@
 //! Whether a folder may become an archive, and the index that makes it one.
 
 use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use stook_index::{Config, Index, RunId};
 use stook_sys::{Directory, exists};
@@ -73,6 +73,10 @@ impl Session<'_> {
 
     /// Makes the index of a new archive, in which the run has begun.
     pub(crate) fn make_index(&self, command: &str) -> Result<(Index, RunId), ArchiveError> {
+        let source = match &self.options.recorded_source {
+            Some(source) => source.clone(),
+            None => stook_sys::absolute(&self.source_path)?,
+        };
         let config = Config {
             hpss: self
                 .options
@@ -81,10 +85,7 @@ impl Session<'_> {
                 .map_or("none", StoreOptions::zstash_name)
                 .to_owned(),
             maxsize: self.options.volume_bytes.unwrap_or(DEFAULT_VOLUME_BYTES),
-            path: stook_sys::absolute(&self.source_path)?
-                .as_os_str()
-                .as_bytes()
-                .to_vec(),
+            path: source.into_os_string().into_vec(),
         };
         self.folder.create_index(&config, command)
     }

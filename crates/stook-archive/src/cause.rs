@@ -8,9 +8,11 @@ use std::io;
 use std::sync::Arc;
 
 use stook_index::{IndexDamage, Mtime, VolumeId};
-use stook_store::StoreError;
+use stook_store::{StoreCause, StoreError};
 use stook_sys::{SysError, display_bytes};
 use stook_volume::VolumeError;
+
+use crate::ArchiveError;
 
 /// Why something failed, or what is wrong with it. Cheap to clone: many members may fail for one reason.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -181,6 +183,9 @@ pub enum Cause {
     /// The volume cannot be used, so none of its members gets into the new index.
     #[error("{0}; its members are left out")]
     VolumeLeftOut(#[source] Box<Cause>),
+    /// The volume is out of reach, which says nothing about its bytes.
+    #[error("{0}")]
+    OutOfReach(#[source] Box<Cause>),
     /// Bytes of the volume cannot be read.
     #[error("cannot read: {}", stook_sys::cause(.0))]
     Unreadable(#[source] Arc<io::Error>),
@@ -274,22 +279,42 @@ impl Cause {
             Self::At { cause, .. }
             | Self::OldMd5Kept(cause)
             | Self::VolumeLeftOut(cause)
+            | Self::OutOfReach(cause)
             | Self::RestLeftOut(cause) => cause.errno(),
             _ => None,
         }
     }
 
     pub(crate) fn unreadable(error: &io::Error) -> Self {
-        match Self::from(error) {
+        let cause = match Self::from(error) {
             Self::Io(error) => Self::Unreadable(error),
             other => other,
-        }
+        };
+        cause.where_reached(error)
     }
 
     pub(crate) fn volume_unusable(operation: &'static str, error: &io::Error) -> Self {
-        Self::VolumeUnusable {
+        let cause = Self::VolumeUnusable {
             operation,
             source: Arc::new(copy_of(error)),
+        };
+        cause.where_reached(error)
+    }
+
+    fn where_reached(self, error: &io::Error) -> Self {
+        match is_out_of_reach(error) {
+            true => Self::OutOfReach(Box::new(self)),
+            false => self,
+        }
+    }
+
+    /// Returns true if it says nothing about the bytes of a volume.
+    pub(crate) fn is_out_of_reach(&self) -> bool {
+        match self {
+            Self::OutOfReach(_) => true,
+            Self::Io(error) => is_out_of_reach(error),
+            Self::Store(error) => !is_about_bytes(error),
+            _ => false,
         }
     }
 }
@@ -336,6 +361,30 @@ impl From<VolumeError> for Cause {
             other => Self::Member(Arc::new(other)),
         }
     }
+}
+
+/// Returns true if a read failed for want of a right, a server or time.
+fn is_out_of_reach(error: &io::Error) -> bool {
+    if error.kind() == io::ErrorKind::PermissionDenied {
+        return true;
+    }
+    let Some(inner) = error.get_ref() else {
+        return false;
+    };
+    if let Some(error) = inner.downcast_ref::<StoreError>() {
+        return !is_about_bytes(error);
+    }
+    match inner.downcast_ref::<Cause>() {
+        Some(Cause::Store(error)) => !is_about_bytes(error),
+        Some(Cause::Interrupted) => true,
+        Some(_) => false,
+        None => inner.is::<ArchiveError>(),
+    }
+}
+
+fn is_about_bytes(error: &StoreError) -> bool {
+    use StoreCause::{Changed, Different, NotFound};
+    matches!(error.cause, Changed | Different(_) | NotFound)
 }
 
 fn typed(error: &io::Error) -> Option<Cause> {

@@ -1,5 +1,6 @@
 //! `create` and `update`: what they take and give back. What they do is in `write.rs`.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use stook_pool::Jobs;
@@ -52,6 +53,8 @@ pub struct WriteOptions {
     pub read_only_volumes: bool,
     /// Create the archive in a folder that holds other files, too. In the dialect of zstash it always may.
     pub allows_other_files: bool,
+    /// What a new archive remembers as its source; None: where that is, links resolved.
+    pub recorded_source: Option<PathBuf>,
     /// Where volumes are sent; None: they stay.
     pub store: Option<StoreOptions>,
     /// Only report what would be written.
@@ -81,6 +84,7 @@ impl Default for WriteOptions {
             volume_md5: true,
             read_only_volumes: true,
             allows_other_files: false,
+            recorded_source: None,
             store: None,
             is_dry_run: false,
             checkpoint_bytes: 1 << 30,

@@ -46,6 +46,10 @@ pub fn verify_selected(
 
 fn verify_batch(batch: &RowBatch, volumes: &Volumes, observer: &CountingObserver<'_>) {
     let fail_all = |failure: &dyn Fn(&Row) -> Failure| {
+        if observer.is_interrupted() {
+            // The interruption is why.
+            return;
+        }
         for row in &batch.rows {
             tell(row, false, Err(failure(row)), observer);
         }

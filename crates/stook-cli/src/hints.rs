@@ -115,7 +115,7 @@ fn of_transfer(error: &TransferError) -> Option<String> {
 }
 
 /// Returns advice about a store that failed.
-fn of_store(error: &StoreError) -> Option<String> {
+pub(crate) fn of_store(error: &StoreError) -> Option<String> {
     Some(match (&error.cause, error.advice()) {
         (
             StoreCause::Login {

@@ -9,7 +9,7 @@
 //! same volume. Rows of volumes the old index did not know count as added after the last run.
 
 use std::collections::HashSet;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, RangeInclusive};
 use std::path::{Path, PathBuf};
 
 use rusqlite::params;
@@ -25,8 +25,10 @@ use crate::names::{NameWriter, Source};
 use crate::origin::require_own_journal;
 use crate::place;
 use crate::releases::copy_releases;
+use crate::schema::ATTRIBUTES;
+use crate::transfers::StoreFact;
 use crate::types::Deletion;
-use crate::types::{Config, NewRow, Run, Volume, VolumeId};
+use crate::types::{Config, NewRow, RowId, Run, Volume, VolumeId};
 
 /// An index in the making. Dropped before [`Rebuild::finish`], it leaves nothing behind.
 #[derive(Debug)]
@@ -81,29 +83,102 @@ impl Rebuild {
         rows: impl IntoIterator<Item = NewRow<'r>>,
         attributes: &[NewBlock],
     ) -> Result<u64, IndexError> {
+        self.insert(volume.id, rows, attributes, &[*volume])
+    }
+
+    fn insert<'r>(
+        &mut self,
+        id: VolumeId,
+        rows: impl IntoIterator<Item = NewRow<'r>>,
+        attributes: &[NewBlock],
+        records: &[Volume],
+    ) -> Result<u64, IndexError> {
         let (last_volume, last_id) = self
             .ends
             .last()
             .map_or((None, 0), |end| (Some(end.0), end.1));
         let index = self.index();
-        if last_volume.is_some_and(|last| last >= volume.id) {
+        if last_volume.is_some_and(|last| last >= id) {
             return Err(IndexError::VolumeOrder {
                 path: self.target.clone(),
-                volume: volume.id,
+                volume: id,
             });
         }
         let transaction = index.begin()?;
-        let mut inserter = Inserter::new(index, volume.id)?;
+        let mut inserter = Inserter::new(index, id)?;
         for row in rows {
             inserter.insert(&row)?;
         }
         let end = inserter.last_id.max(last_id);
         let count = inserter.finish()?;
-        insert_attributes(&transaction, &index.path, volume.id, attributes, count)?;
-        insert_volume(&transaction, &index.path, volume)?;
+        insert_attributes(&transaction, &index.path, id, attributes, count)?;
+        for volume in records {
+            insert_volume(&transaction, &index.path, volume)?;
+        }
         transaction.commit().map_err(index.fault(WRITE))?;
-        self.ends.push((volume.id, end));
+        self.ends.push((id, end));
         Ok(count)
+    }
+
+    /// Takes over a volume that is not read, after those of smaller numbers: its rows with ids in `ids`, all that is on record of
+    /// it, and its attributes if they are known of all rows. Returns the number of rows.
+    ///
+    /// # Errors
+    /// As [`Rebuild::add_volume`], and `Sqlite` if the old index cannot be read for another reason than damage.
+    ///
+    /// # Cost
+    /// Holds the rows of one volume.
+    pub fn keep_volume(
+        &mut self,
+        old: &Index,
+        id: VolumeId,
+        ids: RangeInclusive<RowId>,
+    ) -> Result<u64, IndexError> {
+        let mut rows = Vec::new();
+        old.rows_of_volume(id, ids, |row| {
+            rows.push(row.to_row());
+            ControlFlow::Continue(())
+        })?;
+        rows.sort_unstable_by_key(|row| row.id);
+        let mut attributes = Vec::new();
+        old.blocks_of_volume(ATTRIBUTES, id, &mut |block| {
+            if block.is_as_written() {
+                attributes.push(NewBlock::new(block.first, block.entries, block.data));
+            }
+            ControlFlow::Continue(())
+        })?;
+        let mut records = old.volume_records()?;
+        records.retain(|volume| volume.id == id);
+        let rows = rows.iter().map(|row| NewRow {
+            name: &row.name,
+            size: row.size,
+            mtime: row.mtime,
+            md5: row.md5,
+            offset: row.offset,
+        });
+        self.insert(id, rows, &attributes, &records)
+    }
+
+    /// Takes over where the volumes were sent, and the facts about the store; `index_version` replaces that of the index there.
+    ///
+    /// # Errors
+    /// `Sqlite` if the old index cannot be read, or the new one not written.
+    pub fn keep_store(
+        &mut self,
+        old: &Index,
+        index_version: Option<&str>,
+    ) -> Result<(), IndexError> {
+        let (mut transfers, leaving) = (old.transfers()?, old.leaving()?);
+        transfers.retain(|volume, _| self.ends.iter().any(|(known, _)| known == volume));
+        let leaving: Vec<VolumeId> = leaving.into_iter().collect();
+        let place = old.store_fact(StoreFact::Place)?;
+        let Some(index) = &mut self.index else {
+            return Ok(());
+        };
+        let sent = transfers.iter().map(|(volume, sent)| (*volume, sent));
+        index.record_transfers(sent, &leaving)?;
+        index.set_store_fact(StoreFact::Place, place.as_deref())?;
+        index.set_store_fact(StoreFact::IndexVersion, index_version)
     }
 
     /// Takes over runs and deletions from the old index, after all volumes were added; returns

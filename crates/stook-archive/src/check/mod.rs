@@ -265,6 +265,8 @@ struct Checker<'a> {
     checked: Mutex<Checked>,
     /// Volumes with members that were not verified.
     unverified: Mutex<BTreeSet<VolumeId>>,
+    /// Volumes of which bytes are out of reach.
+    unread: Mutex<BTreeSet<VolumeId>>,
 }
 
 impl<'a> Checker<'a> {
@@ -283,6 +285,7 @@ impl<'a> Checker<'a> {
             bytes: AtomicU64::new(0),
             checked: Mutex::default(),
             unverified: Mutex::default(),
+            unread: Mutex::default(),
         }
     }
 
@@ -373,6 +376,9 @@ impl<'a> Checker<'a> {
         };
         check.check_sections(index, listed, len, options.jobs, &hasher)?;
         let found = wait_for(hasher.finish());
+        if lock(&self.unread).contains(&id) {
+            return Ok(false);
+        }
         if found.is_some() && found != expected && !self.observer.is_interrupted() {
             self.damaged(id, None, None, Cause::WrongVolumeMd5);
         }
@@ -425,7 +431,20 @@ impl<'a> Checker<'a> {
         self.observer.failed(&Failure::new("verify", member, why));
     }
 
+    /// Bytes are out of reach: nothing is known to be wrong with them.
+    fn unread(&self, volume: VolumeId, member: Option<&[u8]>, cause: Cause) {
+        if self.observer.is_interrupted() {
+            return;
+        }
+        lock(&self.unread).insert(volume);
+        let name = volume.to_string();
+        self.not_verified(volume, member.unwrap_or(name.as_bytes()), cause);
+    }
+
     fn damaged(&self, volume: VolumeId, offset: Option<u64>, member: Option<&[u8]>, cause: Cause) {
+        if cause.is_out_of_reach() {
+            return self.unread(volume, member, cause);
+        }
         lock(&self.checked).insert(volume, None);
         self.observer.damaged(&Damage {
             volume,

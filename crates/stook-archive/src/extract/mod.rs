@@ -260,6 +260,10 @@ impl Extractor<'_> {
     }
 
     fn fail_all(&self, batch: &RowBatch, failure: impl Fn(&Row) -> Failure) {
+        if self.observer.is_interrupted() {
+            // The interruption is why.
+            return;
+        }
         for row in &batch.rows {
             self.tell(row, false, &Err(failure(row)));
         }

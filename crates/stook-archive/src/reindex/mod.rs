@@ -3,13 +3,12 @@
 //! Every volume is scanned for members, also past damage, and the MD5 of every file is taken from its
 //! bytes. If the old index can still be read, it gives what volumes cannot (runs, deletions, settings),
 //! and it is a witness: an MD5 that it has and the bytes have not is kept, so that `check` goes on
-//! calling the damage by its name.
+//! calling the damage by its name. Volumes that are in the store alone stay in it as they are (`away.rs`).
 
+mod away;
 mod options;
 mod volume;
 
-use std::collections::HashMap;
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -20,11 +19,11 @@ use stook_timers::scope;
 pub use options::ReindexOptions;
 
 use crate::ArchiveError;
-use crate::cause::Cause;
 use crate::folder::Folder;
-use crate::observer::{CountingObserver, Damage, Observer};
+use crate::observer::{CountingObserver, Observer};
 use crate::plan::{DEFAULT_VOLUME_BYTES, refuse_planned};
 use crate::read::LocalFolder;
+use away::{Away, keep_store};
 use volume::{Found, VolumeReader, require_going_on};
 
 /// What a `reindex` did.
@@ -78,7 +77,17 @@ pub fn reindex(
     let _scope = scope!("reindex");
     let store = LocalFolder::new(archive);
     let mut unopened = None;
-    for &id in &volumes {
+    let away = find_away(old.as_ref(), &volumes, &observer)?;
+    let mut ids: Vec<VolumeId> = volumes.iter().copied().chain(away.volumes()).collect();
+    ids.sort_unstable();
+    let mut kept = 0;
+    for id in ids {
+        if let Some(old) = &old
+            && let Some(members) = away.keep(id, old, &mut rebuild)?
+        {
+            kept += members;
+            continue;
+        }
         let reader = VolumeReader {
             store: &store,
             id,
@@ -107,16 +116,9 @@ pub fn reindex(
         Some(error) if report.volumes == 0 => return Err(error.into()),
         _ => {}
     }
+    away.note(kept, &observer);
     if let Some(old) = &old {
-        if let Err(error) = note_missing_volumes(old, &volumes, &observer) {
-            observer.noted(&format!("volumes that are missing cannot be told: {error}"));
-        }
-        match rebuild.carry_over(old) {
-            Ok(runs) => report.runs = runs as u64,
-            Err(error) => {
-                observer.noted(&format!("runs and deletions cannot be recovered: {error}"));
-            }
-        }
+        report.runs = carry_over(old, &mut rebuild, &observer);
     }
     drop(old);
     require_going_on(&observer)?;
@@ -174,25 +176,28 @@ fn total_len(folder: &Folder, volumes: &[VolumeId]) -> u64 {
     lens.fold(0, |sum: u64, metadata| sum.saturating_add(metadata.size))
 }
 
-fn note_missing_volumes(
-    old: &Index,
-    volumes: &[VolumeId],
+/// What cannot be told of volumes in a store ends the rebuild: their rows would be lost without a word.
+fn find_away(
+    old: Option<&Index>,
+    here: &[VolumeId],
     observer: &CountingObserver<'_>,
-) -> Result<(), IndexError> {
-    let mut missing: HashMap<VolumeId, u64> = HashMap::new();
-    old.readable_rows(|row| {
-        if volumes.binary_search(&row.volume).is_err() {
-            *missing.entry(row.volume).or_default() += 1;
-        }
-        ControlFlow::Continue(())
-    })?;
-    for (volume, members) in missing {
-        observer.damaged(&Damage {
-            volume,
-            offset: None,
-            member: None,
-            cause: Cause::MembersLost(members),
-        });
+) -> Result<Away, IndexError> {
+    let found = old.map(|old| Away::find(old, here, observer));
+    found.transpose().map(Option::unwrap_or_default)
+}
+
+/// Takes over what no volume holds; returns the number of runs.
+fn carry_over(old: &Index, rebuild: &mut Rebuild, observer: &CountingObserver<'_>) -> u64 {
+    if let Err(error) = keep_store(old, rebuild) {
+        observer.noted(&format!(
+            "what the store holds cannot be recovered: {error}"
+        ));
     }
-    Ok(())
+    match rebuild.carry_over(old) {
+        Ok(runs) => runs as u64,
+        Err(error) => {
+            observer.noted(&format!("runs and deletions cannot be recovered: {error}"));
+            0
+        }
+    }
 }

@@ -12,10 +12,16 @@ use std::path::{Path, PathBuf};
 
 use stook_md5::md5_many;
 use stook_store::{Download, Store, StoreCause, StoreError, StoredFile, TransferObserver};
-use stook_sys::{Directory, NameBuffer, TemporaryNames, create_directory, exists, remove_file};
+use stook_sys::{
+    Context, Directory, NameBuffer, TemporaryNames, create_directory, exists, open_file,
+    read_up_to_at, remove_file,
+};
 
 use crate::ArchiveError;
 use crate::folder::INDEX;
+
+/// How every index begins.
+const DATABASE: &[u8; 16] = b"SQLite format 3\0";
 
 /// How often an index is fetched that is replaced meanwhile.
 const ATTEMPTS: u32 = 3;
@@ -52,6 +58,10 @@ pub(super) fn fetch_index(
         // It may have been replaced between the look and the copy.
         let is_same = fetched.is_ok() && require_stat(store)?.version == found.version;
         match fetched {
+            Ok(()) if !is_database(&partial)? => {
+                remove_file(&partial)?;
+                return Err(failed(store, not_an_index()));
+            }
             Ok(()) if is_same => {
                 create_directory(&folder)?;
                 stook_sys::rename(&partial, &folder.join(INDEX))?;
@@ -87,6 +97,22 @@ fn get(
     let mut result = Ok(());
     store.get(&[download], observer, &mut |_, got| result = got)?;
     result
+}
+
+/// Returns true if a file begins as an index does.
+fn is_database(path: &Path) -> Result<bool, ArchiveError> {
+    let mut begin = [0; DATABASE.len()];
+    let file = open_file(path)?;
+    let read = read_up_to_at(&file, &mut begin, 0).context("read", path)?;
+    Ok(begin[..read] == *DATABASE)
+}
+
+/// What a server says that has a page of its own for everything.
+fn not_an_index() -> StoreCause {
+    StoreCause::Answer {
+        program: "the store".to_owned(),
+        text: "a file that is no index".to_owned(),
+    }
 }
 
 /// An index that was replaced has another size, mostly.

@@ -1,7 +1,8 @@
 //! Volumes in a store, as the readers of an archive see them.
 //!
 //! Each read is a request with a round trip, so small ones fetch a little more, which is kept, and what will be read soon
-//! is fetched by a few threads meanwhile. What may be repeated is, for a minute: a network comes back.
+//! is fetched by a few threads meanwhile. What may be repeated is, for a minute since the store has answered last: a network
+//! comes back.
 
 use std::fmt;
 use std::io;
@@ -61,6 +62,8 @@ struct Shared {
     opened: Mutex<Vec<StoredFile>>,
     bytes: AtomicU64,
     requests: AtomicU64,
+    /// When the store was last out of reach for the first time; None since it has answered.
+    failing_since: Mutex<Option<Instant>>,
 }
 
 impl fmt::Debug for StoredVolumes {
@@ -81,6 +84,7 @@ impl StoredVolumes {
                 opened: Mutex::default(),
                 bytes: AtomicU64::new(0),
                 requests: AtomicU64::new(0),
+                failing_since: Mutex::default(),
             }),
             index_bytes,
             fetchers: OnceLock::new(),
@@ -125,7 +129,7 @@ impl Drop for StoredVolumes {
 impl VolumeStore for StoredVolumes {
     fn open(&self, name: &str) -> Result<Arc<dyn VolumeBytes>, SysError> {
         let shared = &self.shared;
-        let found = again(|| shared.store.stat(name));
+        let found = shared.again(|| shared.store.stat(name));
         let failed = |source: io::Error| SysError {
             operation: "open",
             path: Path::new(shared.store.name()).join(name),
@@ -168,7 +172,7 @@ impl Shared {
     }
 
     fn fetch_into(&self, file: &StoredFile, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = again(|| {
+        let read = self.again(|| {
             self.requests.fetch_add(1, Ordering::Relaxed);
             self.store.read_range(file, offset, buffer)
         });
@@ -176,21 +180,30 @@ impl Shared {
         self.bytes.fetch_add(read as u64, Ordering::Relaxed);
         Ok(read)
     }
-}
 
-/// Asks a store again as long as that may help.
-fn again<T>(mut ask: impl FnMut() -> Result<T, StoreError>) -> Result<T, StoreError> {
-    let end = Instant::now() + PATIENCE;
-    let mut pauses = PAUSES.into_iter();
-    let mut pause = PAUSES[0];
-    loop {
-        match ask() {
-            Err(error) if error.advice() == Advice::Retry && Instant::now() < end => {
-                pause = pauses.next().unwrap_or(pause);
-                thread::sleep(pause);
+    /// Asks a store again as long as that may help: all requests together, from the first that fails.
+    fn again<T>(&self, mut ask: impl FnMut() -> Result<T, StoreError>) -> Result<T, StoreError> {
+        let mut pauses = PAUSES.into_iter();
+        let mut pause = PAUSES[0];
+        loop {
+            match ask() {
+                Err(error) if error.advice() == Advice::Retry && self.is_patient() => {
+                    pause = pauses.next().unwrap_or(pause);
+                    thread::sleep(pause);
+                }
+                Ok(answer) => {
+                    *lock(&self.failing_since) = None;
+                    return Ok(answer);
+                }
+                other => return other,
             }
-            other => return other,
         }
+    }
+
+    /// Returns false once the store has not answered for too long.
+    fn is_patient(&self) -> bool {
+        let since = *lock(&self.failing_since).get_or_insert_with(Instant::now);
+        since.elapsed() < PATIENCE
     }
 }
 

@@ -22,6 +22,7 @@ use super::push::require_spool;
 use super::send::Sender;
 use crate::ArchiveError;
 use crate::archive::Archive;
+use crate::cause::Cause;
 use crate::folder::Folder;
 use crate::mutex::lock;
 use crate::observer::{Failure, Observer};
@@ -116,6 +117,7 @@ impl FetchedVolumes {
         );
         let cause = match (fetched, failure) {
             (Ok(()), None) => return Ok(()),
+            _ if self.until.0.is_raised() => io::Error::from(Cause::Interrupted),
             (_, Some(failure)) => io::Error::from(failure.cause),
             (Err(error), None) => io::Error::other(error),
         };

@@ -7,6 +7,7 @@
 //!   status           what the index, the folder and the store say of each volume
 //! ```
 
+mod arrivals;
 mod attach;
 mod complete;
 mod error;
@@ -14,6 +15,7 @@ mod fetching;
 mod options;
 mod pull;
 mod push;
+mod rebuilt;
 mod recorded;
 mod send;
 mod status;
@@ -29,4 +31,5 @@ pub use status::{StatusReport, VolumeStatus, status};
 
 pub(crate) use attach::{is_unsent, recorded_store, store_folder};
 pub(crate) use push::{require_spool, with_store};
+pub(crate) use rebuilt::{is_zstash_place, without_sent_run};
 pub(crate) use uploads::Uploads;

@@ -2,20 +2,22 @@
 //!
 //! ```text
 //!   index.db   ──a temporary name, compared with the one here──> index.db
-//!   volumes    ──temporary names──> length and MD5 as in the index ──> 000000.tar
+//!   volumes    ──a folder of this process──> length and MD5 as in the index ──> 000000.tar
 //! ```
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use stook_index::{StoreFact, Volume, VolumeId};
 use stook_md5::Md5;
-use stook_store::Download;
+use stook_store::{Advice, Download, StoreCause, StoreError, TransferObserver};
 use stook_sys::{
     Context, SysError, create_directory, exists, install, install_new, open_file, read_up_to_at,
     remove_file,
 };
 
+use super::arrivals::{Arrivals, remove_empty_directory, sweep};
 use super::attach::{FetchedIndex, is_state_of, record_sent_index};
 use super::error::TransferError;
 use super::options::StoreOptions;
@@ -57,7 +59,25 @@ pub fn pull(
     pull: &PullOptions,
     observer: &dyn Observer,
 ) -> Result<PullReport, ArchiveError> {
+    let is_new = exists(archive)?.is_none();
     create_directory(archive)?;
+    let pulled = pull_into(archive, options, pull, observer);
+    if pulled.is_err() && is_new {
+        // What has arrived keeps it.
+        let _ = remove_empty_directory(archive);
+    }
+    match pulled {
+        Err(_) if observer.is_interrupted() => Err(ArchiveError::Interrupted),
+        pulled => pulled,
+    }
+}
+
+fn pull_into(
+    archive: &Path,
+    options: &StoreOptions,
+    pull: &PullOptions,
+    observer: &dyn Observer,
+) -> Result<PullReport, ArchiveError> {
     let folder = Folder::until(archive, observer.interrupt());
     let _lock = folder.lock()?;
     let sender = Sender::new(options, observer);
@@ -122,18 +142,85 @@ fn pull_index(sender: &Sender<'_>, folder: &Folder) -> Result<bool, ArchiveError
     Ok(true)
 }
 
-/// Fetches volumes that are not here, in one request; `arrived` gets the result of each.
+/// Fetches volumes that are not here, in one request, and again for a while what did not come; `arrived` gets the result of
+/// each.
 pub(super) fn fetch_volumes(
     sender: &Sender<'_>,
     folder: &Folder,
     volumes: &[Volume],
     mut arrived: impl FnMut(&Volume, Result<(), Failure>),
 ) -> Result<(), ArchiveError> {
+    let mut left = volumes.to_vec();
+    take_what_has_arrived(folder, &mut left, &mut arrived)?;
+    if left.is_empty() {
+        return Ok(());
+    }
+    let arrivals = Arrivals::begin(folder)?;
+    let mut is_of_volume = false;
+    let fetched = sender.with_retries(|| {
+        is_of_volume = false;
+        let error = fetch_once(sender, folder, &arrivals, &mut left, &mut arrived)?;
+        is_of_volume = error.is_some();
+        error.map_or(Ok(()), |error| Err(error.into()))
+    });
+    if sender.is_interrupted() {
+        return Err(ArchiveError::Interrupted);
+    }
+    match fetched {
+        Err(TransferError::Store(error)) if is_of_volume => {
+            report_left(&left, *error, &mut arrived);
+            Ok(())
+        }
+        fetched => Ok(fetched?),
+    }
+}
+
+/// Says of volumes that did not come in time why one of them did not.
+fn report_left(
+    left: &[Volume],
+    error: StoreError,
+    arrived: &mut impl FnMut(&Volume, Result<(), Failure>),
+) {
+    let error = Arc::new(error);
+    for volume in left {
+        let name = volume.id.to_string();
+        let cause = Cause::Store(Arc::clone(&error));
+        arrived(volume, Err(Failure::new("fetch", name.as_bytes(), cause)));
+    }
+}
+
+/// Installs volumes that a killed process had fetched as a whole, and removes what else it left.
+fn take_what_has_arrived(
+    folder: &Folder,
+    wanted: &mut Vec<Volume>,
+    arrived: &mut impl FnMut(&Volume, Result<(), Failure>),
+) -> Result<(), ArchiveError> {
+    sweep(folder, &mut |id, path| {
+        let place = wanted.iter().position(|volume| volume.id == id);
+        let Some(place) = place.filter(|place| wanted[*place].md5.is_some()) else {
+            return;
+        };
+        let has_size = matches!(exists(path), Ok(Some(it)) if it.size == wanted[place].size);
+        if has_size && install_volume(folder, &wanted[place], path).is_ok() {
+            arrived(&wanted.remove(place), Ok(()));
+        }
+    })
+}
+
+/// Makes one request for what is left; what has come, or never will, leaves `left`. Returns a failure that may pass.
+fn fetch_once(
+    sender: &Sender<'_>,
+    folder: &Folder,
+    arrivals: &Arrivals,
+    left: &mut Vec<Volume>,
+    arrived: &mut impl FnMut(&Volume, Result<(), Failure>),
+) -> Result<Option<StoreError>, TransferError> {
+    let volumes = std::mem::take(left);
     let names: Vec<String> = volumes.iter().map(|volume| volume.id.to_string()).collect();
     let paths: Vec<PathBuf> = volumes
         .iter()
-        .map(|_| folder.temporary())
-        .collect::<Result<_, _>>()?;
+        .map(|volume| arrivals.volume(volume.id))
+        .collect();
     let downloads: Vec<Download<'_>> = volumes
         .iter()
         .zip(names.iter().zip(&paths))
@@ -143,18 +230,37 @@ pub(super) fn fetch_volumes(
             size: Some(volume.size),
         })
         .collect();
-    let fetched = sender.store().get(&downloads, sender, &mut |place, got| {
-        let (volume, path) = (&volumes[place], &paths[place]);
-        let fetched = got
-            .map_err(|error| Failure::new("fetch", names[place].as_bytes(), error))
-            .and_then(|()| install_volume(folder, volume, path));
+    let (mut is_done, mut passing) = (vec![false; volumes.len()], None);
+    let got = sender.store().get(&downloads, sender, &mut |place, got| {
+        let volume = &volumes[place];
+        let fetched = match got {
+            Ok(()) => install_volume(folder, volume, &paths[place]),
+            Err(error) if may_pass(&error, sender) => {
+                passing = Some(error);
+                return;
+            }
+            Err(error) => Err(Failure::new("fetch", names[place].as_bytes(), error)),
+        };
+        is_done[place] = true;
         if fetched.is_err() {
             // Of what is wrong nothing stays.
-            let _ = remove_file(path);
+            let _ = remove_file(&paths[place]);
         }
         arrived(volume, fetched);
     });
-    Ok(fetched.map_err(TransferError::from)?)
+    let undone = volumes
+        .into_iter()
+        .zip(is_done)
+        .filter(|(_, is_done)| !is_done);
+    left.extend(undone.map(|(volume, _)| volume));
+    got?;
+    Ok(passing)
+}
+
+/// Returns true if the same request may succeed later. A file of another size is not what was sent, however often it comes.
+fn may_pass(error: &StoreError, sender: &Sender<'_>) -> bool {
+    let is_other = matches!(error.cause, StoreCause::Different(_));
+    sender.is_interrupted() || error.advice() == Advice::Retry && !is_other
 }
 
 /// Gives a volume that was fetched its name, if it is what the index says.

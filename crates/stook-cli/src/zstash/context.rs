@@ -3,7 +3,9 @@
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
 
 use super::log::Log;
 use super::messages;
@@ -13,8 +15,11 @@ use crate::progress::asked_to_end;
 /// How often the watcher looks for a signal.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// How long a command may take to end by itself after a signal.
+/// How long a command may take to end by itself after the user has asked for it.
 const GRACE: Duration = Duration::from_millis(700);
+
+/// How long after a signal of a batch system, whose time is up: what was archived till then is saved.
+const LONG_GRACE: Duration = Duration::from_secs(25);
 
 pub(crate) struct Context {
     pub(crate) log: Log,
@@ -36,8 +41,10 @@ impl Context {
 
     /// A signal asks to end; what has not ended a little later is ended. Nothing that was done is lost by that.
     pub(crate) fn watch_signals(&self) {
-        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-            // Without a handler the default holds, which ends at once.
+        let by_user = Arc::new(AtomicBool::new(false));
+        // Without a handler the default holds, which ends at once.
+        let _ = signal_hook::flag::register(SIGINT, Arc::clone(&by_user));
+        for signal in [SIGINT, SIGTERM, SIGUSR1] {
             let _ = signal_hook::flag::register(signal, Arc::clone(&self.interrupted));
         }
         let interrupted = Arc::clone(&self.interrupted);
@@ -45,7 +52,13 @@ impl Context {
             while !interrupted.load(Ordering::Relaxed) {
                 std::thread::sleep(LOOK_EVERY);
             }
-            std::thread::sleep(GRACE);
+            let (begun, mut grace) = (Instant::now(), LONG_GRACE);
+            while begun.elapsed() < grace {
+                std::thread::sleep(LOOK_EVERY);
+                if by_user.load(Ordering::Relaxed) {
+                    grace = grace.min(GRACE);
+                }
+            }
             say_interrupted();
             signal_hook::low_level::exit(1);
         };

@@ -2,9 +2,11 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
-use stook_archive::WriteOptions;
+use stook_archive::{
+    Archive, ArchiveError, StatusReport, StoreOptions, TransferError, WriteOptions, status,
+};
 use stook_sys::{
     Context as _, Directory, FileKind, NameBuffer, create_directory, exists, look_at, remove_file,
 };
@@ -14,6 +16,7 @@ use super::context::Context;
 use super::error::FrontError;
 use super::messages;
 use super::phases::Phase;
+use super::resume::announce_waiting;
 use super::settings::{Cache, INDEX, hpss};
 use super::store::store;
 use super::write::{WriteReporter, write_options};
@@ -23,7 +26,9 @@ const GIB: f64 = 1_073_741_824.0;
 
 pub(crate) fn create(values: &Values, context: &Context) -> Result<(), FrontError> {
     let typed = values.text("path").unwrap_or(b".");
-    let source = stook_sys::absolute(Path::new(OsStr::from_bytes(typed)))?;
+    let typed = Path::new(OsStr::from_bytes(typed));
+    let source = abspath(typed)?;
+    let resolved = stook_sys::absolute(typed);
     let hpss = hpss(values).unwrap_or_else(|| "none".to_owned());
     let maxsize = maxsize(values)?;
     let log = &context.log;
@@ -32,13 +37,14 @@ pub(crate) fn create(values: &Values, context: &Context) -> Result<(), FrontErro
     for line in messages::settings(source.as_os_str().as_bytes(), &hpss, maxsize, keep) {
         log.debug(&line);
     }
-    let is_directory = look_at(&source).is_ok_and(|found| found.kind == FileKind::Directory);
-    if !is_directory {
+    let is_directory =
+        |path: &PathBuf| look_at(path).is_ok_and(|found| found.kind == FileKind::Directory);
+    let Some(resolved) = resolved.ok().filter(is_directory) else {
         let text = messages::not_a_directory(source.as_os_str().as_bytes());
         log.error(&text);
         return Err(FrontError::raised("NotADirectoryError", text));
-    }
-    let cache = Cache::of(values, &source);
+    };
+    let cache = Cache::of(values, &resolved);
     let store = store(&hpss, keep)?;
     let mut reporter = WriteReporter::new(context, &cache, values);
     reporter.has_store = store.is_some();
@@ -48,12 +54,14 @@ pub(crate) fn create(values: &Values, context: &Context) -> Result<(), FrontErro
         volume_md5: reporter.records_volumes,
         records_volumes: reporter.records_volumes,
         record_errors: records,
+        recorded_source: Some(source),
         ..write_options(values, store)?
     };
+    make_room(&cache, options.store.as_ref())?;
     create_directory(&cache.folder)?;
-    make_room(&cache)?;
+    announce_waiting(context, &cache, options.store.as_ref())?;
     log.debug(messages::GATHERING);
-    let created = stook_archive::create(&source, &cache.folder, &options, &reporter);
+    let created = stook_archive::create(&resolved, &cache.folder, &options, &reporter);
     if let Some(refusal) = reporter.refusal(messages::BROKEN_LINK_CREATE) {
         return Err(refusal);
     }
@@ -99,22 +107,71 @@ fn maxsize(values: &Values) -> Result<i128, FrontError> {
     Ok((bytes as i128).min(i128::from(i64::MAX)))
 }
 
+/// Returns a path as Python's `os.path.abspath` does: links in it stay.
+fn abspath(path: &Path) -> Result<PathBuf, FrontError> {
+    let base = stook_sys::absolute(Path::new("."))?;
+    let mut found = PathBuf::new();
+    for component in base.join(path).components() {
+        match component {
+            Component::ParentDir => {
+                found.pop();
+            }
+            Component::CurDir => {}
+            other => found.push(other),
+        }
+    }
+    Ok(found)
+}
+
 /// zstash removes an index that is there, and writes over its volumes. Here an index goes only where no volume is, so that nothing
-/// that may be the only copy is lost: an ordinary user's zstash ends there, too, because volumes are read-only.
-fn make_room(cache: &Cache) -> Result<(), FrontError> {
+/// that may be the only copy is lost: an ordinary user's zstash ends there, too, because volumes are read-only. One whose
+/// volumes are in a store stays until that has an index, too, and the new place is known to take the archive.
+fn make_room(cache: &Cache, store: Option<&StoreOptions>) -> Result<(), FrontError> {
     let index = cache.index();
-    if exists(&index)?.is_none() || is_unfinished(cache) || has_volumes(cache)? {
+    if exists(&index)?.is_none() || has_volumes(cache)? {
         return Ok(());
+    }
+    let options = stook_archive::OpenOptions::default();
+    if let Ok(archive) = Archive::open(&cache.folder, &options) {
+        let status = status(&archive, None)?;
+        if is_unfinished(&archive) || is_goal(&status, store) {
+            return Ok(());
+        }
+        if !is_replaceable(&status) {
+            let path = cache.folder.clone();
+            return Err(ArchiveError::Exists { path }.into());
+        }
+    }
+    if let Some(store) = store {
+        store.store.prepare()?;
+        if store.store.stat(INDEX)?.is_some() {
+            let store = store.store.name().to_owned();
+            return Err(ArchiveError::from(TransferError::HoldsArchive { store }).into());
+        }
     }
     Ok(remove_file(&index)?)
 }
 
 /// Returns true if an interrupted `create` left it, which the next one goes on with.
-fn is_unfinished(cache: &Cache) -> bool {
-    let options = stook_archive::OpenOptions::default();
-    let archive = stook_archive::Archive::open(&cache.folder, &options);
-    let runs = archive.and_then(|archive| archive.runs());
+fn is_unfinished(archive: &Archive) -> bool {
+    let runs = archive.runs();
     runs.is_ok_and(|runs| runs.last().is_some_and(|run| run.finished.is_none()))
+}
+
+/// Returns true if volumes were sent to this very store: `create` goes on with what is left, or refuses.
+fn is_goal(status: &StatusReport, store: Option<&StoreOptions>) -> bool {
+    let is_same = store.is_some_and(|store| status.place.as_ref() == Some(&store.place));
+    let has_sent = status
+        .volumes
+        .iter()
+        .any(|volume| volume.transfer.is_some());
+    is_same && (has_sent || status.is_index_current.is_some())
+}
+
+/// Returns true if its store has all that it says, or it knows of none.
+fn is_replaceable(status: &StatusReport) -> bool {
+    let is_sent = status.is_index_current == Some(true);
+    status.place.is_none() || is_sent && status.volumes.iter().all(|it| !it.is_missing(false))
 }
 
 fn has_volumes(cache: &Cache) -> Result<bool, FrontError> {

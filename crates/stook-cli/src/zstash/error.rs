@@ -3,11 +3,12 @@
 use std::io;
 
 use stook_archive::{ArchiveError, Cause, Failure};
-use stook_store::StoreError;
+use stook_store::{Advice, StoreError};
 use stook_sys::{SysError, display_path};
 
 use super::argparse::{display, repr};
 use crate::exit::CliError;
+use crate::hints;
 
 /// What ends a command.
 #[derive(Debug, thiserror::Error)]
@@ -49,6 +50,16 @@ impl FrontError {
             class,
             text: text.into(),
         }
+    }
+
+    /// Returns how to log in, if a login is what was missing.
+    pub(crate) fn login_hint(&self) -> Option<String> {
+        let error = match self {
+            Self::Store(error) | Self::Archive(ArchiveError::Store(error)) => error,
+            _ => return None,
+        };
+        let is_login = error.advice() == Advice::Login;
+        is_login.then(|| hints::of_store(error)).flatten()
     }
 
     pub(crate) fn is_interruption(&self) -> bool {

@@ -18,12 +18,12 @@ use super::argparse::Values;
 use super::context::Context;
 use super::error::FrontError;
 use super::glob::Glob;
-use super::log::Log;
+use super::log::{Level, Log};
 use super::messages;
 use super::phases::Phase;
 use super::report::{Place, Report};
-use super::settings::{Cache, hpss, place};
-use super::store::store;
+use super::settings::{Cache, hpss};
+use super::store::{recorded_place, store};
 use super::tars::Tars;
 use super::update::{open, require_index};
 use super::volumes::Fetcher;
@@ -119,7 +119,10 @@ pub(crate) fn extract(values: &Values, context: &Context, verb: Verb) -> Result<
     require_index(&cache, typed_store.as_ref(), context, &Silent)?;
     let mut archive = open(&cache)?;
     let config = archive.config()?;
-    let hpss = typed.unwrap_or_else(|| place(config.hpss.as_bytes()));
+    let hpss = match typed {
+        Some(typed) => typed,
+        None => recorded_place(&archive)?,
+    };
     let store = store(&hpss, keep)?;
     log.debug(&messages::running(verb.command()));
     let keep = keep || store.is_none();
@@ -165,6 +168,8 @@ pub(crate) fn extract(values: &Values, context: &Context, verb: Verb) -> Result<
     };
     run.run()?;
     context.phases.begin(Phase::Commit);
+    // Lines of workers wait; those of others must not get between them.
+    run.report.flush();
     log.debug("Closing index database");
     run.report.finish();
     Ok(())
@@ -241,6 +246,7 @@ impl Run<'_> {
                     return Err(FrontError::Interrupted);
                 }
                 Err(error) => {
+                    lines.extend(error.login_hint().map(|hint| (Level::Error, hint)));
                     let members = self.members_of(volume)?;
                     self.report.fail_volume(volume, lines, &error, members);
                 }

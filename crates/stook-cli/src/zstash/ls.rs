@@ -12,8 +12,8 @@ use super::error::FrontError;
 use super::glob::Glob;
 use super::messages;
 use super::phases::Phase;
-use super::settings::{Cache, hpss, place};
-use super::store::store;
+use super::settings::{Cache, hpss};
+use super::store::{recorded_place, store};
 use super::update::{open, require_index};
 use crate::output::{Data, hex};
 
@@ -26,9 +26,12 @@ pub(crate) fn ls(values: &Values, context: &Context) -> Result<(), FrontError> {
     let typed_store = store(typed_place, true)?;
     require_index(&cache, typed_store.as_ref(), context, &Silent)?;
     let archive = open(&cache)?;
-    let config = archive.config()?;
+    archive.config()?;
     log.debug(&messages::running("ls"));
-    let hpss = typed.unwrap_or_else(|| place(config.hpss.as_bytes()));
+    let hpss = match typed {
+        Some(typed) => typed,
+        None => recorded_place(&archive)?,
+    };
     log.debug(&format!("HPSS path  : {hpss}"));
     context.phases.begin(Phase::Gather);
     let patterns = values.texts("files").iter();

@@ -19,6 +19,7 @@ mod ls;
 mod messages;
 mod phases;
 mod report;
+mod resume;
 mod settings;
 mod store;
 mod tars;
@@ -124,6 +125,9 @@ fn ended(context: &Context, result: Result<(), FrontError>, is_verbose: bool) ->
             has_failed = true;
             if !matches!(error, FrontError::Raised { .. }) {
                 context.log.error(&error.to_string());
+            }
+            if let Some(hint) = error.login_hint() {
+                context.log.error(&hint);
             }
             context.log.line(Level::Plain, &error.traceback());
         }

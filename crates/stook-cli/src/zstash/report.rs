@@ -166,6 +166,11 @@ impl<'a> Report<'a> {
         }
     }
 
+    /// Prints what waits.
+    pub(crate) fn flush(&self) {
+        self.log.flush();
+    }
+
     /// Says how it ended.
     pub(crate) fn finish(&self) {
         self.log.flush();

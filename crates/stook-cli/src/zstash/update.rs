@@ -15,25 +15,33 @@ use super::create::put_index;
 use super::error::FrontError;
 use super::messages;
 use super::phases::Phase;
+use super::resume::announce_waiting;
 use super::settings::{Cache, INDEX, hpss};
-use super::store::store;
+use super::store::{is_zstashs, recorded_place, store};
 use super::write::{WriteReporter, write_options};
 use crate::output::Data;
 
 pub(crate) fn update(values: &Values, context: &Context) -> Result<(), FrontError> {
     let source = stook_sys::absolute(Path::new("."))?;
-    // zstash does not take the place on record here.
-    let hpss = hpss(values).unwrap_or_else(|| "none".to_owned());
-    let keep = values.switch("keep") || hpss == "none";
+    let typed = hpss(values);
     let cache = Cache::of(values, &source);
     let log = &context.log;
     log.debug("Opening index database");
-    let store = store(&hpss, keep)?;
+    let typed_store = store(typed.as_deref().unwrap_or("none"), false)?;
     let mut reporter = WriteReporter::new(context, &cache, values);
-    reporter.has_store = store.is_some();
-    require_index(&cache, store.as_ref(), context, &reporter)?;
-    let options = write_options(values, store)?;
+    require_index(&cache, typed_store.as_ref(), context, &reporter)?;
     let mut archive = open(&cache)?;
+    let hpss = match typed {
+        Some(typed) => typed,
+        // zstash takes no place on record here; one that it does not know is of no use to it anyway.
+        None => Some(recorded_place(&archive)?)
+            .filter(|place| !is_zstashs(place))
+            .unwrap_or_else(|| "none".to_owned()),
+    };
+    let keep = values.switch("keep") || hpss == "none";
+    let store = store(&hpss, keep)?;
+    reporter.has_store = store.is_some();
+    let options = write_options(values, store)?;
     let config = archive.config()?;
     log.debug(&messages::running("update"));
     for line in messages::settings(&config.path, &hpss, config.maxsize.into(), keep) {
@@ -43,6 +51,7 @@ pub(crate) fn update(values: &Values, context: &Context) -> Result<(), FrontErro
     if values.switch("dry_run") {
         return dry_run(&source, &mut archive, &options, context, &reporter);
     }
+    let has_waiting = announce_waiting(context, &cache, options.store.as_ref())?;
     let updated = stook_archive::update(&source, &mut archive, &options, &reporter);
     if let Some(refusal) = reporter.refusal(messages::BROKEN_LINK_UPDATE) {
         return Err(refusal);
@@ -53,6 +62,9 @@ pub(crate) fn update(values: &Values, context: &Context) -> Result<(), FrontErro
     let failed = reporter.failed_paths();
     if report.members == 0 && failed.is_empty() {
         log.info(messages::NOTHING_TO_UPDATE);
+        if has_waiting {
+            put_index(context, &cache, reporter.has_store);
+        }
         return Ok(());
     }
     put_index(context, &cache, reporter.has_store);

@@ -1,10 +1,22 @@
 //! Whether a volume is here, and as long as the index says; if not it is fetched, and tried again as zstash does.
+//!
+//! ```text
+//!   a temporary name ──size as on record──> 000000.tar, if nothing is there
+//!                    ──and its MD5────────> 000000.tar, in the place of what no record knows
+//! ```
+//! What is here may be the only copy, and the place that was named another archive's.
 
-use std::path::PathBuf;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 use stook_archive::{StoreOptions, Volume, VolumeId};
+use stook_md5::Md5;
 use stook_store::{Download, TransferObserver};
-use stook_sys::exists;
+use stook_sys::{
+    Context as _, TemporaryNames, create_directory, exists, install, install_new, look_at,
+    open_file, read_up_to_at, remove_file,
+};
 
 use super::argparse::Values;
 use super::context::Context;
@@ -12,6 +24,9 @@ use super::error::{FrontError, not_found};
 use super::log::{Level, Line};
 use super::messages;
 use super::settings::Cache;
+
+/// Bytes that are hashed at once.
+const PIECE_BYTES: usize = 1 << 20;
 
 /// Brings volumes here.
 pub(crate) struct Fetcher<'a> {
@@ -81,35 +96,99 @@ impl<'a> Fetcher<'a> {
 
     fn fetch(&self, volume: VolumeId, lines: &mut Vec<Line>) -> Result<(), FrontError> {
         let shown = self.cache.path_of(volume);
-        match self.store {
-            None => lines.push((Level::Info, messages::GET_UNAVAILABLE.to_owned())),
+        let arrived = match self.store {
+            None => {
+                lines.push((Level::Info, messages::GET_UNAVAILABLE.to_owned()));
+                None
+            }
             Some(options) => {
                 lines.push((Level::Info, messages::fetching(&shown)));
-                self.get(options, volume)?;
+                Some(self.get(options, volume)?)
             }
-        }
-        let found = exists(&self.path(volume))?.ok_or_else(|| not_found(&shown))?;
-        if self.has_right_size(volume, found.size, lines)? {
-            Ok(())
-        } else {
-            let text = messages::wrong_size(&shown);
-            Err(FrontError::raised("RuntimeError", text))
+        };
+        let path = arrived
+            .as_ref()
+            .map_or_else(|| self.path(volume), |it| it.0.clone());
+        let found = exists(&path)?.ok_or_else(|| not_found(&shown))?;
+        let is_right = self.has_right_size(volume, found.size, lines)?;
+        match arrived {
+            Some(arrived) if is_right && self.install(volume, &arrived, found.size)? => Ok(()),
+            None if is_right => Ok(()),
+            _ => {
+                let text = messages::wrong_size(&shown);
+                Err(FrontError::raised("RuntimeError", text))
+            }
         }
     }
 
-    /// What is here under its name is replaced only by a whole file.
-    fn get(&self, options: &StoreOptions, volume: VolumeId) -> Result<(), FrontError> {
-        let (name, path) = (volume.to_string(), self.path(volume));
+    /// Fetches a volume under a name that nothing has.
+    fn get(&self, options: &StoreOptions, volume: VolumeId) -> Result<Arrived, FrontError> {
+        let folder = &self.cache.folder;
+        create_directory(folder)?;
+        let inode = look_at(folder)?.identity().1;
+        let temporary = TemporaryNames::new("partial").next(inode);
+        let (name, arrived) = (
+            volume.to_string(),
+            Arrived(folder.join(OsStr::from_bytes(&temporary))),
+        );
         let download = Download {
             name: &name,
-            path: &path,
+            path: &arrived.0,
             size: None,
         };
         let mut outcome = Ok(());
         options
             .store
             .get(&[download], self, &mut |_, arrived| outcome = arrived)?;
-        Ok(outcome?)
+        outcome?;
+        Ok(arrived)
+    }
+
+    /// Gives what arrived its name; false if it must not take the place of what is there.
+    fn install(&self, volume: VolumeId, arrived: &Arrived, size: u64) -> Result<bool, FrontError> {
+        let path = self.path(volume);
+        let Some(here) = exists(&path)? else {
+            install_new(&arrived.0, &path)?;
+            return Ok(true);
+        };
+        if self.is_on_record(volume, &path, here.size)?
+            || !self.is_on_record(volume, &arrived.0, size)?
+        {
+            return Ok(false);
+        }
+        install(&arrived.0, &path)?;
+        Ok(true)
+    }
+
+    /// Returns true if a file has the size of a record of the volume, and its MD5 if that has one.
+    fn is_on_record(&self, volume: VolumeId, path: &Path, size: u64) -> Result<bool, FrontError> {
+        let records = self.records.iter().flatten().map(|(_, record)| record);
+        let md5s: Vec<Option<[u8; 16]>> = records
+            .filter(|record| record.id == volume && record.size == size)
+            .map(|record| record.md5)
+            .collect();
+        if md5s.is_empty() || md5s.contains(&None) {
+            return Ok(!md5s.is_empty());
+        }
+        Ok(md5s.contains(&Some(self.md5_of(path)?)))
+    }
+
+    fn md5_of(&self, path: &Path) -> Result<[u8; 16], FrontError> {
+        let file = open_file(path)?;
+        let (mut md5, mut offset) = (Md5::new(), 0);
+        let mut buffer = vec![0; PIECE_BYTES];
+        loop {
+            if self.context.is_interrupted() {
+                return Err(FrontError::Interrupted);
+            }
+            let read = read_up_to_at(&file, &mut buffer, offset);
+            let read = read.context("read", path)?;
+            if read == 0 {
+                return Ok(md5.finish());
+            }
+            md5.update(&buffer[..read]);
+            offset += read as u64;
+        }
     }
 
     fn has_right_size(
@@ -163,6 +242,15 @@ impl<'a> Fetcher<'a> {
                 Ok(*newest == actual)
             }
         }
+    }
+}
+
+/// A file that was fetched; it goes unless it has got its name.
+struct Arrived(PathBuf);
+
+impl Drop for Arrived {
+    fn drop(&mut self) {
+        let _ = remove_file(&self.0);
     }
 }
 

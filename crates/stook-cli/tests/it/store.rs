@@ -3,7 +3,7 @@
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use stook_testkit::doubles::Double;
+use stook_testkit::doubles::{Double, Trouble};
 use stook_testkit::{Random, tree};
 
 use crate::crash::{assert_equal_archives, points, seed, slow_tree};
@@ -463,4 +463,160 @@ fn assert_equal_stores(place: &Place) {
     }
     assert_equal_archives(&undisturbed, &place.path("pulled"));
     std::fs::remove_dir_all(place.path("pulled")).unwrap();
+}
+
+/// Volumes that are in the store alone are not lost to an index that is written anew.
+#[test]
+fn a_reindex_keeps_what_is_in_the_store() {
+    let place = Place::with(&slow_tree());
+    place.stderr(&CREATE);
+    place.write("src/new", b"content");
+    place.stderr(&["update", "src", "arc", "--keep-volumes"]);
+    assert_eq!(place.names("arc"), ["00000b.tar", "index.db"]);
+    let listed = place.stdout(&["list", "arc", "--long"]);
+    let said = place.stderr(&["reindex", "arc"]);
+    assert!(
+        said.contains("note: 11 volumes, 000000.tar to 00000a.tar, are not here, but in `"),
+        "{said}"
+    );
+    assert_eq!(place.stdout(&["list", "arc", "--long"]), listed);
+    let lines = place.json(&["status", "arc", "--json"]);
+    assert_eq!(lines[0]["proof"], "read back");
+    // The store is still known, and gets the index.
+    place.stderr(&["push", "arc"]);
+    place.stderr(&["pull", "copy", "--store", "store"]);
+    assert_eq!(place.stdout(&["list", "copy", "--long"]), listed);
+    place.stderr(&["check", "copy", "--volumes"]);
+}
+
+/// Nothing but the setting of zstash tells where these volumes are.
+#[test]
+fn a_reindex_keeps_what_zstash_has_sent() {
+    let place = Place::with(&tree! { "a" => file(b"a"), "b" => file(vec![1; 30_000]) });
+    place.stderr(&["create", "src", "arc", "--volume-size", "20KiB"]);
+    place.sql(
+        "arc/index.db",
+        "update config set value = '/home/u/user/run' where arg = 'hpss'",
+    );
+    let listed = place.stdout(&["list", "arc", "--long"]);
+    std::fs::remove_file(place.path("arc/000000.tar")).unwrap();
+    let said = place.stderr(&["reindex", "arc"]);
+    assert!(
+        said.contains("000000.tar is not here, but in `/home/u/user/run`: what the old index has of it stays, members: 1\n"),
+        "{said}"
+    );
+    assert_eq!(place.stdout(&["list", "arc", "--long"]), listed);
+}
+
+/// Runs stook with a double of `hsi`.
+fn with_hsi(place: &Place, hsi: &Double, arguments: &[&str]) -> Ran {
+    let mut command = place.command(arguments);
+    Ran::of(command.env("STOOK_HSI", hsi.program()).output().unwrap())
+}
+
+const TO_HPSS: [&str; 7] = [
+    "create",
+    "src",
+    "arc",
+    "--volume-size",
+    "200KiB",
+    "--store",
+    "hpss:/home/u/user/run",
+];
+
+#[test]
+fn what_a_killed_pull_has_left_is_used_and_goes() {
+    let (place, hsi) = (Place::with(&slow_tree()), Double::hsi());
+    assert_eq!(with_hsi(&place, &hsi, &TO_HPSS).status, Some(0));
+    hsi.set(&Trouble {
+        hang_at: Some(5),
+        ..Trouble::default()
+    });
+    let pull = ["pull", "copy", "--store", "hpss:/home/u/user/run"];
+    let mut command = place.command(&pull);
+    let mut child = command.env("STOOK_HSI", hsi.program()).spawn().unwrap();
+    assert!(wait_until(&mut child, || hsi.counters().transfers >= 5));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let left = place.names("copy");
+    assert!(
+        left.iter().any(|name| name.starts_with(".stook-")),
+        "{left:?}"
+    );
+    hsi.set(&Trouble::default());
+    let ran = with_hsi(&place, &hsi, &pull);
+    assert_eq!(ran.status, Some(0), "{}", ran.stderr);
+    let names = place.names("copy");
+    assert!(!names.iter().any(|name| name.starts_with('.')), "{names:?}");
+    // Three volumes had come after the index; the index comes again.
+    assert!(
+        hsi.counters().transfers < 12,
+        "{}",
+        hsi.counters().transfers
+    );
+    place.stderr(&["check", "copy", "--volumes"]);
+}
+
+#[test]
+fn a_fetch_that_fails_is_tried_again() {
+    let (place, hsi) = (Place::with(&slow_tree()), Double::hsi());
+    assert_eq!(with_hsi(&place, &hsi, &TO_HPSS).status, Some(0));
+    hsi.set(&Trouble {
+        fail_at: Some(4),
+        ..Trouble::default()
+    });
+    let ran = with_hsi(&place, &hsi, &["extract", "arc", "--into", "out"]);
+    assert_eq!(ran.status, Some(0), "{}", ran.stderr);
+    place.assert_same_tree("src", "out");
+}
+
+#[test]
+fn an_interrupted_fetch_is_no_failure_of_members_and_no_damage() {
+    let (place, hsi) = (Place::with(&slow_tree()), Double::hsi());
+    assert_eq!(with_hsi(&place, &hsi, &TO_HPSS).status, Some(0));
+    let commands: [(&[&str], &str); 3] = [
+        (&["extract", "arc", "--into", "out"], "INT"),
+        (&["check", "arc"], "INT"),
+        (&["pull", "arc"], "TERM"),
+    ];
+    for (arguments, signal_name) in commands {
+        hsi.set(&Trouble {
+            hang_at: Some(2),
+            ..Trouble::default()
+        });
+        let mut command = place.command(arguments);
+        let mut child = command.env("STOOK_HSI", hsi.program()).spawn().unwrap();
+        let signal = Signal::ready(&child, signal_name);
+        assert!(wait_until(&mut child, || hsi.counters().transfers >= 2));
+        signal.send();
+        let ran = Ran::of(child.wait_with_output().unwrap());
+        assert_eq!(ran.status, Some(130), "{arguments:?}: {}", ran.stderr);
+        assert!(
+            ran.stderr.starts_with("error: interrupted"),
+            "{}",
+            ran.stderr
+        );
+        assert_eq!(place.names("arc"), ["index.db"], "{arguments:?}");
+    }
+}
+
+#[test]
+fn what_is_out_of_reach_is_not_damaged() {
+    let (place, hsi) = (Place::with(&slow_tree()), Double::hsi());
+    assert_eq!(with_hsi(&place, &hsi, &TO_HPSS).status, Some(0));
+    hsi.set(&Trouble {
+        login_operations: Some(0),
+        ..Trouble::default()
+    });
+    let ran = with_hsi(&place, &hsi, &["check", "arc", "--volumes"]);
+    assert_eq!(ran.status, Some(3), "{}", ran.text());
+    assert!(!ran.stderr.contains("MD5"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_pull_from_nowhere_makes_no_folder() {
+    let place = Place::with(&tree! {});
+    let ran = place.run(&["pull", "copy", "--store", "store"]);
+    assert_eq!(ran.status, Some(1), "{}", ran.stderr);
+    assert!(!place.path("copy").exists());
 }

@@ -170,3 +170,19 @@ fn ctrl_c_ends_within_a_second_and_the_next_run_goes_on() {
     front.create();
     front.stderr(0, &["check"]);
 }
+
+#[test]
+fn a_source_that_is_none_is_named_as_zstash_does_and_a_link_to_one_stays() {
+    let front = Front::with(&sample());
+    let said = front.stderr(1, &["create", "--hpss=none", "nonexist"]);
+    assert!(
+        said.contains("ERROR: Input path should be a directory: "),
+        "{said}"
+    );
+    assert!(said.contains("\nNotADirectoryError: "), "{said}");
+    std::os::unix::fs::symlink("src", front.place.path("link")).unwrap();
+    front.stderr_in(".", 0, &["create", "--hpss=none", "link"]);
+    let query = "select value from config where arg = 'path'";
+    let recorded = front.place.sql_text("src/zstash/index.db", query);
+    assert!(recorded.ends_with("/link"), "{recorded}");
+}

@@ -199,3 +199,133 @@ fn the_group_is_changed_through_hsi() {
     let log = remote.hsi.log();
     assert!(log.iter().any(|line| line.contains("chgrp -R")), "{log:?}");
 }
+
+/// The place that was named is another archive's, and the volume here does not match the newest of its records.
+#[test]
+fn a_volume_from_another_place_does_not_replace_the_only_copy() {
+    let front = Front::with(&sample());
+    front.place.write("src/large", vec![7; 50_000]);
+    let corrupt = "--for-developers-force-database-corruption";
+    let wrong = "simulate_bad_size_for_most_recent";
+    front.stderr(0, &["create", "--hpss=none", corrupt, wrong, "."]);
+    std::fs::create_dir(front.place.path("other")).unwrap();
+    front.place.write("other/o", "o");
+    let place = format!("--hpss=file://{}", front.place.path("store").display());
+    front.stderr_in("other", 0, &["create", &place, "."]);
+    let volume = front.place.path("src/zstash/000000.tar");
+    let before = std::fs::read(&volume).unwrap();
+    for command in ["check", "extract"] {
+        front.stderr_in("src", 1, &[command, &place]);
+        assert!(std::fs::read(&volume).unwrap() == before, "{command}");
+        assert_eq!(front.place.names("src/zstash"), ["000000.tar", "index.db"]);
+    }
+}
+
+/// What is fetched and is not what the index says goes.
+#[test]
+fn a_fetched_volume_of_the_wrong_size_does_not_stay() {
+    let remote = Remote::new();
+    remote.create();
+    remote
+        .front
+        .place
+        .sql("src/zstash/index.db", "update tars set size = size + 1");
+    let said = remote.said_in("src", 1, &["check", "--retries=0"]);
+    assert!(
+        said.contains("zstash/000000.tar size does not match expected size."),
+        "{said}"
+    );
+    assert_eq!(remote.names("src/zstash"), ["index.db"]);
+}
+
+#[test]
+fn a_second_create_to_the_same_place_leaves_the_index() {
+    let front = Front::with(&sample());
+    let place = format!("--hpss=file://{}", front.place.path("store").display());
+    front.stderr(0, &["create", &place, "."]);
+    let before = std::fs::read(front.place.path("src/zstash/index.db")).unwrap();
+    front.stderr(1, &["create", &place, "."]);
+    // Nor does one to a place that holds another archive.
+    std::fs::create_dir(front.place.path("other")).unwrap();
+    front.place.write("other/o", "o");
+    let other = format!("--hpss=file://{}", front.place.path("second").display());
+    front.stderr_in("other", 0, &["create", &other, "."]);
+    front.stderr(1, &["create", &other, "."]);
+    let after = std::fs::read(front.place.path("src/zstash/index.db")).unwrap();
+    assert!(before == after);
+    // The place is remembered.
+    let checked = front.stderr(0, &["check"]);
+    assert!(
+        checked.contains("INFO: Transferring file from HPSS: zstash/000000.tar\n"),
+        "{checked}"
+    );
+    front.place.write("src/new", "new");
+    front.stderr(0, &["update"]);
+    assert_eq!(front.place.names("src/zstash"), ["index.db"]);
+    assert_eq!(
+        front.place.names("store"),
+        ["000000.tar", "000001.tar", "index.db"]
+    );
+}
+
+/// All volumes are in HPSS, the index is not.
+#[test]
+fn a_create_whose_login_ended_goes_on() {
+    let remote = Remote::new();
+    for number in 0..4 {
+        let path = format!("src/f{number}");
+        remote.front.place.write(&path, vec![number; 15_000]);
+    }
+    let create = ["create", HPSS, "--maxsize=0.00002", "."];
+    remote.hsi.set(&Trouble {
+        login_bytes: Some(60_000),
+        ..Trouble::default()
+    });
+    let said = remote.said_in("src", 1, &create);
+    assert!(
+        said.contains("logs in; then the same command goes on\n"),
+        "{said}"
+    );
+    let listed = remote.run_in("src", &["ls"]).text().to_owned();
+    remote.hsi.set(&Trouble::default());
+    let resumed = remote.said_in("src", 0, &create);
+    assert!(!resumed.contains("INFO: Archiving "), "{resumed}");
+    assert!(
+        resumed.contains("INFO: Transferring file to HPSS: zstash/"),
+        "{resumed}"
+    );
+    assert_eq!(remote.run_in("src", &["ls"]).text(), listed);
+    remote.said_in("elsewhere", 0, &["check", HPSS]);
+}
+
+#[test]
+fn a_signal_of_a_batch_system_ends_the_front_and_leaves_no_lock() {
+    let remote = Remote::new();
+    remote.hsi.set(&Trouble {
+        hang_at: Some(1),
+        ..Trouble::default()
+    });
+    let mut command = remote.front.place.command(&["zstash", "create", HPSS, "."]);
+    command.current_dir(remote.front.place.path("src"));
+    command.env("STOOK_HSI", remote.hsi.program());
+    let mut child = command.spawn().unwrap();
+    let signal = Signal::ready(&child, "USR1");
+    assert!(wait_until(&mut child, || remote.hsi.counters().transfers > 0));
+    signal.send();
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    assert_eq!(ran.status, Some(1), "{}", ran.stderr);
+    assert_eq!(remote.names("src/zstash"), ["000000.tar", "index.db"]);
+    remote.hsi.set(&Trouble::default());
+    let resumed = remote.said_in("src", 0, &["create", HPSS, "."]);
+    assert!(
+        resumed.contains("INFO: Transferring file to HPSS: zstash/000000.tar\n"),
+        "{resumed}"
+    );
+}
+
+#[test]
+fn an_update_of_what_is_nowhere_makes_no_folder() {
+    let remote = Remote::new();
+    remote.said_in("src", 1, &["update", "--cache", "nope", "--hpss=/nope"]);
+    assert!(!remote.front.place.path("src/nope").exists());
+}
