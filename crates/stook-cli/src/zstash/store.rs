@@ -5,7 +5,7 @@ use std::time::Duration;
 use stook_archive::{Archive, StoreOptions};
 
 use super::error::FrontError;
-use crate::stores::{lasting_name, open};
+use crate::stores::{lasting_name, location_of, open};
 
 /// zstash tries once; a glitch of the network is not worth a failed run of days.
 const RETRY_FOR: Duration = Duration::from_secs(30);
@@ -36,7 +36,8 @@ pub(crate) fn store(place: &str, keeps_volumes: bool) -> Result<Option<StoreOpti
     } else {
         format!("hpss:{place}")
     };
-    let mut options = StoreOptions::new(open(&place)?, lasting_name(place)?);
+    let name = lasting_name(location_of(&place)?)?;
+    let mut options = StoreOptions::new(open(&place)?, name);
     options.keeps_volumes = keeps_volumes;
     options.retry_for = RETRY_FOR;
     // zstash takes the place that is named.
