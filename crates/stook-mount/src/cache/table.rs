@@ -1,0 +1,326 @@
+//! Blocks in memory, and those on their way: whoever needs a block finds it, waits for it, or is the one to fetch it.
+//!
+//! ```text
+//!   claim ──> Here(block)
+//!        ├──> Loading(flight)   another thread has claimed it: wait for that block, and no other
+//!        └──> Claimed(claim)    fetch it: arrived(block), failed(error), or dropped: whoever waits claims it anew
+//! ```
+//! Of all blocks in memory the one that was used longest ago goes first; of two parts of a large table. Parts are locked apart
+//! from each other, and no lock is held while anything is read or copied.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+use stook_sys::lock;
+
+use super::block::Block;
+use super::counters::Counters;
+use super::error::ReadError;
+use super::key::BlockKey;
+
+/// Parts that are locked apart from each other.
+const PARTS: usize = 16;
+
+/// Up to this budget all parts are looked at for the oldest block: 1024 blocks, some microseconds.
+const SMALL_BUDGET: u64 = 256 << 20;
+
+/// Blocks in memory and on their way.
+#[derive(Debug)]
+pub(super) struct BlockTable {
+    parts: [Mutex<HashMap<BlockKey, Slot>>; PARTS],
+    budget: u64,
+    /// Parts that are looked at for the oldest block.
+    looked_at: usize,
+    held: AtomicU64,
+    /// Counts uses; the time of a use is its number.
+    uses: AtomicU64,
+    counters: Arc<Counters>,
+}
+
+#[derive(Debug)]
+enum Slot {
+    Here { block: Block, used: u64 },
+    Loading(Arc<Flight>),
+}
+
+/// What a thread finds that needs a block.
+#[derive(Debug)]
+pub(super) enum Claim {
+    Here(Block),
+    Loading(Arc<Flight>),
+    Claimed(ClaimedBlock),
+}
+
+/// A block on its way.
+#[derive(Debug, Default)]
+pub(super) struct Flight {
+    outcome: Mutex<Option<Outcome>>,
+    ended: Condvar,
+}
+
+/// How a flight ended.
+#[derive(Debug, Clone)]
+pub(super) enum Outcome {
+    Arrived(Block),
+    Failed(ReadError),
+    /// Nobody tried hard: whoever waits is to fetch it.
+    Abandoned,
+}
+
+impl Flight {
+    /// Waits until it has ended.
+    pub(super) fn wait(&self) -> Outcome {
+        let mut outcome = lock(&self.outcome);
+        loop {
+            if let Some(outcome) = &*outcome {
+                return outcome.clone();
+            }
+            let waited = self.ended.wait(outcome);
+            outcome = waited.unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn end(&self, outcome: Outcome) {
+        *lock(&self.outcome) = Some(outcome);
+        self.ended.notify_all();
+    }
+}
+
+/// A block that the thread which has this is to fetch.
+#[derive(Debug)]
+pub(super) struct ClaimedBlock {
+    table: Arc<BlockTable>,
+    key: BlockKey,
+    flight: Arc<Flight>,
+    is_over: bool,
+}
+
+impl ClaimedBlock {
+    pub(super) fn key(&self) -> &BlockKey {
+        &self.key
+    }
+
+    pub(super) fn arrived(mut self, block: Block) {
+        self.table.keep(self.key, block.clone());
+        self.end(Outcome::Arrived(block));
+    }
+
+    pub(super) fn failed(mut self, error: ReadError) {
+        self.table.forget(&self.key);
+        self.end(Outcome::Failed(error));
+    }
+
+    fn end(&mut self, outcome: Outcome) {
+        self.is_over = true;
+        self.flight.end(outcome);
+    }
+}
+
+impl Drop for ClaimedBlock {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.table.forget(&self.key);
+            self.end(Outcome::Abandoned);
+        }
+    }
+}
+
+impl BlockTable {
+    pub(super) fn new(budget: u64, counters: Arc<Counters>) -> Arc<Self> {
+        Arc::new(Self {
+            parts: Default::default(),
+            budget,
+            looked_at: if budget <= SMALL_BUDGET { PARTS } else { 2 },
+            held: AtomicU64::new(0),
+            uses: AtomicU64::new(0),
+            counters,
+        })
+    }
+
+    pub(super) fn held_bytes(&self) -> u64 {
+        self.held.load(Ordering::Relaxed)
+    }
+
+    /// Returns what there is of a block; if there is nothing it is claimed.
+    pub(super) fn claim(self: &Arc<Self>, key: BlockKey) -> Claim {
+        let mut part = lock(self.part_of(&key));
+        match part.get_mut(&key) {
+            Some(Slot::Here { block, used }) => {
+                *used = self.uses.fetch_add(1, Ordering::Relaxed);
+                Claim::Here(block.clone())
+            }
+            Some(Slot::Loading(flight)) => Claim::Loading(Arc::clone(flight)),
+            None => {
+                let flight = Arc::<Flight>::default();
+                part.insert(key, Slot::Loading(Arc::clone(&flight)));
+                Claim::Claimed(ClaimedBlock {
+                    table: Arc::clone(self),
+                    key,
+                    flight,
+                    is_over: false,
+                })
+            }
+        }
+    }
+
+    /// Returns true if a block is here or on its way; this is no use of it.
+    pub(super) fn is_known(&self, key: &BlockKey) -> bool {
+        lock(self.part_of(key)).contains_key(key)
+    }
+
+    /// Claims a block that nobody has or fetches.
+    pub(super) fn claim_missing(self: &Arc<Self>, key: BlockKey) -> Option<ClaimedBlock> {
+        match self.claim(key) {
+            Claim::Claimed(claimed) => Some(claimed),
+            _ => None,
+        }
+    }
+
+    /// Drops all blocks that are here.
+    pub(super) fn clear(&self) {
+        for part in &self.parts {
+            lock(part).retain(|_, slot| match slot {
+                Slot::Here { block, .. } => {
+                    self.held.fetch_sub(block.len() as u64, Ordering::Relaxed);
+                    false
+                }
+                Slot::Loading(_) => true,
+            });
+        }
+    }
+
+    fn part_of(&self, key: &BlockKey) -> &Mutex<HashMap<BlockKey, Slot>> {
+        // Blocks behind one another are in different parts.
+        &self.parts[key.spread() % PARTS]
+    }
+
+    fn keep(&self, key: BlockKey, block: Block) {
+        let len = block.len() as u64;
+        let used = self.uses.fetch_add(1, Ordering::Relaxed);
+        if len > self.budget {
+            self.forget(&key);
+            return;
+        }
+        self.held.fetch_add(len, Ordering::Relaxed);
+        lock(self.part_of(&key)).insert(key, Slot::Here { block, used });
+        while self.held_bytes() > self.budget {
+            let is_evicted =
+                self.evict_oldest(&key, self.looked_at) || self.evict_oldest(&key, PARTS);
+            if !is_evicted {
+                return;
+            }
+        }
+    }
+
+    /// Drops, of so many parts of the table, the block that was used longest ago; false if there is none but the newest of
+    /// all.
+    fn evict_oldest(&self, newest: &BlockKey, looked_at: usize) -> bool {
+        let first = newest.spread();
+        let parts = (first..first + looked_at).map(|place| &self.parts[place % PARTS]);
+        let oldest_of = |part: &Mutex<HashMap<BlockKey, Slot>>| {
+            let part = lock(part);
+            let used = part.iter().filter_map(|(key, slot)| match slot {
+                Slot::Here { used, .. } if key != newest => Some((*used, *key)),
+                _ => None,
+            });
+            used.min_by_key(|(used, _)| *used)
+        };
+        let Some((_, oldest)) = parts.filter_map(oldest_of).min_by_key(|(used, _)| *used) else {
+            return false;
+        };
+        let mut part = lock(self.part_of(&oldest));
+        if let Some(Slot::Here { block, .. }) = part.get(&oldest) {
+            self.held.fetch_sub(block.len() as u64, Ordering::Relaxed);
+            self.counters.memory_evicted.increase();
+            part.remove(&oldest);
+        }
+        true
+    }
+
+    fn forget(&self, key: &BlockKey) {
+        lock(self.part_of(key)).remove(key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::key::VolumeKey;
+
+    fn key(number: u64) -> BlockKey {
+        let volume = VolumeKey([1; 16]);
+        BlockKey { volume, number }
+    }
+
+    fn table(budget: u64) -> Arc<BlockTable> {
+        BlockTable::new(budget, Arc::default())
+    }
+
+    fn block(byte: u8) -> Block {
+        Block::new(vec![byte; 100])
+    }
+
+    #[test]
+    fn one_fetches_and_the_others_wait_for_it() {
+        let table = table(1000);
+        let Claim::Claimed(claimed) = table.claim(key(1)) else {
+            panic!("it is not there")
+        };
+        std::thread::scope(|scope| {
+            let waiting = [(); 4].map(|()| {
+                let Claim::Loading(flight) = table.claim(key(1)) else {
+                    panic!("it is on its way")
+                };
+                scope.spawn(move || flight.wait())
+            });
+            // Another block is another matter.
+            assert!(matches!(table.claim(key(2)), Claim::Claimed(_)));
+            claimed.arrived(block(7));
+            for waiting in waiting {
+                let outcome = waiting.join().unwrap();
+                assert!(matches!(outcome, Outcome::Arrived(block) if *block == [7; 100]));
+            }
+        });
+        assert!(matches!(table.claim(key(1)), Claim::Here(_)));
+    }
+
+    #[test]
+    fn what_failed_is_claimed_anew() {
+        let table = table(1000);
+        for is_told in [true, false] {
+            let claimed = table.claim_missing(key(1)).unwrap();
+            let Claim::Loading(flight) = table.claim(key(1)) else {
+                panic!("it is on its way")
+            };
+            if is_told {
+                claimed.failed(ReadError::Closed);
+                assert!(matches!(flight.wait(), Outcome::Failed(ReadError::Closed)));
+            } else {
+                drop(claimed);
+                assert!(matches!(flight.wait(), Outcome::Abandoned));
+            }
+        }
+        assert!(table.claim_missing(key(1)).is_some());
+    }
+
+    #[test]
+    fn memory_is_bounded_and_what_is_used_stays() {
+        let table = table(2000);
+        for number in 0..200 {
+            table.claim_missing(key(number)).unwrap().arrived(block(1));
+            assert!(table.held_bytes() <= 2000);
+            assert!(
+                number == 0 || matches!(table.claim(key(0)), Claim::Here(_)),
+                "{number}"
+            );
+        }
+        assert_eq!(table.counters.memory_evicted.get(), 180);
+        table.clear();
+        assert_eq!(table.held_bytes(), 0);
+        let none = self::table(0);
+        none.claim_missing(key(1)).unwrap().arrived(block(1));
+        assert_eq!(none.held_bytes(), 0);
+        assert!(none.claim_missing(key(1)).is_some());
+    }
+}
