@@ -7,9 +7,9 @@ use std::process::Command;
 use stook_sys::Timestamp;
 
 use super::*;
-use crate::cache::key::{BLOCK_BYTES, VolumeKey};
+use crate::cache::key::VolumeKey;
 
-const BLOCK: usize = BLOCK_BYTES as usize;
+const BLOCK: usize = 256 << 10;
 
 struct Scene {
     folder: tempfile::TempDir,
