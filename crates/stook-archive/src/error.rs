@@ -86,6 +86,24 @@ pub enum ArchiveError {
         /// The file.
         path: PathBuf,
     },
+    /// The index of a stored archive has a journal beside it: what would be fetched may be of two states.
+    #[error(
+        "cannot open `{}`: its index is being written to, there is an index.db-journal",
+        display_path(path)
+    )]
+    BeingWritten {
+        /// The archive.
+        path: PathBuf,
+    },
+    /// Stores are not asked, and no copy of the index is here.
+    #[error(
+        "cannot open `{}`: there is no copy of its index here, and stores are not asked",
+        display_path(path)
+    )]
+    NotFetched {
+        /// The archive.
+        path: PathBuf,
+    },
     /// The target of an extraction is in the archive.
     #[error(
         "cannot extract into `{}`: it is the archive, or in it",

@@ -19,40 +19,98 @@ use stook_store::{Store, StoreCause, StoreError, TransferObserver};
 
 use crate::ArchiveError;
 use crate::archive::{Archive, OpenOptions};
-use index::fetch_index;
+use index::{FetchedIndex, fetch_index, newest_copy};
+
+/// An archive that lies elsewhere.
+#[derive(Debug, Clone, Copy)]
+pub struct StoredPlace<'a> {
+    /// Stores that have it, all with the same bytes; the first one that has an index gives it.
+    pub stores: &'a [Arc<dyn Store>],
+    /// A folder of the user for copies of indices; it is made if it is missing.
+    pub cache: &'a Path,
+    /// Whether stores are not asked: the copy is taken that was fetched last.
+    pub is_offline: bool,
+}
 
 impl Archive {
+    /// Opens an archive that lies elsewhere, by a copy of its index. Returns it with the bytes that were fetched. Its volumes
+    /// are read from [`OpenOptions::store`], or from what [`Archive::read_volumes_from`] is given: until then none can be.
+    ///
+    /// # Errors
+    /// `Store` if no index can be fetched; `NotAnArchive` if there is none; `BeingWritten` if it has a journal; `NotFetched`;
+    /// those of [`Archive::open`].
+    ///
+    /// # Cost
+    /// The index is fetched unless its copy has the same version; a store that has no versions fetches it each time. What
+    /// was fetched is checked by SQLite, one pass.
+    pub fn open_fetched(
+        place: &StoredPlace<'_>,
+        options: &OpenOptions,
+        observer: &dyn TransferObserver,
+    ) -> Result<(Self, u64), ArchiveError> {
+        let fetched = fetch_from_any(place, options, observer)?;
+        let archive = Self::open_copy(&fetched.folder, fetched.name, options)?;
+        Ok((archive, fetched.bytes))
+    }
+
     /// Opens the archive in a store for reading. `cache` is a folder of the user for copies of indices; it is made if it is
     /// missing. Returns the archive and what counts the bytes that were fetched for it.
     ///
     /// # Errors
-    /// `Store` if the index cannot be fetched, or the store has no ranges; `NotAnArchive` if it has no index; those of
-    /// [`Archive::open`].
+    /// As [`Archive::open_fetched`]; `Store` also if the store has no ranges.
     ///
     /// # Cost
-    /// The index is fetched unless its copy has the same version; a store that has no versions fetches it each time.
+    /// As [`Archive::open_fetched`].
     pub fn open_stored(
         store: &Arc<dyn Store>,
         cache: &Path,
         options: &OpenOptions,
         observer: &dyn TransferObserver,
     ) -> Result<(Self, Arc<StoredVolumes>), ArchiveError> {
-        if !store.abilities().has_ranges {
-            return Err(ArchiveError::Store(StoreError {
-                operation: "read",
-                file: String::new(),
-                store: store.name().to_owned(),
-                cause: StoreCause::NoRanges,
-            }));
-        }
-        let fetched = fetch_index(&**store, cache, observer)?;
-        let volumes = Arc::new(StoredVolumes::new(Arc::clone(store), fetched.bytes));
-        let options = OpenOptions {
-            store: Some(Arc::clone(&volumes) as _),
-            ..options.clone()
+        require_ranges(store)?;
+        let place = StoredPlace {
+            stores: std::slice::from_ref(store),
+            cache,
+            is_offline: false,
         };
-        let name = PathBuf::from(store.name());
-        let archive = Self::open_copy(&fetched.folder, name, &options)?;
+        let (mut archive, index_bytes) = Self::open_fetched(&place, options, observer)?;
+        let volumes = Arc::new(StoredVolumes::new(Arc::clone(store), index_bytes));
+        archive.read_volumes_from(Arc::clone(&volumes) as _);
         Ok((archive, volumes))
     }
+}
+
+fn require_ranges(store: &Arc<dyn Store>) -> Result<(), ArchiveError> {
+    if store.abilities().has_ranges {
+        return Ok(());
+    }
+    Err(ArchiveError::Store(StoreError {
+        operation: "read",
+        file: String::new(),
+        store: store.name().to_owned(),
+        cause: StoreCause::NoRanges,
+    }))
+}
+
+/// Fetches the index from the first store that gives it; if none does, the first error is that of all.
+fn fetch_from_any(
+    place: &StoredPlace<'_>,
+    options: &OpenOptions,
+    observer: &dyn TransferObserver,
+) -> Result<FetchedIndex, ArchiveError> {
+    let mut first = None;
+    for store in place.stores {
+        let fetched = if place.is_offline {
+            newest_copy(&**store, place.cache)
+        } else {
+            fetch_index(&**store, place.cache, &options.interrupt, observer)
+        };
+        match fetched {
+            Ok(fetched) => return Ok(fetched),
+            Err(error) => drop(first.get_or_insert(error)),
+        }
+    }
+    Err(first.unwrap_or_else(|| ArchiveError::NotAnArchive {
+        path: PathBuf::new(),
+    }))
 }

@@ -6,8 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use stook_archive::{
-    Archive, ArchiveError, AsOf, CheckOptions, ExtractOptions, ListOptions, OpenOptions, Silent,
-    StoredVolumes, WriteOptions, cat, check, create, extract, list,
+    Archive, ArchiveError, AsOf, CheckOptions, ExtractOptions, ListOptions, LocalFolder,
+    OpenOptions, Silent, StoredPlace, StoredVolumes, WriteOptions, cat, check, create, extract,
+    list,
 };
 use stook_store::{Condition, DirectoryStore, HttpStore, Proof, S3Store, Settings, Store, Upload};
 use stook_testkit::servers::{Nginx, start_moto};
@@ -244,6 +245,91 @@ fn the_index_is_fetched_once_for_each_version() {
     assert_eq!(rows(&mut new).len(), before.len() + 1);
     let copies = std::fs::read_dir(&cache).unwrap();
     assert_eq!(copies.count(), 1);
+}
+
+fn fetch(
+    stores: &[Arc<dyn Store>],
+    cache: &Path,
+    is_offline: bool,
+) -> Result<(Archive, u64), ArchiveError> {
+    let place = StoredPlace {
+        stores,
+        cache,
+        is_offline,
+    };
+    Archive::open_fetched(&place, &OpenOptions::default(), &stook_store::Silent)
+}
+
+#[test]
+fn an_index_that_is_being_written_to_is_refused() {
+    let scene = archived(&sample());
+    let cache = scene.beside("cache");
+    let store: Arc<dyn Store> = Arc::new(DirectoryStore::new(scene.archive()));
+    let journal = scene.archive().join("index.db-journal");
+    std::fs::write(&journal, b"something").unwrap();
+    let error = fetch(std::slice::from_ref(&store), &cache, false).unwrap_err();
+    let expected = format!(
+        "cannot open `{}`: its index is being written to, there is an index.db-journal",
+        scene.archive().display()
+    );
+    assert_eq!(error.to_string(), expected);
+    assert_eq!(std::fs::read_dir(&cache).unwrap().count(), 0);
+    // Some programs leave an empty one.
+    std::fs::write(&journal, b"").unwrap();
+    let size = std::fs::metadata(scene.archive().join("index.db"))
+        .unwrap()
+        .len();
+    assert_eq!(
+        fetch(std::slice::from_ref(&store), &cache, false)
+            .unwrap()
+            .1,
+        size
+    );
+}
+
+#[test]
+fn a_damaged_index_is_fetched_twice_and_taken_as_it_is() {
+    let scene = archived(&sample());
+    let Some((nginx, store)) = serve(&scene) else {
+        return;
+    };
+    let path = nginx.root().join("index.db");
+    let mut bytes = std::fs::read(&path).unwrap();
+    let size = bytes.len();
+    // The header of a page in the middle.
+    let page = size / 4096 / 2 * 4096;
+    bytes[page..page + 64].fill(0xee);
+    std::fs::write(&path, bytes).unwrap();
+    let (_archive, fetched) = fetch(&[store], &scene.beside("cache"), false).unwrap();
+    assert_eq!(fetched, 2 * size as u64);
+}
+
+#[test]
+fn the_last_copy_serves_while_stores_are_not_asked() {
+    let scene = archived(&sample());
+    let cache = scene.beside("cache");
+    let Some((mut nginx, store)) = serve(&scene) else {
+        return;
+    };
+    let stores = [store];
+    let error = fetch(&stores, &cache, true).unwrap_err();
+    assert!(matches!(error, ArchiveError::NotFetched { .. }), "{error}");
+    let (mut online, bytes) = fetch(&stores, &cache, false).unwrap();
+    assert!(bytes > 0);
+    nginx.kill();
+    let (mut offline, bytes) = fetch(&stores, &cache, true).unwrap();
+    assert_eq!(bytes, 0);
+    assert_eq!(rows(&mut offline), rows(&mut online));
+    // A mirror that answers does as well, and its volumes can be read from there.
+    let folder: Arc<dyn Store> = Arc::new(DirectoryStore::new(scene.archive()));
+    let nothing: Arc<dyn Store> = Arc::new(DirectoryStore::new(scene.beside("nothing")));
+    let stores = [nothing, folder];
+    let (mut mirrored, bytes) = fetch(&stores, &cache, false).unwrap();
+    assert!(bytes > 0);
+    mirrored.read_volumes_from(Arc::new(LocalFolder::new(scene.archive())));
+    let mut content = Vec::new();
+    cat(&mirrored, b"small/17", AsOf::Now, &mut content, &Silent).unwrap();
+    assert!(content == std::fs::read(scene.path("small/17")).unwrap());
 }
 
 #[test]
