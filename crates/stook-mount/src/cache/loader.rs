@@ -100,7 +100,7 @@ impl Loader {
             match self.read_disk(volume, claim.key()) {
                 Some(block) => {
                     arrived(claim.key().number, block.clone());
-                    claim.arrived(block);
+                    claim.arrived(block, effort);
                 }
                 None => missing.push_back(claim),
             }
@@ -140,6 +140,7 @@ impl Loader {
         let mut fetched = Vec::new();
         let mut arriving = Arriving {
             volume,
+            effort,
             run,
             building: Vec::new(),
             arrived: &mut |number, block| {
@@ -149,7 +150,7 @@ impl Loader {
                 arrived(number, block);
             },
         };
-        let result = self.fetch_into(&mut arriving, effort);
+        let result = self.fetch_into(&mut arriving);
         let rest = arriving.run;
         for (key, block) in &fetched {
             self.write_disk(volume, key, block);
@@ -163,8 +164,8 @@ impl Loader {
         result
     }
 
-    fn fetch_into(&self, arriving: &mut Arriving<'_>, effort: Effort) -> Result<(), ReadError> {
-        let volume = arriving.volume;
+    fn fetch_into(&self, arriving: &mut Arriving<'_>) -> Result<(), ReadError> {
+        let (volume, effort) = (arriving.volume, arriving.effort);
         if self.mirrors.is_offline() {
             let first = arriving.run.front().map_or(0, |claim| claim.key().number);
             return Err(ReadError::NotCached {
@@ -183,6 +184,7 @@ impl Loader {
 /// Blocks that come in one after the other.
 struct Arriving<'a> {
     volume: &'a CachedFile,
+    effort: Effort,
     /// Those that are missing.
     run: VecDeque<ClaimedBlock>,
     /// What there is of the first of them.
@@ -229,7 +231,7 @@ impl Arriving<'_> {
             }
             let block = Block::new(std::mem::take(&mut self.building));
             if let Some(claim) = self.run.pop_front() {
-                claim.arrived(block.clone());
+                claim.arrived(block.clone(), self.effort);
             }
             (self.arrived)(number, block);
         }

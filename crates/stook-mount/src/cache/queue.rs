@@ -23,9 +23,17 @@ struct Job {
     numbers: Range<u64>,
 }
 
+impl Job {
+    fn blocks(&self) -> u64 {
+        self.numbers.end - self.numbers.start
+    }
+}
+
 #[derive(Debug, Default)]
 struct State {
     jobs: VecDeque<Job>,
+    /// Blocks of requests that fetchers have taken and not finished.
+    taken: u64,
     is_closed: bool,
 }
 
@@ -53,6 +61,12 @@ impl Queue {
         self.changed.notify_all();
     }
 
+    /// Returns how many blocks wait for a fetcher, or are being fetched.
+    pub(super) fn blocks(&self) -> u64 {
+        let state = lock(&self.state);
+        state.taken + state.jobs.iter().map(Job::blocks).sum::<u64>()
+    }
+
     /// Ends all fetchers; those that wait for a store end when it answers.
     pub(super) fn close(&self) {
         let mut state = lock(&self.state);
@@ -69,7 +83,13 @@ impl Queue {
             let waited = self.changed.wait(state);
             state = waited.unwrap_or_else(PoisonError::into_inner);
         }
-        state.jobs.pop_front()
+        let job = state.jobs.pop_front();
+        state.taken += job.as_ref().map_or(0, Job::blocks);
+        job
+    }
+
+    fn finished(&self, job: &Job) {
+        lock(&self.state).taken -= job.blocks();
     }
 }
 
@@ -81,6 +101,7 @@ pub(super) fn begin_fetching(queue: &Arc<Queue>, loader: &Arc<Loader>, fetchers:
         let begun = fetcher.spawn(move || {
             while let Some(job) = queue.take() {
                 fetch_ahead(&loader, &job);
+                queue.finished(&job);
             }
         });
         if begun.is_err() {

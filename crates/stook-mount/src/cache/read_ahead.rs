@@ -9,7 +9,7 @@
 
 use std::ops::Range;
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use stook_sys::lock;
 
@@ -25,16 +25,12 @@ const SLACK: u64 = 4;
 /// The first blocks that are fetched ahead.
 const FIRST_WINDOW: u64 = 2;
 
-/// A stream that nobody has read for so long does not count.
-const ACTIVE: Duration = Duration::from_secs(5);
-
 /// All streams.
 #[derive(Debug)]
 pub(super) struct ReadAhead {
     streams: Mutex<Vec<Stream>>,
-    /// The most blocks ahead of one stream, and of all streams together.
+    /// The most blocks ahead of one stream.
     most: u64,
-    most_of_all: u64,
 }
 
 #[derive(Debug)]
@@ -50,17 +46,22 @@ struct Stream {
 }
 
 impl ReadAhead {
-    /// Returns one that fetches so many bytes ahead of a stream at most, and half of the memory ahead of all.
-    pub(super) fn new(bytes: u64, memory_bytes: u64) -> Self {
+    /// Returns one that fetches so many bytes ahead of a stream at most.
+    pub(super) fn new(bytes: u64) -> Self {
         Self {
             streams: Mutex::default(),
             most: bytes / BLOCK_BYTES,
-            most_of_all: memory_bytes / 2 / BLOCK_BYTES,
         }
     }
 
-    /// Learns that blocks are read; returns the blocks to be fetched ahead. They may lie behind the end of the volume.
-    pub(super) fn visit(&self, volume: VolumeKey, read: &Range<u64>) -> Option<Range<u64>> {
+    /// Learns that blocks are read; returns the blocks to be fetched ahead, no more than there is room for in memory. They may
+    /// lie behind the end of the volume.
+    pub(super) fn visit(
+        &self,
+        volume: VolumeKey,
+        read: &Range<u64>,
+        room: impl FnOnce() -> u64,
+    ) -> Option<Range<u64>> {
         if self.most == 0 {
             return None;
         }
@@ -75,24 +76,21 @@ impl ReadAhead {
             begin(&mut streams, volume, read.end, now);
             return None;
         };
-        let is_active = |stream: &&Stream| stream.window > 0 && now - stream.used < ACTIVE;
-        let active = streams.iter().filter(is_active).count().max(1) as u64;
-        let most = self.most.min(self.most_of_all / active);
         let stream = &mut streams[place];
         stream.used = now;
         if read.end <= stream.next {
             return None;
         }
         stream.next = read.end;
-        stream.window = (stream.window * 2).max(FIRST_WINDOW).min(most);
+        stream.window = (stream.window * 2).max(FIRST_WINDOW).min(self.most);
         stream.asked = stream.asked.max(stream.next);
         let end = stream.next + stream.window;
         // A few large requests rather than one for each block.
         if end < stream.asked + stream.window.div_ceil(2) {
             return None;
         }
-        let ahead = stream.asked..end;
-        stream.asked = end;
+        let ahead = stream.asked..end.min(stream.asked + room());
+        stream.asked = ahead.end;
         (!ahead.is_empty()).then_some(ahead)
     }
 
@@ -140,13 +138,13 @@ mod tests {
 
     /// Reads one block after the other; returns the blocks that were fetched ahead of each.
     fn read(ahead: &ReadAhead, blocks: Range<u64>) -> Vec<Range<u64>> {
-        let visit = |number| ahead.visit(VOLUME, &(number..number + 1));
+        let visit = |number| ahead.visit(VOLUME, &(number..number + 1), || 100);
         blocks.filter_map(visit).collect()
     }
 
     #[test]
     fn who_reads_in_order_gets_ever_more_ahead() {
-        let ahead = ReadAhead::new(8 * BLOCK_BYTES, 64 * BLOCK_BYTES);
+        let ahead = ReadAhead::new(8 * BLOCK_BYTES);
         let asked = read(&ahead, 10..40);
         assert_eq!(asked[..3], [12..14, 14..17, 17..22]);
         // Each block is asked for once, never more than the limit ahead.
@@ -156,31 +154,30 @@ mod tests {
         assert_eq!(asked.last().map(|last| last.end), Some(46));
         assert!(asked.iter().all(|range| range.end - range.start <= 8));
         // The same again, or anywhere else, says nothing.
-        assert_eq!(ahead.visit(VOLUME, &(39..40)), None);
-        assert_eq!(ahead.visit(VOLUME, &(100..101)), None);
-        assert_eq!(ahead.visit(VolumeKey([2; 16]), &(40..41)), None);
+        assert_eq!(ahead.visit(VOLUME, &(39..40), || 100), None);
+        assert_eq!(ahead.visit(VOLUME, &(100..101), || 100), None);
+        assert_eq!(ahead.visit(VolumeKey([2; 16]), &(40..41), || 100), None);
     }
 
     #[test]
-    fn many_readers_share_the_memory() {
-        let ahead = ReadAhead::new(8 * BLOCK_BYTES, 16 * BLOCK_BYTES);
-        for number in 0..8 {
-            read(&ahead, number * 1000..number * 1000 + 5);
-        }
-        let asked = read(&ahead, 5..100);
-        assert!(
-            asked.iter().all(|range| range.end - range.start <= 2),
-            "{asked:?}"
-        );
-        let none = ReadAhead::new(0, 16 * BLOCK_BYTES);
+    fn no_more_is_fetched_ahead_than_there_is_room_for() {
+        let ahead = ReadAhead::new(8 * BLOCK_BYTES);
+        read(&ahead, 0..5);
+        let visit = |number, room| ahead.visit(VOLUME, &(number..number + 1), || room);
+        let asked = visit(9, 3).unwrap();
+        assert_eq!(asked.end - asked.start, 3);
+        assert_eq!(visit(10, 0), None);
+        // What there was no room for is asked for later.
+        assert_eq!(visit(11, 100).map(|range| range.start), Some(asked.end));
+        let none = ReadAhead::new(0);
         assert_eq!(read(&none, 0..10), []);
     }
 
     #[test]
     fn a_stream_goes_on_in_the_next_volume() {
-        let ahead = ReadAhead::new(8 * BLOCK_BYTES, 64 * BLOCK_BYTES);
+        let ahead = ReadAhead::new(8 * BLOCK_BYTES);
         ahead.go_on(VOLUME, 3);
         ahead.go_on(VOLUME, 5);
-        assert_eq!(ahead.visit(VOLUME, &(0..1)), Some(5..9));
+        assert_eq!(ahead.visit(VOLUME, &(0..1), || 100), Some(5..9));
     }
 }

@@ -5,11 +5,12 @@
 //!        ├──> Loading(flight)   another thread has claimed it: wait for that block, and no other
 //!        └──> Claimed(claim)    fetch it: arrived(block), failed(error), or dropped: whoever waits claims it anew
 //! ```
-//! Of all blocks in memory the one that was used longest ago goes first; of two parts of a large table. Parts are locked apart
+//! Blocks that were fetched ahead and that nobody has read yet are counted: so much may be fetched ahead that none of them is dropped
+//! unread. Of all blocks in memory the one that was used longest ago goes first; of two parts of a large table. Parts are locked apart
 //! from each other, and no lock is held while anything is read or copied.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use stook_sys::lock;
@@ -17,7 +18,8 @@ use stook_sys::lock;
 use super::block::Block;
 use super::counters::Counters;
 use super::error::ReadError;
-use super::key::BlockKey;
+use super::key::{BLOCK_BYTES, BlockKey};
+use super::mirrors::Effort;
 
 /// Parts that are locked apart from each other.
 const PARTS: usize = 16;
@@ -33,6 +35,8 @@ pub(super) struct BlockTable {
     /// Parts that are looked at for the oldest block.
     looked_at: usize,
     held: AtomicU64,
+    /// Bytes that were fetched ahead and that nobody has read.
+    unread: AtomicU64,
     /// Counts uses; the time of a use is its number.
     uses: AtomicU64,
     counters: Arc<Counters>,
@@ -40,7 +44,11 @@ pub(super) struct BlockTable {
 
 #[derive(Debug)]
 enum Slot {
-    Here { block: Block, used: u64 },
+    Here {
+        block: Block,
+        used: u64,
+        is_unread: bool,
+    },
     Loading(Arc<Flight>),
 }
 
@@ -57,6 +65,8 @@ pub(super) enum Claim {
 pub(super) struct Flight {
     outcome: Mutex<Option<Outcome>>,
     ended: Condvar,
+    /// Whether anybody waits for it; changed under the lock of its part of the table.
+    is_wanted: AtomicBool,
 }
 
 /// How a flight ended.
@@ -101,8 +111,11 @@ impl ClaimedBlock {
         &self.key
     }
 
-    pub(super) fn arrived(mut self, block: Block) {
-        self.table.keep(self.key, block.clone());
+    /// Has the block, for somebody who reads it now, or ahead of a reader.
+    pub(super) fn arrived(mut self, block: Block, effort: Effort) {
+        let is_ahead = effort == Effort::Ahead;
+        self.table
+            .keep(self.key, block.clone(), &self.flight, is_ahead);
         self.end(Outcome::Arrived(block));
     }
 
@@ -133,6 +146,7 @@ impl BlockTable {
             budget,
             looked_at: if budget <= SMALL_BUDGET { PARTS } else { 2 },
             held: AtomicU64::new(0),
+            unread: AtomicU64::new(0),
             uses: AtomicU64::new(0),
             counters,
         })
@@ -146,11 +160,21 @@ impl BlockTable {
     pub(super) fn claim(self: &Arc<Self>, key: BlockKey) -> Claim {
         let mut part = lock(self.part_of(&key));
         match part.get_mut(&key) {
-            Some(Slot::Here { block, used }) => {
+            Some(Slot::Here {
+                block,
+                used,
+                is_unread,
+            }) => {
                 *used = self.uses.fetch_add(1, Ordering::Relaxed);
+                if std::mem::take(is_unread) {
+                    self.unread.fetch_sub(block.len() as u64, Ordering::Relaxed);
+                }
                 Claim::Here(block.clone())
             }
-            Some(Slot::Loading(flight)) => Claim::Loading(Arc::clone(flight)),
+            Some(Slot::Loading(flight)) => {
+                flight.is_wanted.store(true, Ordering::Relaxed);
+                Claim::Loading(Arc::clone(flight))
+            }
             None => {
                 let flight = Arc::<Flight>::default();
                 part.insert(key, Slot::Loading(Arc::clone(&flight)));
@@ -169,20 +193,31 @@ impl BlockTable {
         lock(self.part_of(key)).contains_key(key)
     }
 
-    /// Claims a block that nobody has or fetches.
+    /// Claims a block that nobody has or fetches; what is there is not used by this.
     pub(super) fn claim_missing(self: &Arc<Self>, key: BlockKey) -> Option<ClaimedBlock> {
-        match self.claim(key) {
-            Claim::Claimed(claimed) => Some(claimed),
-            _ => None,
+        // Between the two somebody may have claimed it: then this is a use, which does no harm.
+        match self.is_known(&key) {
+            true => None,
+            false => match self.claim(key) {
+                Claim::Claimed(claimed) => Some(claimed),
+                _ => None,
+            },
         }
+    }
+
+    /// Returns how many bytes may be fetched ahead now: half of the memory, without what nobody has read yet.
+    pub(super) fn room_ahead(&self) -> u64 {
+        (self.budget / 2).saturating_sub(self.unread.load(Ordering::Relaxed))
     }
 
     /// Drops all blocks that are here.
     pub(super) fn clear(&self) {
         for part in &self.parts {
             lock(part).retain(|_, slot| match slot {
-                Slot::Here { block, .. } => {
-                    self.held.fetch_sub(block.len() as u64, Ordering::Relaxed);
+                Slot::Here {
+                    block, is_unread, ..
+                } => {
+                    self.dropped(block, *is_unread);
                     false
                 }
                 Slot::Loading(_) => true,
@@ -195,7 +230,7 @@ impl BlockTable {
         &self.parts[key.spread() % PARTS]
     }
 
-    fn keep(&self, key: BlockKey, block: Block) {
+    fn keep(&self, key: BlockKey, block: Block, flight: &Flight, is_ahead: bool) {
         let len = block.len() as u64;
         let used = self.uses.fetch_add(1, Ordering::Relaxed);
         if len > self.budget {
@@ -203,7 +238,20 @@ impl BlockTable {
             return;
         }
         self.held.fetch_add(len, Ordering::Relaxed);
-        lock(self.part_of(&key)).insert(key, Slot::Here { block, used });
+        let mut part = lock(self.part_of(&key));
+        let is_unread = is_ahead && !flight.is_wanted.load(Ordering::Relaxed);
+        if is_unread {
+            self.unread.fetch_add(len, Ordering::Relaxed);
+        }
+        part.insert(
+            key,
+            Slot::Here {
+                block,
+                used,
+                is_unread,
+            },
+        );
+        drop(part);
         while self.held_bytes() > self.budget {
             let is_evicted =
                 self.evict_oldest(&key, self.looked_at) || self.evict_oldest(&key, PARTS);
@@ -221,7 +269,17 @@ impl BlockTable {
         let oldest_of = |part: &Mutex<HashMap<BlockKey, Slot>>| {
             let part = lock(part);
             let used = part.iter().filter_map(|(key, slot)| match slot {
-                Slot::Here { used, .. } if key != newest => Some((*used, *key)),
+                Slot::Here {
+                    used, is_unread, ..
+                } if key != newest => {
+                    // What is about to be read counts as if it were used later than all that was read.
+                    let bonus = if *is_unread {
+                        self.budget / BLOCK_BYTES
+                    } else {
+                        0
+                    };
+                    Some((*used + bonus, *key))
+                }
                 _ => None,
             });
             used.min_by_key(|(used, _)| *used)
@@ -230,12 +288,23 @@ impl BlockTable {
             return false;
         };
         let mut part = lock(self.part_of(&oldest));
-        if let Some(Slot::Here { block, .. }) = part.get(&oldest) {
-            self.held.fetch_sub(block.len() as u64, Ordering::Relaxed);
+        if let Some(Slot::Here {
+            block, is_unread, ..
+        }) = part.get(&oldest)
+        {
+            self.dropped(block, *is_unread);
             self.counters.memory_evicted.increase();
             part.remove(&oldest);
         }
         true
+    }
+
+    fn dropped(&self, block: &Block, is_unread: bool) {
+        let len = block.len() as u64;
+        self.held.fetch_sub(len, Ordering::Relaxed);
+        if is_unread {
+            self.unread.fetch_sub(len, Ordering::Relaxed);
+        }
     }
 
     fn forget(&self, key: &BlockKey) {
@@ -276,7 +345,7 @@ mod tests {
             });
             // Another block is another matter.
             assert!(matches!(table.claim(key(2)), Claim::Claimed(_)));
-            claimed.arrived(block(7));
+            claimed.arrived(block(7), Effort::Reader);
             for waiting in waiting {
                 let outcome = waiting.join().unwrap();
                 assert!(matches!(outcome, Outcome::Arrived(block) if *block == [7; 100]));
@@ -308,7 +377,10 @@ mod tests {
     fn memory_is_bounded_and_what_is_used_stays() {
         let table = table(2000);
         for number in 0..200 {
-            table.claim_missing(key(number)).unwrap().arrived(block(1));
+            table
+                .claim_missing(key(number))
+                .unwrap()
+                .arrived(block(1), Effort::Reader);
             assert!(table.held_bytes() <= 2000);
             assert!(
                 number == 0 || matches!(table.claim(key(0)), Claim::Here(_)),
@@ -319,8 +391,33 @@ mod tests {
         table.clear();
         assert_eq!(table.held_bytes(), 0);
         let none = self::table(0);
-        none.claim_missing(key(1)).unwrap().arrived(block(1));
+        none.claim_missing(key(1))
+            .unwrap()
+            .arrived(block(1), Effort::Reader);
         assert_eq!(none.held_bytes(), 0);
         assert!(none.claim_missing(key(1)).is_some());
+    }
+
+    #[test]
+    fn what_is_fetched_ahead_counts_until_it_is_read() {
+        let table = table(1000);
+        assert_eq!(table.room_ahead(), 500);
+        let ahead = |number| table.claim_missing(key(number)).unwrap();
+        ahead(1).arrived(block(1), Effort::Ahead);
+        ahead(2).arrived(block(1), Effort::Ahead);
+        assert_eq!(table.room_ahead(), 300);
+        assert!(matches!(table.claim(key(1)), Claim::Here(_)));
+        assert!(matches!(table.claim(key(1)), Claim::Here(_)));
+        assert_eq!(table.room_ahead(), 400);
+        // Somebody waits for it.
+        let claimed = ahead(3);
+        assert!(matches!(table.claim(key(3)), Claim::Loading(_)));
+        claimed.arrived(block(1), Effort::Ahead);
+        assert_eq!(table.room_ahead(), 400);
+        // What is dropped unread does not count, either.
+        for number in 10..40 {
+            ahead(number).arrived(block(1), Effort::Reader);
+        }
+        assert_eq!(table.room_ahead(), 500);
     }
 }

@@ -1,6 +1,6 @@
 //! Volumes in stores, read through the cache: what an archive that is mounted reads from.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -23,9 +23,6 @@ use super::queue::{Queue, begin_fetching};
 use super::read_ahead::ReadAhead;
 use super::table::BlockTable;
 use super::volume::CachedFile;
-
-/// Blocks of one read that are looked for at once: a larger read is done in parts.
-const READ_BLOCKS: u64 = 16;
 
 /// The volumes of one archive, in one store or in several that have the same bytes.
 ///
@@ -97,7 +94,7 @@ impl CachedVolumes {
         Ok(Self {
             shared: Arc::new(Shared {
                 loader,
-                read_ahead: ReadAhead::new(options.read_ahead_bytes, options.memory_bytes),
+                read_ahead: ReadAhead::new(options.read_ahead_bytes),
                 queue,
                 records,
                 opened: Mutex::default(),
@@ -223,6 +220,29 @@ impl Shared {
         }
     }
 
+    /// Returns how many blocks may be asked for ahead now.
+    fn room_ahead(&self) -> u64 {
+        let room = self.loader.table.room_ahead() / BLOCK_BYTES;
+        room.saturating_sub(self.queue.blocks())
+    }
+
+    /// Has those of the blocks fetched that are not in memory, as far as there is room.
+    fn queue_missing(&self, file: &Arc<CachedFile>, numbers: Range<u64>) {
+        if numbers.is_empty() {
+            return;
+        }
+        let numbers = numbers.start..numbers.end.min(numbers.start + self.room_ahead());
+        let is_missing = |number: &u64| !self.loader.table.is_known(&file.block(*number));
+        let (first, last) = (
+            numbers.clone().find(is_missing),
+            numbers.clone().rev().find(is_missing),
+        );
+        if let (Some(first), Some(last)) = (first, last) {
+            self.queue
+                .add(file, first..last + 1, self.loader.request_blocks);
+        }
+    }
+
     fn read(
         &self,
         file: &Arc<CachedFile>,
@@ -231,7 +251,12 @@ impl Shared {
     ) -> Result<(), ReadError> {
         let end = offset + buffer.len() as u64;
         let numbers = file.blocks_of(&(offset..end));
-        if let Some(ahead) = self.read_ahead.visit(file.key, &numbers) {
+        let request_blocks = self.loader.request_blocks as u64;
+        let first_end = numbers.end.min(numbers.start + request_blocks);
+        // Of a large read the first request is this thread's, and others are sent meanwhile.
+        self.queue_missing(file, first_end..numbers.end);
+        let room = || self.room_ahead();
+        if let Some(ahead) = self.read_ahead.visit(file.key, &numbers, room) {
             self.fetch_ahead(file, ahead);
         }
         let mut copied = 0;
@@ -243,11 +268,8 @@ impl Shared {
             buffer[copied..copied + len].copy_from_slice(&rest[..len]);
             copied += len;
         };
-        for first in numbers
-            .clone()
-            .step_by(usize::try_from(READ_BLOCKS).unwrap_or(1))
-        {
-            let part = first..numbers.end.min(first + READ_BLOCKS);
+        for first in numbers.clone().step_by(self.loader.request_blocks) {
+            let part = first..numbers.end.min(first + request_blocks);
             for (number, block) in part.clone().zip(self.loader.blocks(file, part)?) {
                 copy(number, &block);
             }
@@ -288,15 +310,7 @@ impl VolumeBytes for CachedVolume {
 
     fn prefetch(&self, offset: u64, len: u64) {
         let blocks = self.file.blocks_of(&(offset..offset.saturating_add(len)));
-        let loader = &self.shared.loader;
-        let is_here = |number: &u64| loader.table.is_known(&self.file.block(*number));
-        let missing: BTreeSet<u64> = blocks.filter(|number| !is_here(number)).collect();
-        if let (Some(first), Some(last)) = (missing.first(), missing.last()) {
-            let numbers = *first..*last + 1;
-            self.shared
-                .queue
-                .add(&self.file, numbers, loader.request_blocks);
-        }
+        self.shared.queue_missing(&self.file, blocks);
     }
 
     fn is_far(&self) -> bool {
