@@ -125,17 +125,11 @@ impl ReadError {
         matches!(self, Self::Store(error) if matches!(error.cause, StoreCause::NotFound))
     }
 
-    /// Returns it as the error of a read.
+    /// Returns it as the error of a read. Never `Interrupted`, which readers repeat.
     pub(super) fn into_io(self) -> io::Error {
-        match &self {
-            Self::Store(error) if matches!(error.cause, StoreCause::NotFound) => {
-                stook_sys::not_found()
-            }
-            Self::Store(error) if matches!(error.cause, StoreCause::Interrupted) => {
-                // Not `Interrupted`, which readers repeat.
-                io::Error::other(self)
-            }
-            _ => io::Error::other(self),
+        match self.is_not_found() {
+            true => io::Error::new(io::ErrorKind::NotFound, self),
+            false => io::Error::other(self),
         }
     }
 }

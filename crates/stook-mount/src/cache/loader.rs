@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use stook_store::{Difference, Store, StoreCause, StoreError, StoredFile};
 
-use super::block::Block;
+use super::block::{Block, Origin};
 use super::counters::Counters;
 use super::disk::DiskCache;
 use super::error::ReadError;
@@ -119,7 +119,9 @@ impl Loader {
     /// Returns a block from the disk.
     pub(super) fn read_disk(&self, volume: &CachedFile, key: &BlockKey) -> Option<Block> {
         let disk = self.disk.as_ref().filter(|_| volume.is_lasting)?;
-        disk.read(key, volume.block_len(key.number))
+        disk.read(key, volume.block_len(key.number), |origin| {
+            self.mirrors.accepts(&volume.copies, origin)
+        })
     }
 
     /// Keeps a block on the disk.
@@ -201,7 +203,11 @@ impl Arriving<'_> {
         };
         let range = self.volume.bytes_of(first..first + self.run.len() as u64);
         let expected = range.end - range.start;
-        store.read_pieces(file, range, &mut |piece| self.take(piece))?;
+        let origin = Origin {
+            store: Origin::hash(store.name()),
+            validator: Origin::validator_of(file),
+        };
+        store.read_pieces(file, range, &mut |piece| self.take(piece, origin))?;
         if self.run.is_empty() {
             return Ok(());
         }
@@ -215,7 +221,7 @@ impl Arriving<'_> {
         })
     }
 
-    fn take(&mut self, mut piece: &[u8]) {
+    fn take(&mut self, mut piece: &[u8], origin: Origin) {
         while let Some(first) = self.run.front() {
             let number = first.key().number;
             let len = self.volume.block_len(number);
@@ -229,7 +235,7 @@ impl Arriving<'_> {
             if self.building.len() < len {
                 return;
             }
-            let block = Block::new(std::mem::take(&mut self.building));
+            let block = Block::new(std::mem::take(&mut self.building), origin);
             if let Some(claim) = self.run.pop_front() {
                 claim.arrived(block.clone(), self.effort);
             }

@@ -5,23 +5,27 @@
 //! ```
 //! - A mirror is looked at once for each volume. Its validator holds for it alone: equal bytes have other entity tags elsewhere.
 //! - A mirror whose volume has another size than the index says, or changes, is not asked for that volume any more.
+//! - Blocks on disk carry the validator that they came with: those of another state than the mirror has now are not used, and a
+//!   mirror that turns out to have another state than blocks that were given out is refused.
 //! - One that lacks the volume is asked again a while later: somebody may be filling it.
 //! - Pauses grow; after the deadline the error of the mirror that may come back, or else of the first one, is returned.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, Once, PoisonError};
 use std::time::{Duration, Instant};
 
 use stook_store::{Advice, Store, StoreCause, StoreError, StoredFile};
 use stook_sys::lock;
 
+use super::block::Origin;
 use super::counters::Counters;
 use super::error::ReadError;
 use super::key::VolumeIdentity;
 
-/// The pause after all mirrors have failed; it doubles up to the second one.
+/// The pause after all mirrors have failed; it doubles up to the second one, which is no longer than an interruption may
+/// take.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(4);
+const LONGEST_PAUSE: Duration = Duration::from_millis(900);
 
 /// How long a mirror is not asked again for a volume that it does not have.
 const ABSENCE: Duration = Duration::from_secs(10);
@@ -42,6 +46,8 @@ struct Copy {
     file: Option<StoredFile>,
     /// Why it is not asked.
     refused: Option<Refused>,
+    /// The validator that blocks on disk came with which were given out before anybody looked.
+    given: Option<u64>,
 }
 
 #[derive(Debug, Clone)]
@@ -57,6 +63,8 @@ pub(super) struct Copies {
     pub(super) identity: VolumeIdentity,
     /// One for each mirror.
     copies: Vec<Mutex<Copy>>,
+    /// Whether somebody has looked before the first block on disk was used.
+    has_looked: Once,
 }
 
 impl Copies {
@@ -64,6 +72,7 @@ impl Copies {
         Self {
             identity,
             copies: mirrors.stores.iter().map(|_| Mutex::default()).collect(),
+            has_looked: Once::new(),
         }
     }
 }
@@ -72,6 +81,8 @@ impl Copies {
 #[derive(Debug)]
 pub(super) struct Mirrors {
     stores: Vec<Arc<dyn Store>>,
+    /// Hashes of their names.
+    hashes: Vec<u64>,
     deadline: Duration,
     is_offline: bool,
     preferred: AtomicUsize,
@@ -107,6 +118,10 @@ impl Mirrors {
         counters: Arc<Counters>,
     ) -> Self {
         Self {
+            hashes: stores
+                .iter()
+                .map(|store| Origin::hash(store.name()))
+                .collect(),
             stores,
             deadline,
             is_offline,
@@ -154,6 +169,29 @@ impl Mirrors {
             }
         }
         Ok(bound)
+    }
+
+    /// Returns whether a block on disk is of the state that a mirror has now, or of the one that others had which were given
+    /// out, as far as anybody knows.
+    pub(super) fn accepts(&self, copies: &Copies, origin: Origin) -> bool {
+        copies.has_looked.call_once(|| {
+            if !self.is_offline && !self.stores.is_empty() {
+                let preferred = self.preferred.load(Ordering::Relaxed);
+                // If nobody can be asked what is here must do.
+                if let Err(error) = self.file_at(copies, preferred) {
+                    self.remember(copies, preferred, &error);
+                }
+            }
+        });
+        let number = self.hashes.iter().position(|hash| *hash == origin.store);
+        let Some(number) = number else {
+            // From a place that is no mirror now: its name, size and MD5 are those of the index.
+            return true;
+        };
+        let mut copy = lock(&copies.copies[number]);
+        let known = copy.file.as_ref().map(Origin::validator_of);
+        let expected = known.unwrap_or_else(|| *copy.given.get_or_insert(origin.validator));
+        expected == origin.validator
     }
 
     /// Returns the name of a mirror.
@@ -254,12 +292,14 @@ impl Mirrors {
         }
         // Not under the lock: two that look at once do no harm.
         let (store, identity) = (&self.stores[number], &copies.identity);
-        let file = store.stat(&identity.name)?.ok_or_else(|| StoreError {
+        let of_file = |cause| StoreError {
             operation: "read",
             file: identity.name.clone(),
             store: store.name().to_owned(),
-            cause: StoreCause::NotFound,
-        })?;
+            cause,
+        };
+        let file = store.stat(&identity.name)?;
+        let file = file.ok_or_else(|| of_file(StoreCause::NotFound))?;
         if let Some(expected) = identity.size.filter(|size| *size != file.size) {
             return Err(ReadError::Size {
                 name: identity.name.clone(),
@@ -268,11 +308,13 @@ impl Mirrors {
                 found: file.size,
             });
         }
+        let mut copy = lock(&copies.copies[number]);
+        let validator = Origin::validator_of(&file);
+        if copy.file.is_none() && copy.given.is_some_and(|given| given != validator) {
+            return Err(of_file(StoreCause::Changed).into());
+        }
         // Of two that looked at once the first one counts: all reads are of one state.
-        Ok(lock(&copies.copies[number])
-            .file
-            .get_or_insert(file)
-            .clone())
+        Ok(copy.file.get_or_insert(file).clone())
     }
 
     /// Remembers what keeps a mirror from being asked for this volume again.

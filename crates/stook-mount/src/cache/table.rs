@@ -315,6 +315,7 @@ impl BlockTable {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cache::block::Origin;
     use crate::cache::key::VolumeKey;
 
     fn key(number: u64) -> BlockKey {
@@ -327,7 +328,11 @@ mod tests {
     }
 
     fn block(byte: u8) -> Block {
-        Block::new(vec![byte; 100])
+        let origin = Origin {
+            store: 1,
+            validator: 2,
+        };
+        Block::new(vec![byte; 100], origin)
     }
 
     #[test]

@@ -313,6 +313,54 @@ fn a_volume_that_changes_is_an_error_and_never_a_mixture() {
     assert!(read(&*volume, 0, 8 * BLOCK) == *sample.bytes);
 }
 
+#[test]
+fn blocks_of_two_states_of_a_volume_are_never_mixed() {
+    let sample = Sample::new(8 * BLOCK);
+    let changed = Random::new(99).bytes(8 * BLOCK);
+    let Some(mut nginx) = nginx(&[&sample]) else {
+        return;
+    };
+    let scratch = tempfile::tempdir().unwrap();
+    let options = with_disk(scratch.path());
+    let open = |url: &str, options: &CacheOptions| sample.open(vec![http(url)], options);
+    let (_cache, volume) = open(&nginx.url(), &options);
+    assert!(read(&*volume, 0, 4 * BLOCK) == sample.bytes[..4 * BLOCK]);
+    // Another volume of the same length: the blocks of the first one are not used by who can ask.
+    replace(&nginx, &changed);
+    let (cache, volume) = open(&nginx.url(), &options);
+    assert!(read(&*volume, 2 * BLOCK, 4 * BLOCK) == changed[2 * BLOCK..6 * BLOCK]);
+    assert_eq!(
+        (cache.stats().disk_hits, cache.stats().store_blocks),
+        (0, 4)
+    );
+    // Who cannot ask goes on with the state that it began with.
+    let offline = CacheOptions {
+        is_offline: true,
+        ..options.clone()
+    };
+    let (_cache, volume) = open(&nginx.url(), &offline);
+    assert!(read(&*volume, BLOCK, BLOCK) == sample.bytes[BLOCK..2 * BLOCK]);
+    let error = try_read(&*volume, 2 * BLOCK, 10).unwrap_err();
+    assert!(error.to_string().contains("is not in the cache"), "{error}");
+    let (_cache, volume) = open(&nginx.url(), &offline);
+    assert!(read(&*volume, 2 * BLOCK, 4 * BLOCK) == changed[2 * BLOCK..6 * BLOCK]);
+    try_read(&*volume, BLOCK, 10).unwrap_err();
+    // A server that comes back with another state than the blocks that were given out is refused.
+    let url = nginx.url();
+    nginx.kill();
+    let (_cache, volume) = open(&url, &options);
+    assert!(read(&*volume, BLOCK, BLOCK) == sample.bytes[BLOCK..2 * BLOCK]);
+    nginx.restart().unwrap();
+    let error = try_read(&*volume, 7 * BLOCK, 10).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("the file has changed in the store"),
+        "{error}"
+    );
+    assert!(read(&*volume, 0, 2 * BLOCK) == sample.bytes[..2 * BLOCK]);
+}
+
 /// Puts other bytes under the name of the volume; nginx tells versions apart by size and second.
 fn replace(nginx: &Nginx, bytes: &[u8]) {
     let path = nginx.root().join("000000.tar");

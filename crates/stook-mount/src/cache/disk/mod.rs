@@ -25,7 +25,7 @@ use stook_sys::{
     try_lock, utc_now,
 };
 
-use super::block::{Block, HEADER_BYTES};
+use super::block::{Block, HEADER_BYTES, Origin};
 use super::counters::Counters;
 use super::error::CacheError;
 use super::key::BlockKey;
@@ -88,10 +88,16 @@ impl DiskCache {
         Ok(opened)
     }
 
-    /// Returns a block if it is there, of this length and undamaged.
-    pub(super) fn read(&self, key: &BlockKey, len: usize) -> Option<Block> {
+    /// Returns a block if it is there, of this length and undamaged, and came from where it may come from.
+    pub(super) fn read(
+        &self,
+        key: &BlockKey,
+        len: usize,
+        accepts: impl FnOnce(Origin) -> bool,
+    ) -> Option<Block> {
         let _scope = stook_timers::scope!("cache read");
-        let block = self.read_file(key, len);
+        let found = self.read_file(key, len);
+        let block = found.filter(|block| accepts(block.origin()));
         match &block {
             Some(block) => {
                 self.counters.disk_hits.increase();
@@ -103,15 +109,15 @@ impl DiskCache {
     }
 
     /// Keeps a block, if there is room for it.
-    pub(super) fn write(&self, key: &BlockKey, content: &[u8]) {
+    pub(super) fn write(&self, key: &BlockKey, block: &Block) {
         let _scope = stook_timers::scope!("cache write");
         let is_paused = lock(&self.pause_end).is_some_and(|end| Instant::now() < end);
-        if is_paused || !self.try_write(key, content) {
+        if is_paused || !self.try_write(key, block) {
             self.counters.not_written.increase();
             return;
         }
         self.counters.disk_writes.increase();
-        self.counters.disk_written_bytes.add(content.len() as u64);
+        self.counters.disk_written_bytes.add(block.len() as u64);
     }
 
     /// Removes all blocks.
@@ -153,10 +159,10 @@ impl DiskCache {
     }
 
     /// Returns true if the block is there now.
-    fn try_write(&self, key: &BlockKey, content: &[u8]) -> bool {
+    fn try_write(&self, key: &BlockKey, block: &Block) -> bool {
         let number = self.shard_of(key);
         let budget = self.layout.shard_bytes;
-        let write = |shard: &mut Shard<'_>| shard.write(key, content, budget);
+        let write = |shard: &mut Shard<'_>| shard.write(key, block, budget);
         let mut written = self.in_shard(number, write);
         if matches!(&written, Err(error) if is_full(error)) {
             // Something else has filled the disk: give back half of the shard, then it may do for this one.

@@ -101,12 +101,12 @@ impl<'a> Shard<'a> {
     pub(super) fn write(
         &mut self,
         key: &BlockKey,
-        content: &[u8],
+        block: &Block,
         budget: u64,
     ) -> io::Result<Written> {
         let name = block_name(key);
-        let header = Block::header(key, content);
-        let needed = bytes_on_disk((header.len() + content.len()) as u64);
+        let header = block.header(key);
+        let needed = bytes_on_disk((header.len() + block.len()) as u64);
         if let Ok(old) = self.root.metadata(&path(&self.name, &name), Links::Refuse) {
             self.remove(&name)?;
             self.bytes = self.bytes.saturating_sub(taken_by(&old));
@@ -121,7 +121,7 @@ impl<'a> Shard<'a> {
         let partial = path(&self.name, PARTIAL);
         let written = self.root.create_file(&partial, 0o600).and_then(|file| {
             stook_sys::write_all_at(&file, &header, 0)?;
-            stook_sys::write_all_at(&file, content, header.len() as u64)?;
+            stook_sys::write_all_at(&file, block, header.len() as u64)?;
             self.root.rename(&partial, &path(&self.name, &name))
         });
         if let Err(error) = written {

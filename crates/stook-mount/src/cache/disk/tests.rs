@@ -11,6 +11,11 @@ use crate::cache::key::VolumeKey;
 
 const BLOCK: usize = 256 << 10;
 
+const ORIGIN: Origin = Origin {
+    store: 7,
+    validator: 8,
+};
+
 struct Scene {
     folder: tempfile::TempDir,
     budget: u64,
@@ -57,8 +62,16 @@ fn file(cache: &DiskCache, scene: &Scene, number: u64) -> PathBuf {
     scene.directory().join("blocks").join(path)
 }
 
+fn read(cache: &DiskCache, number: u64, len: usize) -> Option<Block> {
+    cache.read(&key(number), len, |origin| origin == ORIGIN)
+}
+
+fn write(cache: &DiskCache, number: u64, content: &[u8]) {
+    cache.write(&key(number), &Block::new(content.to_vec(), ORIGIN));
+}
+
 fn has(cache: &DiskCache, number: u64) -> bool {
-    let block = cache.read(&key(number), BLOCK);
+    let block = read(cache, number, BLOCK);
     block.is_some_and(|block| *block == *content(number))
 }
 
@@ -67,15 +80,15 @@ fn blocks_stay_for_the_next_process() {
     let scene = Scene::new(64 << 20);
     let cache = scene.open();
     for number in 0..40 {
-        assert!(cache.read(&key(number), BLOCK).is_none());
-        cache.write(&key(number), &content(number));
+        assert!(read(&cache, number, BLOCK).is_none());
+        write(&cache, number, &content(number));
     }
-    cache.write(&key(100), b"the end of a volume");
+    write(&cache, 100, b"the end of a volume");
     drop(cache);
     let cache = scene.open();
     assert!((0..40).all(|number| has(&cache, number)));
-    assert_eq!(*cache.read(&key(100), 19).unwrap(), *b"the end of a volume");
-    assert!(cache.read(&key(100), 18).is_none());
+    assert_eq!(*read(&cache, 100, 19).unwrap(), *b"the end of a volume");
+    assert!(read(&cache, 100, 18).is_none());
     assert_eq!(cache.counters.disk_hits.get(), 41);
     assert_eq!(cache.counters.damaged_blocks.get(), 1);
     cache.clear();
@@ -87,7 +100,7 @@ fn the_budget_holds_and_what_is_used_stays() {
     let scene = Scene::new(8 << 20);
     let cache = scene.open();
     for number in 0..100 {
-        cache.write(&key(number), &content(number));
+        write(&cache, number, &content(number));
         assert!(scene.used() <= scene.budget, "{number}: {}", scene.used());
         // As if the first one were used all the time, and the others long ago.
         let used = |number, seconds| {
@@ -117,12 +130,12 @@ fn the_budget_holds_and_what_is_used_stays() {
 fn a_smaller_budget_removes_what_is_too_much() {
     let mut scene = Scene::new(64 << 20);
     let cache = scene.open();
-    (0..200).for_each(|number| cache.write(&key(number), &content(number)));
+    (0..200).for_each(|number| write(&cache, number, &content(number)));
     assert!(scene.used() > 40 << 20);
     scene.budget = 6 << 20;
     let cache = scene.open();
     assert!(scene.used() <= scene.budget, "{}", scene.used());
-    cache.write(&key(500), &content(500));
+    write(&cache, 500, &content(500));
     assert!(has(&cache, 500));
     let text = std::fs::read_to_string(scene.directory().join("blocks/layout")).unwrap();
     assert_eq!(text, "stook blocks 1\nbytes 6291456\nshards 1\n");
@@ -136,7 +149,7 @@ fn planted_and_damaged_blocks_are_not_used_and_replaced() {
     let scene = Scene::new(64 << 20);
     let cache = scene.open();
     for number in 0..8 {
-        cache.write(&key(number), &content(number));
+        write(&cache, number, &content(number));
     }
     let of = |number| file(&cache, &scene, number);
     // A block of another place; a flipped bit; one cut off; an empty one; a link; a directory; a fifo.
@@ -159,11 +172,11 @@ fn planted_and_damaged_blocks_are_not_used_and_replaced() {
             .unwrap()
             .success()
     );
-    assert!(!(0..7).any(|number| cache.read(&key(number), BLOCK).is_some()));
+    assert!(!(0..7).any(|number| read(&cache, number, BLOCK).is_some()));
     // A link is as good as nothing.
     assert_eq!(cache.counters.damaged_blocks.get(), 6);
     for number in 0..7 {
-        cache.write(&key(number), &content(number));
+        write(&cache, number, &content(number));
         assert_eq!(has(&cache, number), number != 5, "{number}");
     }
     assert!(has(&cache, 7));
@@ -174,24 +187,24 @@ fn planted_and_damaged_blocks_are_not_used_and_replaced() {
 fn what_killed_processes_left_is_removed_and_counted() {
     let scene = Scene::new(8 << 20);
     let cache = scene.open();
-    (0..40).for_each(|number| cache.write(&key(number), &content(number)));
+    (0..40).for_each(|number| write(&cache, number, &content(number)));
     let shard = scene.directory().join("blocks/00");
     // Killed while it wrote a block, and before it recorded anything.
     std::fs::write(shard.join("partial"), content(1)).unwrap();
     std::fs::write(shard.join("lock"), [0; 16]).unwrap();
-    cache.write(&key(100), &content(100));
+    write(&cache, 100, &content(100));
     assert!(has(&cache, 100));
     assert!(!shard.join("partial").exists());
     assert!(scene.used() <= scene.budget);
     // A file of somebody else stays, and is counted.
     std::fs::write(shard.join("notes"), vec![1; 6 << 20]).unwrap();
     std::fs::write(shard.join("lock"), b"").unwrap();
-    cache.write(&key(101), &content(101));
+    write(&cache, 101, &content(101));
     assert!(has(&cache, 101));
     assert!(scene.used() <= scene.budget, "{}", scene.used());
     std::fs::write(shard.join("notes"), vec![1; 9 << 20]).unwrap();
     std::fs::write(shard.join("lock"), b"").unwrap();
-    cache.write(&key(102), &content(102));
+    write(&cache, 102, &content(102));
     assert!(!has(&cache, 102));
     assert_eq!(cache.counters.not_written.get(), 1);
 }
@@ -201,11 +214,11 @@ fn who_finds_a_shard_locked_does_not_wait_long() {
     let scene = Scene::new(8 << 20);
     let cache = scene.open();
     let locked = Shard::lock(&cache.root, shard_name(0)).unwrap().unwrap();
-    cache.write(&key(1), &content(1));
+    write(&cache, 1, &content(1));
     assert!(!has(&cache, 1));
     assert_eq!(cache.counters.not_written.get(), 1);
     locked.close().unwrap();
-    cache.write(&key(1), &content(1));
+    write(&cache, 1, &content(1));
     assert!(has(&cache, 1));
 }
 
@@ -243,7 +256,7 @@ fn a_full_disk_makes_room_and_then_keeps_nothing() {
     let directory = disk.0.join("cache");
     let cache = DiskCache::open(&directory, 64 << 20, Arc::default()).unwrap();
     for number in 0..100 {
-        cache.write(&key(number), &content(number));
+        write(&cache, number, &content(number));
     }
     // Some shards gave back blocks of theirs.
     assert!(cache.counters.disk_evicted.get() > 0);
@@ -256,11 +269,11 @@ fn a_full_disk_makes_room_and_then_keeps_nothing() {
     filled.unwrap_err();
     *lock(&cache.pause_end) = None;
     let before = cache.counters.not_written.get();
-    cache.write(&key(200), &content(200));
+    write(&cache, 200, &content(200));
     assert!(!has(&cache, 200));
     assert_eq!(cache.counters.not_written.get(), before + 1);
     std::fs::remove_file(disk.0.join("other")).unwrap();
     *lock(&cache.pause_end) = None;
-    cache.write(&key(200), &content(200));
+    write(&cache, 200, &content(200));
     assert!(has(&cache, 200));
 }
