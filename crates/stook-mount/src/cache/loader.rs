@@ -18,9 +18,10 @@ use super::block::{Block, Origin};
 use super::counters::Counters;
 use super::disk::DiskCache;
 use super::error::ReadError;
+use super::flight::Outcome;
 use super::key::{BLOCK_BYTES, BlockKey};
 use super::mirrors::{Effort, Mirrors};
-use super::table::{BlockTable, Claim, ClaimedBlock, Outcome};
+use super::table::{BlockTable, Claim, ClaimedBlock};
 use super::volume::CachedFile;
 
 /// The layers of a cache.

@@ -17,6 +17,7 @@ mod block;
 mod counters;
 mod disk;
 mod error;
+mod flight;
 mod key;
 mod loader;
 mod mirrors;

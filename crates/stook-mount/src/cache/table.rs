@@ -10,14 +10,15 @@
 //! from each other, and no lock is held while anything is read or copied.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use stook_sys::lock;
 
 use super::block::Block;
 use super::counters::Counters;
 use super::error::ReadError;
+use super::flight::{Flight, Outcome};
 use super::key::{BLOCK_BYTES, BlockKey};
 use super::mirrors::Effort;
 
@@ -58,43 +59,6 @@ pub(super) enum Claim {
     Here(Block),
     Loading(Arc<Flight>),
     Claimed(ClaimedBlock),
-}
-
-/// A block on its way.
-#[derive(Debug, Default)]
-pub(super) struct Flight {
-    outcome: Mutex<Option<Outcome>>,
-    ended: Condvar,
-    /// Whether anybody waits for it; changed under the lock of its part of the table.
-    is_wanted: AtomicBool,
-}
-
-/// How a flight ended.
-#[derive(Debug, Clone)]
-pub(super) enum Outcome {
-    Arrived(Block),
-    Failed(ReadError),
-    /// Nobody tried hard: whoever waits is to fetch it.
-    Abandoned,
-}
-
-impl Flight {
-    /// Waits until it has ended.
-    pub(super) fn wait(&self) -> Outcome {
-        let mut outcome = lock(&self.outcome);
-        loop {
-            if let Some(outcome) = &*outcome {
-                return outcome.clone();
-            }
-            let waited = self.ended.wait(outcome);
-            outcome = waited.unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    fn end(&self, outcome: Outcome) {
-        *lock(&self.outcome) = Some(outcome);
-        self.ended.notify_all();
-    }
 }
 
 /// A block that the thread which has this is to fetch.
@@ -172,7 +136,7 @@ impl BlockTable {
                 Claim::Here(block.clone())
             }
             Some(Slot::Loading(flight)) => {
-                flight.is_wanted.store(true, Ordering::Relaxed);
+                flight.want();
                 Claim::Loading(Arc::clone(flight))
             }
             None => {
@@ -239,7 +203,7 @@ impl BlockTable {
         }
         self.held.fetch_add(len, Ordering::Relaxed);
         let mut part = lock(self.part_of(&key));
-        let is_unread = is_ahead && !flight.is_wanted.load(Ordering::Relaxed);
+        let is_unread = is_ahead && !flight.is_wanted();
         if is_unread {
             self.unread.fetch_add(len, Ordering::Relaxed);
         }

@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Once};
 
 use stook_archive::{ReadAt, VolumeBytes, VolumeStore, VolumeVersion};
 use stook_store::Store;
@@ -45,6 +45,8 @@ pub(super) struct Shared {
     pub(super) loader: Arc<Loader>,
     read_ahead: ReadAhead,
     queue: Arc<Queue>,
+    /// Whether the threads have begun that fetch ahead: with the first block to be fetched so.
+    has_fetchers: Once,
     /// What the index says, in the order of the volumes.
     records: Vec<VolumeIdentity>,
     opened: Mutex<HashMap<String, Arc<CachedFile>>>,
@@ -87,15 +89,12 @@ impl CachedVolumes {
             counters,
             request_blocks: usize::try_from(request_blocks).unwrap_or(usize::MAX).max(1),
         });
-        let queue = Arc::<Queue>::default();
-        if options.read_ahead_bytes > 0 {
-            begin_fetching(&queue, &loader, options.fetchers);
-        }
         Ok(Self {
             shared: Arc::new(Shared {
                 loader,
                 read_ahead: ReadAhead::new(options.read_ahead_bytes),
-                queue,
+                queue: Arc::default(),
+                has_fetchers: Once::new(),
                 records,
                 opened: Mutex::default(),
                 fetchers: options.fetchers.max(1),
@@ -203,9 +202,8 @@ impl Shared {
     fn fetch_ahead(&self, file: &Arc<CachedFile>, ahead: Range<u64>) {
         let count = file.block_count();
         let here = ahead.start..ahead.end.min(count);
-        let request_blocks = self.loader.request_blocks;
         if !here.is_empty() {
-            self.queue.add(file, here, request_blocks);
+            self.queue(file, here);
         }
         let beyond = ahead.end.saturating_sub(count);
         let next = file.place.and_then(|place| self.records.get(place + 1));
@@ -214,10 +212,16 @@ impl Shared {
         };
         // Stores are not asked for it, since its MD5 is on record.
         if let Ok(next) = self.open(&next.name) {
-            self.queue
-                .add(&next, 0..beyond.min(next.block_count()), request_blocks);
+            self.queue(&next, 0..beyond.min(next.block_count()));
             self.read_ahead.go_on(next.key, beyond);
         }
+    }
+
+    fn queue(&self, file: &Arc<CachedFile>, numbers: Range<u64>) {
+        self.has_fetchers.call_once(|| {
+            begin_fetching(&self.queue, &self.loader, self.fetchers);
+        });
+        self.queue.add(file, numbers, self.loader.request_blocks);
     }
 
     /// Returns how many blocks may be asked for ahead now.
@@ -238,8 +242,7 @@ impl Shared {
             numbers.clone().rev().find(is_missing),
         );
         if let (Some(first), Some(last)) = (first, last) {
-            self.queue
-                .add(file, first..last + 1, self.loader.request_blocks);
+            self.queue(file, first..last + 1);
         }
     }
 
