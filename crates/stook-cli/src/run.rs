@@ -157,7 +157,7 @@ fn diff(args: &DiffArgs, common: &Common) -> Result<Ending, CliError> {
 
 fn check(args: &CheckArgs, common: &Common) -> Result<Ending, CliError> {
     let options = options::check_options(args)?;
-    let mut opened = Opened::new(&args.archive)?;
+    let mut opened = Opened::new(&args.archive, &args.store_cache)?;
     let (found, reporter) = observed(common, |reporter| {
         stook_archive::check(&mut opened.archive, &options, reporter)
     })?;
@@ -186,7 +186,7 @@ fn list(args: &ListArgs, common: &Common) -> Result<Ending, CliError> {
     } else {
         Reporter::without_signals(common)
     };
-    let mut opened = Opened::new(&args.archive)?;
+    let mut opened = Opened::new(&args.archive, &args.store_cache)?;
     let archive = &mut opened.archive;
     if args.runs {
         return list_runs(archive, common, &reporter);
@@ -256,7 +256,7 @@ fn print_row(
 }
 
 fn cat(args: &CatArgs, common: &Common) -> Result<Ending, CliError> {
-    let opened = Opened::new(&args.archive)?;
+    let opened = Opened::new(&args.archive, &args.store_cache)?;
     let as_of = options::as_of(&opened.archive, &args.as_of)?;
     let reporter = Reporter::without_signals(common);
     let mut data = Data::new();
@@ -273,7 +273,7 @@ fn cat(args: &CatArgs, common: &Common) -> Result<Ending, CliError> {
 }
 
 fn extract(args: &ExtractArgs, common: &Common) -> Result<Ending, CliError> {
-    let mut opened = Opened::new(&args.archive)?;
+    let mut opened = Opened::new(&args.archive, &args.store_cache)?;
     let options = options::extract_options(args, &opened.archive)?;
     let (done, reporter) = observed(common, |reporter| {
         stook_archive::extract(&mut opened.archive, &args.into, &options, reporter)

@@ -3,81 +3,125 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use stook_archive::{Archive, FetchedVolumes, Observer, OpenOptions, StoreOptions, StoredVolumes};
+use stook_archive::{Archive, FetchedVolumes, Observer, OpenOptions, StoreOptions, StoredPlace};
+use stook_mount::{CacheOptions, CachedVolumes, VolumeIdentity};
 use stook_store::{Location, Silent, Store};
 use stook_sys::{Context, display_path};
 
+use crate::args::StoreCacheArgs;
 use crate::exit::CliError;
+use crate::options::size_option;
 use crate::progress::{Reporter, asked_to_end};
+use crate::size::{self, Bare};
 use crate::store_settings::{cache, settings};
 
 /// An archive that is open for reading, wherever it lies.
 pub(crate) struct Opened {
     pub(crate) archive: Archive,
     /// What was fetched, of an archive in a store.
-    volumes: Option<Arc<StoredVolumes>>,
+    fetched: Option<Fetched>,
+}
+
+struct Fetched {
+    index_bytes: u64,
+    volumes: Arc<CachedVolumes>,
 }
 
 impl Opened {
     /// Opens the archive that a path names, or a URL.
-    pub(crate) fn new(archive: &Path) -> Result<Self, CliError> {
+    pub(crate) fn new(archive: &Path, args: &StoreCacheArgs) -> Result<Self, CliError> {
+        let options = cache_options(args)?;
         match location(archive)? {
-            Some(location) => Self::stored(&location),
-            None => Self::local(archive),
+            Some(location) => Self::stored(&location, &options),
+            None => Self::local(archive, &options),
         }
     }
 
     /// Volumes that are not in the folder are read from the store of the archive.
-    fn local(path: &Path) -> Result<Self, CliError> {
+    fn local(path: &Path, options: &CacheOptions) -> Result<Self, CliError> {
         let mut archive = crate::options::open(path)?;
         let place = match archive.store_place()? {
             Some(place) if archive.lacks_volumes()? => place,
             _ => {
                 return Ok(Self {
                     archive,
-                    volumes: None,
+                    fetched: None,
                 });
             }
         };
         let store = open(&place)?;
-        let mut volumes = None;
+        let mut fetched = None;
         if store.abilities().has_ranges {
-            let ranges = Arc::new(StoredVolumes::new(store, 0));
-            archive.read_missing_from(Arc::clone(&ranges) as _);
-            volumes = Some(ranges);
+            let volumes = cached(&archive, store, options)?;
+            archive.read_missing_from(Arc::clone(&volumes) as _);
+            fetched = Some(Fetched {
+                index_bytes: 0,
+                volumes,
+            });
         } else {
             let options = StoreOptions::new(store, place);
             let fetched = FetchedVolumes::new(&archive, options, asked_to_end().into())?;
             archive.read_missing_from(Arc::new(fetched));
         }
-        Ok(Self { archive, volumes })
+        Ok(Self { archive, fetched })
     }
 
-    fn stored(location: &Location) -> Result<Self, CliError> {
+    fn stored(location: &Location, options: &CacheOptions) -> Result<Self, CliError> {
         let store = location.open(&settings()?)?;
-        let options = OpenOptions {
+        let open_options = OpenOptions {
             scratch: Some(std::env::temp_dir()),
             ..OpenOptions::default()
         };
-        let opened = Archive::open_stored(&store, &cache()?, &options, &Silent)?;
-        let (archive, volumes) = opened;
-        Ok(Self {
-            archive,
-            volumes: Some(volumes),
-        })
+        let place = StoredPlace {
+            stores: std::slice::from_ref(&store),
+            cache: &cache()?,
+            is_offline: options.is_offline,
+        };
+        let (mut archive, index_bytes) = Archive::open_fetched(&place, &open_options, &Silent)?;
+        let volumes = cached(&archive, store, options)?;
+        archive.read_volumes_from(Arc::clone(&volumes) as _);
+        let fetched = Some(Fetched {
+            index_bytes,
+            volumes,
+        });
+        Ok(Self { archive, fetched })
     }
 
     /// Says what was fetched, to who wants to know where the time went.
     pub(crate) fn report(&self, reporter: &Reporter) {
-        let Some(volumes) = &self.volumes else { return };
-        let fetched = volumes.fetched();
+        let Some(fetched) = &self.fetched else { return };
+        let stats = fetched.volumes.stats();
         if reporter.shows_phases() {
             reporter.noted(&format!(
                 "fetched {} bytes of the index, {} bytes of volumes in {} requests",
-                fetched.index, fetched.volumes, fetched.requests
+                fetched.index_bytes, stats.store_bytes, stats.fetches
             ));
         }
     }
+}
+
+/// Returns the volumes of an archive in a store, read through the cache.
+fn cached(
+    archive: &Archive,
+    store: Arc<dyn Store>,
+    options: &CacheOptions,
+) -> Result<Arc<CachedVolumes>, CliError> {
+    let records = VolumeIdentity::of_archive(archive)?;
+    let volumes = CachedVolumes::new(vec![store], records, options)?;
+    Ok(Arc::new(volumes))
+}
+
+fn cache_options(args: &StoreCacheArgs) -> Result<CacheOptions, CliError> {
+    let defaults = CacheOptions::for_commands();
+    let size = size_option("--cache-size", args.cache_size.as_deref(), |text| {
+        size::parse(text, Bare::Bytes)
+    })?;
+    Ok(CacheOptions {
+        directory: args.cache.clone(),
+        disk_bytes: size.unwrap_or(defaults.disk_bytes),
+        is_offline: args.offline,
+        ..defaults
+    })
 }
 
 /// Opens the store at a place that `--store` names, or an archive remembers.

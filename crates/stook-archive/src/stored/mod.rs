@@ -2,15 +2,11 @@
 //!
 //! ```text
 //!   store ── index.db ──> cache folder (index.rs)      again only when its version changed
-//!     └───── ranges of volumes ──> pieces in memory (volumes.rs) ──> what reads them
+//!     └───── ranges of volumes ──> a VolumeStore that the caller gives ──> what reads them
 //! ```
 //! Nothing is written to the store, and what a check finds out is not recorded: the index is a copy.
 
 mod index;
-mod pieces;
-mod volumes;
-
-pub use volumes::{FetchedBytes, StoredVolumes};
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,7 +33,7 @@ impl Archive {
     /// are read from [`OpenOptions::store`], or from what [`Archive::read_volumes_from`] is given: until then none can be.
     ///
     /// # Errors
-    /// `Store` if no index can be fetched; `NotAnArchive` if there is none; `BeingWritten` if it has a journal; `NotFetched`;
+    /// `Store` if a store has no ranges, or no index can be fetched; `NotAnArchive` if there is none; `BeingWritten` if it has a journal; `NotFetched`;
     /// those of [`Archive::open`].
     ///
     /// # Cost
@@ -48,35 +44,10 @@ impl Archive {
         options: &OpenOptions,
         observer: &dyn TransferObserver,
     ) -> Result<(Self, u64), ArchiveError> {
+        place.stores.iter().try_for_each(require_ranges)?;
         let fetched = fetch_from_any(place, options, observer)?;
         let archive = Self::open_copy(&fetched.folder, fetched.name, options)?;
         Ok((archive, fetched.bytes))
-    }
-
-    /// Opens the archive in a store for reading. `cache` is a folder of the user for copies of indices; it is made if it is
-    /// missing. Returns the archive and what counts the bytes that were fetched for it.
-    ///
-    /// # Errors
-    /// As [`Archive::open_fetched`]; `Store` also if the store has no ranges.
-    ///
-    /// # Cost
-    /// As [`Archive::open_fetched`].
-    pub fn open_stored(
-        store: &Arc<dyn Store>,
-        cache: &Path,
-        options: &OpenOptions,
-        observer: &dyn TransferObserver,
-    ) -> Result<(Self, Arc<StoredVolumes>), ArchiveError> {
-        require_ranges(store)?;
-        let place = StoredPlace {
-            stores: std::slice::from_ref(store),
-            cache,
-            is_offline: false,
-        };
-        let (mut archive, index_bytes) = Self::open_fetched(&place, options, observer)?;
-        let volumes = Arc::new(StoredVolumes::new(Arc::clone(store), index_bytes));
-        archive.read_volumes_from(Arc::clone(&volumes) as _);
-        Ok((archive, volumes))
     }
 }
 

@@ -26,7 +26,7 @@ pub(crate) use bench::{
 pub(crate) use patterns::{FilterArgs, PATTERNS};
 pub(crate) use plan::{BuildArgs, CommitArgs, PlanArgs};
 pub(crate) use profile::{CacheArg, ProfileArgs};
-pub(crate) use store::{ProofArg, PullArgs, PushArgs, SendArgs, StatusArgs};
+pub(crate) use store::{ProofArg, PullArgs, PushArgs, SendArgs, StatusArgs, StoreCacheArgs};
 pub(crate) use walk::{KindLetter, WalkArgs};
 
 /// How every command ends.
@@ -460,6 +460,8 @@ pub(crate) struct CheckArgs {
     pub(crate) volumes: bool,
     #[command(flatten)]
     pub(crate) holes: HoleArgs,
+    #[command(flatten)]
+    pub(crate) store_cache: StoreCacheArgs,
     /// Number of workers (default: adapts to the storage, up to 128)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,
@@ -499,6 +501,8 @@ pub(crate) struct ListArgs {
     pub(crate) runs: bool,
     #[command(flatten)]
     pub(crate) as_of: AsOfArgs,
+    #[command(flatten)]
+    pub(crate) store_cache: StoreCacheArgs,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -517,6 +521,8 @@ pub(crate) struct CatArgs {
     pub(crate) path: OsString,
     #[command(flatten)]
     pub(crate) as_of: AsOfArgs,
+    #[command(flatten)]
+    pub(crate) store_cache: StoreCacheArgs,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -541,6 +547,8 @@ pub(crate) struct ExtractArgs {
     /// Leave out extended attributes and access control lists
     #[arg(long)]
     pub(crate) no_xattrs: bool,
+    #[command(flatten)]
+    pub(crate) store_cache: StoreCacheArgs,
     /// Number of workers (default: adapts to the storage, up to 128)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,

@@ -82,3 +82,19 @@ pub(crate) struct StatusArgs {
     #[command(flatten)]
     pub(crate) place: StoreArgs,
 }
+
+// What is kept of archives in stores, for commands that read them.
+#[derive(Debug, Default, ClapArgs)]
+pub(crate) struct StoreCacheArgs {
+    /// Keep what is read from a store in this directory, for the next command and other processes
+    ///
+    /// It is created if missing, and must be yours alone (mode 0700).
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cache: Option<PathBuf>,
+    /// What the directory of --cache may take on the disk (default: 10GiB)
+    #[arg(long, value_name = "SIZE", requires = "cache")]
+    pub(crate) cache_size: Option<String>,
+    /// Ask no store: read only what --cache has, and the last index that was fetched
+    #[arg(long)]
+    pub(crate) offline: bool,
+}

@@ -43,3 +43,14 @@ impl Default for CacheOptions {
         }
     }
 }
+
+impl CacheOptions {
+    /// Returns options for a command that reads an archive once: it says itself what it will read.
+    pub fn for_commands() -> Self {
+        Self {
+            memory_bytes: 48 << 20,
+            read_ahead_bytes: 0,
+            ..Self::default()
+        }
+    }
+}

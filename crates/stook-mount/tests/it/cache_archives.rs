@@ -4,15 +4,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use stook_archive::{
-    Archive, CheckOptions, ExtractOptions, OpenOptions, Silent, StoredPlace, WriteOptions, check,
-    create, extract,
+    Archive, AsOf, CheckOptions, ExtractOptions, OpenOptions, Silent, StoredPlace, WriteOptions,
+    cat, check, create, extract,
 };
 use stook_mount::{
     BLOCK_BYTES, CacheOptions, CacheStats, CachedVolumes, VolumeIdentity, VolumeRange,
 };
 use stook_store::{Condition, Proof, S3Store, Settings, Store, Upload};
 use stook_testkit::servers::{Nginx, start_moto};
-use stook_testkit::{Compare, Random, Snapshot, TempTree, tree};
+use stook_testkit::{Compare, Random, Snapshot, TempTree, Tree, tree};
 
 use crate::cache_scene::{directory, http, options};
 
@@ -30,11 +30,15 @@ impl Scene {
         }
         let large = Random::new(1000).bytes(13_000_007);
         tree.insert("large", stook_testkit::file(large));
+        Self::of(&tree, Some(6 << 20))
+    }
+
+    fn of(tree: &Tree, volume_bytes: Option<u64>) -> Self {
         let scene = Self {
-            tree: TempTree::new(&tree).unwrap(),
+            tree: TempTree::new(tree).unwrap(),
         };
         let options = WriteOptions {
-            volume_bytes: Some(6 << 20),
+            volume_bytes,
             ..WriteOptions::default()
         };
         create(scene.tree.path(), &scene.archive(), &options, &Silent).unwrap();
@@ -56,18 +60,13 @@ impl Scene {
         }
     }
 
+    /// Returns the archive, as a command opens it.
+    fn open_for_a_command(&self, stores: &[Arc<dyn Store>]) -> (Archive, Arc<CachedVolumes>) {
+        self.open_with(stores, CacheOptions::for_commands())
+    }
+
     /// Returns the archive, read through a cache with blocks on disk.
     fn open(&self, stores: &[Arc<dyn Store>], is_offline: bool) -> (Archive, Arc<CachedVolumes>) {
-        let indices = self.tree.beside("indices");
-        let place = StoredPlace {
-            stores,
-            cache: &indices,
-            is_offline,
-        };
-        let opened = Archive::open_fetched(&place, &OpenOptions::default(), &stook_store::Silent);
-        let (mut archive, _) = opened.unwrap();
-        let records = VolumeIdentity::of_archive(&archive).unwrap();
-        assert!(records.len() > 2 && records.iter().all(|record| record.md5.is_some()));
         let options = CacheOptions {
             directory: Some(self.tree.beside("cache")),
             disk_bytes: 256 << 20,
@@ -76,6 +75,24 @@ impl Scene {
             is_offline,
             ..options()
         };
+        self.open_with(stores, options)
+    }
+
+    fn open_with(
+        &self,
+        stores: &[Arc<dyn Store>],
+        options: CacheOptions,
+    ) -> (Archive, Arc<CachedVolumes>) {
+        let indices = self.tree.beside("indices");
+        let place = StoredPlace {
+            stores,
+            cache: &indices,
+            is_offline: options.is_offline,
+        };
+        let opened = Archive::open_fetched(&place, &OpenOptions::default(), &stook_store::Silent);
+        let (mut archive, _) = opened.unwrap();
+        let records = VolumeIdentity::of_archive(&archive).unwrap();
+        assert!(records.iter().all(|record| record.md5.is_some()));
         let volumes = Arc::new(CachedVolumes::new(stores.to_vec(), records, &options).unwrap());
         archive.read_volumes_from(Arc::clone(&volumes) as _);
         (archive, volumes)
@@ -191,4 +208,68 @@ fn what_is_prefetched_for_an_archive_is_read_offline() {
     drop((archive, volumes));
     let stats = scene.extract(&stores, true);
     assert_eq!((stats.fetches, stats.failures), (0, 0));
+}
+
+/// Returns the content of a member, and the bytes of volumes that moved for it, as the cache and the server count them.
+fn moved_for(nginx: &Nginx, scene: &Scene, name: &str) -> (Vec<u8>, u64, u64) {
+    let sent = || {
+        let requests = nginx.requests().unwrap();
+        let volumes = requests
+            .iter()
+            .filter(|request| request.3.ends_with(".tar"));
+        volumes.map(|request| request.2).sum::<u64>()
+    };
+    let before = sent();
+    let (archive, volumes) = scene.open_for_a_command(&[http(&nginx.url())]);
+    let mut bytes = Vec::new();
+    cat(&archive, name.as_bytes(), AsOf::Now, &mut bytes, &Silent).unwrap();
+    // What was asked for and not read any more is sent as well, at most.
+    let moved = volumes.stats().store_bytes;
+    drop((archive, volumes));
+    (bytes, moved, sent() - before)
+}
+
+#[test]
+fn one_file_of_a_large_volume_moves_little_else() {
+    let mut tree = tree! { "d" => dir() };
+    for number in 0..40u64 {
+        let large = Random::new(number).bytes(3 << 20);
+        tree.insert(format!("d/{number:02}"), stook_testkit::file(large));
+        tree.insert(
+            format!("d/{number:02}.txt"),
+            stook_testkit::file(b"few bytes"),
+        );
+    }
+    let scene = Scene::of(&tree, None);
+    let Some(nginx) = Nginx::start("").unwrap() else {
+        stook_testkit::skip!("nginx is not installed");
+        return;
+    };
+    scene.copy_to(&nginx.root());
+    for (name, size) in [("d/20", 3 << 20), ("d/31.txt", 9)] {
+        let (bytes, moved, at_server) = moved_for(&nginx, &scene, name);
+        assert_eq!(bytes.len() as u64, size);
+        let most = size + (1 << 20);
+        assert!(
+            moved < most && at_server < most,
+            "{name}: {moved}, {at_server}"
+        );
+    }
+}
+
+#[test]
+fn a_missing_volume_is_named() {
+    let scene = Scene::new();
+    let folder = scene.tree.beside("one");
+    std::fs::create_dir(&folder).unwrap();
+    scene.copy_to(&folder);
+    let (archive, _) = scene.open_for_a_command(&[directory(&folder)]);
+    std::fs::remove_file(folder.join("000000.tar")).unwrap();
+    let error = cat(&archive, b"empty", AsOf::Now, &mut Vec::new(), &Silent).unwrap_err();
+    let text = error.to_string();
+    let expected = format!(
+        "cannot read `000000.tar` in `{}`: no such file",
+        folder.display()
+    );
+    assert!(text.contains(&expected), "{text}");
 }
