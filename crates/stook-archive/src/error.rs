@@ -306,6 +306,15 @@ pub enum ArchiveError {
         #[source]
         cause: Cause,
     },
+    /// The place that a member's volume is read from cannot give its bytes.
+    #[error("cannot read `{}`: {cause}", display_bytes(name))]
+    Unreadable {
+        /// The member.
+        name: Vec<u8>,
+        /// Why not.
+        #[source]
+        cause: Cause,
+    },
     /// Nothing to rebuild an index from.
     #[error("cannot reindex `{}`: it has no volumes", display_path(path))]
     NoVolumes {
@@ -373,6 +382,15 @@ impl ArchiveError {
                 host,
             },
             LockError::Sys(error) => error.into(),
+        }
+    }
+
+    /// Returns that a member cannot be read: it is damaged, unless only the place of its volume failed.
+    pub(crate) fn of_member(name: &[u8], cause: Cause) -> Self {
+        let name = name.to_vec();
+        match cause.is_of_source() {
+            true => Self::Unreadable { name, cause },
+            false => Self::Damaged { name, cause },
         }
     }
 

@@ -20,10 +20,7 @@ use stook_sys::{Directory, NameBuffer, TemporaryNames, create_directory, exists,
 
 use crate::ArchiveError;
 use crate::archive::structure_of_copy;
-use crate::folder::INDEX;
-
-/// What lies beside an index while it is written to.
-const JOURNAL: &str = "index.db-journal";
+use crate::folder::{INDEX, JOURNAL};
 
 /// How often an index is fetched that is replaced meanwhile.
 const ATTEMPTS: u32 = 3;

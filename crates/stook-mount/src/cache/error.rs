@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use stook_archive::Cause;
 use stook_store::{StoreCause, StoreError};
 use stook_sys::{SysError, display_path};
 
@@ -125,12 +126,18 @@ impl ReadError {
         matches!(self, Self::Store(error) if matches!(error.cause, StoreCause::NotFound))
     }
 
-    /// Returns it as the error of a read. Never `Interrupted`, which readers repeat.
+    /// Returns it as the error of a read, out of which an operation on the archive takes its cause. Never `Interrupted`,
+    /// which readers repeat.
     pub(super) fn into_io(self) -> io::Error {
-        match self.is_not_found() {
-            true => io::Error::new(io::ErrorKind::NotFound, self),
-            false => io::Error::other(self),
-        }
+        let kind = match self.is_not_found() {
+            true => io::ErrorKind::NotFound,
+            false => io::ErrorKind::Other,
+        };
+        let cause = match self {
+            Self::Store(error) => Cause::Store(error),
+            other => Cause::Source(Arc::new(other)),
+        };
+        io::Error::new(kind, cause)
     }
 }
 

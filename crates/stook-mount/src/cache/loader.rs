@@ -125,13 +125,6 @@ impl Loader {
         })
     }
 
-    /// Keeps a block on the disk.
-    pub(super) fn write_disk(&self, volume: &CachedFile, key: &BlockKey, block: &Block) {
-        if let Some(disk) = self.disk.as_ref().filter(|_| volume.is_lasting) {
-            disk.write(key, block);
-        }
-    }
-
     /// Fetches adjacent blocks with one request, or as many as it takes.
     fn fetch(
         &self,
@@ -155,8 +148,10 @@ impl Loader {
         };
         let result = self.fetch_into(&mut arriving);
         let rest = arriving.run;
-        for (key, block) in &fetched {
-            self.write_disk(volume, key, block);
+        if let Some(disk) = self.disk.as_ref().filter(|_| volume.is_lasting) {
+            for (key, block) in &fetched {
+                disk.write(key, block);
+            }
         }
         if let (Err(error), Effort::Reader) = (&result, effort) {
             self.counters.failures.add(rest.len() as u64);

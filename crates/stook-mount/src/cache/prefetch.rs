@@ -35,6 +35,8 @@ pub struct PrefetchReport {
     pub fetched_bytes: u64,
     /// Blocks that could not be fetched.
     pub failed: u64,
+    /// Blocks that were fetched, or were in memory, and could not be kept on the disk.
+    pub not_kept: u64,
     /// The first reason why.
     pub error: Option<ReadError>,
     /// Whether it was asked to end before all was done.
@@ -71,6 +73,7 @@ impl CachedVolumes {
             present: AtomicU64::new(0),
             fetched: AtomicU64::new(0),
             fetched_bytes: AtomicU64::new(0),
+            not_kept: AtomicU64::new(0),
             error: Mutex::new(report.error.take()),
         };
         thread::scope(|scope| {
@@ -83,6 +86,7 @@ impl CachedVolumes {
         });
         report.present = work.present.into_inner();
         report.fetched = work.fetched.into_inner();
+        report.not_kept = work.not_kept.into_inner();
         report.fetched_bytes = work.fetched_bytes.into_inner();
         report.is_interrupted = work.has_stopped.into_inner();
         report.error = stook_sys::into_inner(work.error);
@@ -142,6 +146,7 @@ struct Work<'a> {
     present: AtomicU64,
     fetched: AtomicU64,
     fetched_bytes: AtomicU64,
+    not_kept: AtomicU64,
     error: Mutex<Option<ReadError>>,
 }
 
@@ -173,27 +178,36 @@ impl Work<'_> {
         let missing: Vec<u64> = request.numbers.clone().filter(is_missing).collect();
         self.present
             .fetch_add(all - missing.len() as u64, Ordering::Relaxed);
-        let claim = |number| {
-            loader
-                .table
-                .claim_missing(volume.block(number))
-                .ok_or(number)
-        };
-        let (claimed, elsewhere): (Vec<_>, Vec<_>) =
-            missing.into_iter().map(claim).partition(Result::is_ok);
-        let claimed = claimed.into_iter().flatten().collect();
-        let loaded = loader.load(volume, claimed, Effort::Reader, &mut |_, block| {
+        // Others are in memory, or on their way there.
+        let claim = |number: &u64| loader.table.claim_missing(volume.block(*number));
+        let claimed: Vec<_> = missing.iter().filter_map(claim).collect();
+        let elsewhere = missing.len() - claimed.len();
+        self.present.fetch_add(elsewhere as u64, Ordering::Relaxed);
+        loader.load(volume, claimed, Effort::Reader, &mut |_, block| {
             self.fetched.fetch_add(1, Ordering::Relaxed);
             self.fetched_bytes
                 .fetch_add(block.len() as u64, Ordering::Relaxed);
-        });
-        // These are in memory, or on their way there, and may not be on the disk.
-        for number in elsewhere.into_iter().filter_map(Result::err) {
-            for block in loader.blocks(volume, number..number + 1)? {
-                loader.write_disk(volume, &volume.block(number), &block);
-            }
-            self.present.fetch_add(1, Ordering::Relaxed);
+        })?;
+        missing
+            .into_iter()
+            .try_for_each(|number| self.keep(volume, number))
+    }
+
+    /// Has a block on the disk that is in memory.
+    fn keep(&self, volume: &CachedFile, number: u64) -> Result<(), ReadError> {
+        let (loader, key) = (&self.shared.loader, volume.block(number));
+        let Some(disk) = loader.disk.as_ref().filter(|_| volume.is_lasting) else {
+            return Ok(());
+        };
+        if disk.has(&key) {
+            return Ok(());
         }
-        loaded
+        for block in loader.blocks(volume, number..number + 1)? {
+            disk.write(&key, &block);
+        }
+        if !disk.has(&key) {
+            self.not_kept.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(())
     }
 }

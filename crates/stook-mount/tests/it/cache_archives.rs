@@ -72,6 +72,7 @@ impl Scene {
             disk_bytes: 256 << 20,
             memory_bytes: 8 << 20,
             read_ahead_bytes: 4 << 20,
+            fetchers: 8,
             is_offline,
             ..options()
         };
@@ -205,6 +206,7 @@ fn what_is_prefetched_for_an_archive_is_read_offline() {
     let ranges: Vec<VolumeRange> = records.iter().map(volume).collect();
     let report = volumes.prefetch(&ranges, &|| false);
     assert_eq!((report.fetched, report.failed), (report.blocks, 0));
+    assert_eq!(report.not_kept, 0);
     drop((archive, volumes));
     let stats = scene.extract(&stores, true);
     assert_eq!((stats.fetches, stats.failures), (0, 0));

@@ -388,6 +388,7 @@ fn a_cut_connection_is_made_again_over_a_slow_link() {
     let link = link.unwrap();
     let ahead = CacheOptions {
         read_ahead_bytes: 4 << 20,
+        fetchers: 8,
         ..options()
     };
     let (cache, volume) = sample.open(vec![http(&link.url())], &ahead);

@@ -40,6 +40,7 @@ fn open(folder: &Path, read_ahead_bytes: u64) -> (CachedVolumes, Arc<dyn VolumeB
     let stores = vec![directory(volumes)];
     let options = CacheOptions {
         read_ahead_bytes,
+        fetchers: 8,
         ..shared(folder)
     };
     let cache = CachedVolumes::new(stores, vec![record()], &options).unwrap();

@@ -20,6 +20,7 @@ fn any_bytes_are_those_of_the_volume() {
     let small = CacheOptions {
         memory_bytes: 3 * BLOCK as u64,
         read_ahead_bytes: 4 * BLOCK as u64,
+        fetchers: 8,
         ..with_disk(scratch.path())
     };
     let none = CacheOptions {
@@ -115,6 +116,7 @@ fn a_sequential_reader_finds_blocks_there_into_the_next_volume() {
     two.write_to(folder.path());
     let options = CacheOptions {
         read_ahead_bytes: 8 * BLOCK as u64,
+        fetchers: 8,
         ..options()
     };
     let records = vec![one.record.clone(), two.record.clone()];

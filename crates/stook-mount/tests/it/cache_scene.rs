@@ -70,10 +70,11 @@ impl Sample {
     }
 }
 
-/// Options with nothing on disk, nothing fetched ahead, and little patience.
+/// Options with nothing on disk, nothing fetched by other threads than the reader's, and little patience.
 pub(crate) fn options() -> CacheOptions {
     CacheOptions {
         read_ahead_bytes: 0,
+        fetchers: 0,
         deadline: Duration::from_secs(20),
         ..CacheOptions::default()
     }

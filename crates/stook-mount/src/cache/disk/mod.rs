@@ -108,6 +108,12 @@ impl DiskCache {
         block
     }
 
+    /// Returns true if a file has the name of the block.
+    pub(super) fn has(&self, key: &BlockKey) -> bool {
+        let found = self.root.metadata(&self.path_of(key), Links::Refuse);
+        found.is_ok()
+    }
+
     /// Keeps a block, if there is room for it.
     pub(super) fn write(&self, key: &BlockKey, block: &Block) {
         let _scope = stook_timers::scope!("cache write");

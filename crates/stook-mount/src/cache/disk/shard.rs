@@ -23,8 +23,9 @@ use crate::cache::key::BlockKey;
 const PARTIAL: &[u8] = b"partial";
 const LOCK: &[u8] = b"lock";
 
-/// How long a writer waits for another one: as long as some writes take. A process that is stopped keeps its lock.
-const PATIENCE: Duration = Duration::from_millis(50);
+/// How long a writer waits for another one: as long as some writes take on a busy machine. A process that is stopped keeps
+/// its lock.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// What a file takes at least is a multiple of this; and a name in a directory.
 const UNIT: u64 = 4096;
