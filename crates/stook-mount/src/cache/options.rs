@@ -18,7 +18,7 @@ pub struct CacheOptions {
     pub request_bytes: u64,
     /// How far ahead of a sequential reader blocks are fetched, in bytes, at most; 0: they are not.
     pub read_ahead_bytes: u64,
-    /// Threads that fetch ahead of readers.
+    /// Threads that fetch ahead of readers, and the later parts of large reads; 0: every reader fetches for itself.
     pub fetchers: usize,
     /// How long a reader waits for a block while stores fail and may come back. A request that a store has begun ends by
     /// the store's own limit, `idle_timeout` of its settings.

@@ -97,7 +97,7 @@ impl CachedVolumes {
                 has_fetchers: Once::new(),
                 records,
                 opened: Mutex::default(),
-                fetchers: options.fetchers.max(1),
+                fetchers: options.fetchers,
             }),
         })
     }
@@ -218,6 +218,9 @@ impl Shared {
     }
 
     fn queue(&self, file: &Arc<CachedFile>, numbers: Range<u64>) {
+        if self.fetchers == 0 {
+            return;
+        }
         self.has_fetchers.call_once(|| {
             begin_fetching(&self.queue, &self.loader, self.fetchers);
         });

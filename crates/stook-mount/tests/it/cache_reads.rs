@@ -210,7 +210,8 @@ fn blocks_on_disk_serve_the_next_mount_and_what_was_changed_there_does_not() {
         let expected = if is_first { (0, 7, 7) } else { (7, 0, 0) };
         assert_eq!(
             (stats.disk_hits, stats.store_blocks, stats.disk_writes),
-            expected
+            expected,
+            "{stats:?}"
         );
     }
     let blocks = blocks_in(&scratch.path().join("cache"));
