@@ -62,7 +62,7 @@ impl Scene {
 
     /// Returns the archive, as a command opens it.
     fn open_for_a_command(&self, stores: &[Arc<dyn Store>]) -> (Archive, Arc<CachedVolumes>) {
-        self.open_with(stores, CacheOptions::for_commands())
+        self.open_with(stores, &CacheOptions::for_commands())
     }
 
     /// Returns the archive, read through a cache with blocks on disk.
@@ -76,13 +76,13 @@ impl Scene {
             is_offline,
             ..options()
         };
-        self.open_with(stores, options)
+        self.open_with(stores, &options)
     }
 
     fn open_with(
         &self,
         stores: &[Arc<dyn Store>],
-        options: CacheOptions,
+        options: &CacheOptions,
     ) -> (Archive, Arc<CachedVolumes>) {
         let indices = self.tree.beside("indices");
         let place = StoredPlace {
@@ -94,7 +94,7 @@ impl Scene {
         let (mut archive, _) = opened.unwrap();
         let records = VolumeIdentity::of_archive(&archive).unwrap();
         assert!(records.iter().all(|record| record.md5.is_some()));
-        let volumes = Arc::new(CachedVolumes::new(stores.to_vec(), records, &options).unwrap());
+        let volumes = Arc::new(CachedVolumes::new(stores.to_vec(), records, options).unwrap());
         archive.read_volumes_from(Arc::clone(&volumes) as _);
         (archive, volumes)
     }
