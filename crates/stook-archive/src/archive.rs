@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use stook_index::{
     AsOf, Config, Deleted, Index, IndexDamage, IndexError, Interrupt, NameLookup, NameVersions,
-    ReadOptions, Row, RowRef, Run, RunCounts, RunId, Selection, Volume, VolumeId,
+    ReadOptions, Row, RowRef, Run, RunCounts, RunId, Selection, Structure, Volume, VolumeId,
 };
 
 use crate::ArchiveError;
@@ -134,7 +134,11 @@ impl Archive {
 
     /// Has volumes that are not in the folder read from this store from now on.
     pub fn read_missing_from(&mut self, store: Arc<dyn VolumeStore>) {
-        let store: Arc<dyn VolumeStore> = Arc::new(LocalFirst::new(self.path(), store));
+        self.read_volumes_from(Arc::new(LocalFirst::new(self.path(), store)));
+    }
+
+    /// Has all volumes read from this store from now on.
+    pub fn read_volumes_from(&mut self, store: Arc<dyn VolumeStore>) {
         self.volumes = Volumes::new(Arc::clone(&store));
         self.store = store;
     }
@@ -357,6 +361,13 @@ impl Archive {
             store,
         })
     }
+}
+
+/// Returns whether the pages of a copy of an index fit together; one that cannot be opened has none.
+pub(crate) fn structure_of_copy(path: &Path, interrupt: &Interrupt) -> Structure {
+    let opened = Index::open_read_until(path, interrupt);
+    let structure = opened.and_then(|index| index.structure());
+    structure.unwrap_or(Structure::Damaged)
 }
 
 impl Folder {

@@ -18,7 +18,8 @@ use crate::read::{BATCH_BYTES, ContentMd5, MemberReader};
 /// # Errors
 /// `NotInState` if only other states have the name, `NoSuchMember` if none has; `NotAFile` for a link, directory or
 /// device; `Damaged` if the index does not say where it is, or if the content, all of which has been written by then,
-/// does not have its MD5 or may not be the newest; `Output` if the output fails.
+/// does not have its MD5 or may not be the newest; `Unreadable` if the place of its volume fails; `Output` if the output
+/// fails.
 pub fn cat(
     archive: &Archive,
     name: &[u8],
@@ -27,10 +28,7 @@ pub fn cat(
     observer: &dyn Observer,
 ) -> Result<(), ArchiveError> {
     let _scope = scope!("cat");
-    let damaged = |cause: Cause| ArchiveError::Damaged {
-        name: name.to_vec(),
-        cause,
-    };
+    let damaged = |cause: Cause| ArchiveError::of_member(name, cause);
     let Found {
         row,
         damage,
@@ -58,10 +56,7 @@ fn write_content(
     name: &[u8],
     output: &mut dyn Write,
 ) -> Result<[u8; 16], ArchiveError> {
-    let damaged = |error: std::io::Error| ArchiveError::Damaged {
-        name: name.to_vec(),
-        cause: error.into(),
-    };
+    let damaged = |error: std::io::Error| ArchiveError::of_member(name, error.into());
     let mut md5 = ContentMd5::new(name, reader.size(), &Silent);
     let len = reader.size().min(BATCH_BYTES);
     let mut buffer = vec![0; usize::try_from(len).unwrap_or(0)];

@@ -3,6 +3,7 @@
 //! A cause keeps what the system said (see [`Cause::errno`]), so callers can tell kinds apart without reading text. It
 //! names no option and no command: advice is up to the program that prints it.
 
+use std::error::Error;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
@@ -27,6 +28,9 @@ pub enum Cause {
     /// An operation of the store failed.
     #[error("{0}")]
     Store(#[source] Arc<StoreError>),
+    /// The place that volumes are read from cannot give the bytes: nothing is known of what they are.
+    #[error("{0}")]
+    Source(#[source] Arc<dyn Error + Send + Sync>),
     /// The headers of a member cannot be read or written.
     #[error("{0}")]
     Member(#[source] Arc<VolumeError>),
@@ -285,6 +289,11 @@ impl Cause {
         }
     }
 
+    /// Returns true if it is about the place that bytes come from, not about the bytes.
+    pub fn is_of_source(&self) -> bool {
+        matches!(self, Self::Store(_) | Self::Source(_))
+    }
+
     pub(crate) fn unreadable(error: &io::Error) -> Self {
         let cause = match Self::from(error) {
             Self::Io(error) => Self::Unreadable(error),
@@ -401,7 +410,6 @@ fn copy_of(error: &io::Error) -> io::Error {
 
 #[cfg(test)]
 mod tests {
-    use std::error::Error;
     use std::path::Path;
 
     use super::*;
@@ -436,6 +444,11 @@ mod tests {
     fn a_cause_comes_back_out_of_an_io_error() {
         let travelled = Cause::from(&io::Error::from(Cause::IntoArchive));
         assert!(matches!(travelled, Cause::IntoArchive));
+        let missing = io::Error::new(io::ErrorKind::NotFound, "no such file");
+        let of_source = Cause::Source(Arc::new(missing));
+        let travelled = Cause::from(&io::Error::new(io::ErrorKind::NotFound, of_source));
+        assert!(travelled.is_of_source() && !Cause::WrongMd5.is_of_source());
+        assert_eq!(travelled.to_string(), "no such file");
         let text = Cause::from(io::Error::other("ended early"));
         assert_eq!(
             (text.to_string(), text.errno()),

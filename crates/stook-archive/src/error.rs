@@ -86,6 +86,24 @@ pub enum ArchiveError {
         /// The file.
         path: PathBuf,
     },
+    /// The index of a stored archive has a journal beside it: what would be fetched may be of two states.
+    #[error(
+        "cannot open `{}`: its index is being written to, there is an index.db-journal",
+        display_path(path)
+    )]
+    BeingWritten {
+        /// The archive.
+        path: PathBuf,
+    },
+    /// Stores are not asked, and no copy of the index is here.
+    #[error(
+        "cannot open `{}`: there is no copy of its index here, and stores are not asked",
+        display_path(path)
+    )]
+    NotFetched {
+        /// The archive.
+        path: PathBuf,
+    },
     /// The target of an extraction is in the archive.
     #[error(
         "cannot extract into `{}`: it is the archive, or in it",
@@ -288,6 +306,15 @@ pub enum ArchiveError {
         #[source]
         cause: Cause,
     },
+    /// The place that a member's volume is read from cannot give its bytes.
+    #[error("cannot read `{}`: {cause}", display_bytes(name))]
+    Unreadable {
+        /// The member.
+        name: Vec<u8>,
+        /// Why not.
+        #[source]
+        cause: Cause,
+    },
     /// Nothing to rebuild an index from.
     #[error("cannot reindex `{}`: it has no volumes", display_path(path))]
     NoVolumes {
@@ -355,6 +382,15 @@ impl ArchiveError {
                 host,
             },
             LockError::Sys(error) => error.into(),
+        }
+    }
+
+    /// Returns that a member cannot be read: it is damaged, unless only the place of its volume failed.
+    pub(crate) fn of_member(name: &[u8], cause: Cause) -> Self {
+        let name = name.to_vec();
+        match cause.is_of_source() {
+            true => Self::Unreadable { name, cause },
+            false => Self::Damaged { name, cause },
         }
     }
 

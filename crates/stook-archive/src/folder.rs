@@ -26,6 +26,9 @@ use crate::plan::{PLAN_DIRECTORY, PlanDirectory};
 /// The name of the index, in a folder and in a store.
 pub(crate) const INDEX: &str = "index.db";
 
+/// What lies beside the index while it is written to.
+pub(crate) const JOURNAL: &str = "index.db-journal";
+
 #[derive(Debug, Clone)]
 pub(crate) struct Folder {
     path: PathBuf,

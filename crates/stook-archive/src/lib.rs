@@ -98,7 +98,7 @@ pub use stook_index::{
 };
 pub use stook_pool::{Jobs, Observer as BaseObserver};
 pub use stook_volume::{Dialect, ReadAt};
-pub use stored::{FetchedBytes, StoredVolumes};
+pub use stored::StoredPlace;
 pub use transfer::{
     FetchedVolumes, PullOptions, PullReport, SentReport, StatusReport, StoreOptions, TransferError,
     VolumeStatus, pull, push, status,

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::error::ErrorKind as ClapKind;
 use stook_archive::ArchiveError;
 use stook_bench::BenchError;
+use stook_mount::CacheError;
 use stook_store::StoreError;
 use stook_sys::display_bytes;
 
@@ -64,6 +65,8 @@ pub(crate) enum CliError {
     /// A batch system ended a run that goes on when it is begun again.
     Requeue,
     Bench(BenchError),
+    /// The directory for what is kept of a store cannot be used.
+    Cache(CacheError),
     Sys(stook_sys::SysError),
     /// An option's value is invalid: the option, the value, the reason.
     Option {
@@ -103,6 +106,15 @@ impl From<StoreError> for CliError {
 impl From<BenchError> for CliError {
     fn from(error: BenchError) -> Self {
         Self::Bench(error)
+    }
+}
+
+impl From<CacheError> for CliError {
+    fn from(error: CacheError) -> Self {
+        match error {
+            CacheError::Sys(error) => Self::Sys(error),
+            other => Self::Cache(other),
+        }
     }
 }
 
@@ -179,6 +191,7 @@ impl CliError {
                 let text = format!("cannot find {}: no entry matches", quoted.join(", "));
                 (text, Some(hints::of_no_match(*unread)), Ending::Failed)
             }
+            Self::Cache(error) => (error.to_string(), hints::of_cache(error), Ending::Failed),
             Self::Bench(error) => (
                 error.to_string(),
                 hints::of_bench(error),

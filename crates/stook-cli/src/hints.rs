@@ -11,6 +11,7 @@ use stook_archive::{
     PlanFileError, StopReason, TransferError, UnlikelyDeletions,
 };
 use stook_bench::{BenchError, ProfileRemedy, Remedy};
+use stook_mount::CacheError;
 use stook_store::{Advice, StoreCause, StoreError};
 use stook_sys::{display_bytes, display_path, is_not_permitted};
 use stook_tree::Reason;
@@ -54,6 +55,10 @@ pub(crate) fn of_archive(error: &ArchiveError) -> Option<String> {
             format!("`stook list {}` shows what is there", display_path(archive))
         }
         ArchiveError::Store(error) => return of_store(error),
+        ArchiveError::BeingWritten { .. } => {
+            "try again when the writer has ended; if it was killed, its next run there removes the journal".into()
+        }
+        ArchiveError::NotFetched { .. } => "the same without `--offline` fetches it".into(),
         ArchiveError::NotAnArchive { path } if display_path(path).contains("://") => {
             "an archive is `index.db` and volumes in one place; check the URL".into()
         }
@@ -329,6 +334,18 @@ pub(crate) fn of_note(note: &Note) -> Option<&'static str> {
         }
         Note::NotRecordedInForeignArchive => {
             "`--record` records it: then an update does not find these names deleted"
+        }
+        _ => return None,
+    })
+}
+
+/// Returns advice about a directory that cannot be a cache.
+pub(crate) fn of_cache(error: &CacheError) -> Option<String> {
+    Some(match error {
+        CacheError::Mode { path, .. } => format!("`chmod 700 {}`", display_path(path)),
+        CacheError::TooSmall { .. } => "`--cache-size` sets it".to_owned(),
+        CacheError::Form { .. } | CacheError::Owner { .. } | CacheError::NoLocks { .. } => {
+            "`--cache` takes another directory; one that is not there yet is created".to_owned()
         }
         _ => return None,
     })

@@ -186,7 +186,7 @@ fn list(args: &ListArgs, common: &Common) -> Result<Ending, CliError> {
     } else {
         Reporter::without_signals(common)
     };
-    let mut opened = Opened::new(&args.archive)?;
+    let mut opened = Opened::new(&args.archive, &args.source)?;
     let archive = &mut opened.archive;
     if args.runs {
         return list_runs(archive, common, &reporter);
@@ -256,7 +256,7 @@ fn print_row(
 }
 
 fn cat(args: &CatArgs, common: &Common) -> Result<Ending, CliError> {
-    let opened = Opened::from_store(&args.archive, &args.store)?;
+    let opened = Opened::new(&args.archive, &args.source)?;
     let as_of = options::as_of(&opened.archive, &args.as_of)?;
     let reporter = Reporter::without_signals(common);
     let mut data = Data::new();

@@ -4,14 +4,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use stook_archive::{
-    Archive, FetchedVolumes, Observer, OpenOptions, StoreOptions, StoredVolumes, status,
+    Archive, FetchedVolumes, Observer, OpenOptions, StoreOptions, StoredPlace, status,
 };
+use stook_mount::{CacheOptions, CachedVolumes, VolumeIdentity};
 use stook_store::{Location, Silent, Store};
 use stook_sys::{Context, display_path};
 
-use crate::args::{FetchArgs, StoreArgs};
+use crate::args::{FetchArgs, SourceArgs, StoreCacheArgs};
 use crate::exit::CliError;
+use crate::options::size_option;
 use crate::progress::{Reporter, asked_to_end};
+use crate::size::{self, Bare};
 use crate::store_settings::{cache, settings};
 use crate::transfer::spool_bytes;
 
@@ -22,66 +25,85 @@ type NamedStore = (Arc<dyn Store>, String);
 pub(crate) struct Opened {
     pub(crate) archive: Archive,
     /// What was fetched, of an archive in a store.
-    volumes: Option<Arc<StoredVolumes>>,
+    fetched: Option<Fetched>,
+}
+
+struct Fetched {
+    index_bytes: u64,
+    volumes: Arc<CachedVolumes>,
+}
+
+/// How volumes that are not in the folder are read.
+struct ReadOptions {
+    cache: CacheOptions,
+    /// What volumes that are fetched whole may take.
+    spool_bytes: Option<u64>,
 }
 
 impl Opened {
     /// Opens the archive that a path names, or a URL.
-    pub(crate) fn new(archive: &Path) -> Result<Self, CliError> {
-        Self::from_store(archive, &StoreArgs::default())
+    pub(crate) fn new(archive: &Path, source: &SourceArgs) -> Result<Self, CliError> {
+        Self::open(archive, source, None)
     }
 
-    /// As [`Opened::new`], with the store that was named for what the folder lacks.
-    pub(crate) fn from_store(archive: &Path, store: &StoreArgs) -> Result<Self, CliError> {
-        Self::open(archive, store, None)
-    }
-
-    /// As [`Opened::from_store`]; volumes that are fetched whole take no more room than `--spool-size` says.
+    /// As [`Opened::new`]; volumes that are fetched whole take no more room than `--spool-size` says.
     pub(crate) fn within(archive: &Path, fetch: &FetchArgs) -> Result<Self, CliError> {
         let spool_bytes = spool_bytes(fetch.spool_size.as_deref())?;
-        Self::open(archive, &fetch.place, spool_bytes)
+        Self::open(archive, &fetch.source, spool_bytes)
     }
 
-    fn open(archive: &Path, store: &StoreArgs, spool_bytes: Option<u64>) -> Result<Self, CliError> {
+    fn open(
+        archive: &Path,
+        source: &SourceArgs,
+        spool_bytes: Option<u64>,
+    ) -> Result<Self, CliError> {
+        let options = ReadOptions {
+            cache: cache_options(&source.cache)?,
+            spool_bytes,
+        };
         match location(archive)? {
-            Some(location) => Self::stored(&location),
-            None => Self::local(archive, store, spool_bytes),
+            Some(location) => Self::stored(&location, &options.cache),
+            None => Self::local(archive, source, &options),
         }
     }
 
     /// Opens an archive of which whatever it holds will be removed elsewhere: volumes that are not in the folder, but were
     /// read back in the store and are there unchanged, count as checked.
     pub(crate) fn to_rely_on(path: &Path) -> Result<Archive, CliError> {
-        let (mut archive, store) = Self::with_store(path, &StoreArgs::default())?;
+        let (mut archive, store) = Self::with_store(path, None)?;
         if let Some(store) = store {
             let status = status(&archive, Some(&*store.0))?;
             let there = status.volumes.iter();
             let there = there.filter(|volume| volume.local.is_none() && volume.is_read_back);
             archive.rely_on(there.map(|volume| volume.volume).collect());
-            Self::attach(&mut archive, store, None)?;
+            let options = ReadOptions {
+                cache: CacheOptions::for_commands(),
+                spool_bytes: None,
+            };
+            Self::attach(&mut archive, store, &options)?;
         }
         Ok(archive)
     }
 
     /// Volumes that are not in the folder are read from the store of the archive.
-    fn local(path: &Path, store: &StoreArgs, spool_bytes: Option<u64>) -> Result<Self, CliError> {
-        let (mut archive, store) = Self::with_store(path, store)?;
-        let volumes = match store {
-            Some(store) => Self::attach(&mut archive, store, spool_bytes)?,
+    fn local(path: &Path, source: &SourceArgs, options: &ReadOptions) -> Result<Self, CliError> {
+        let (mut archive, store) = Self::with_store(path, source.place.store.as_deref())?;
+        let fetched = match store {
+            Some(store) => Self::attach(&mut archive, store, options)?,
             None => None,
         };
-        Ok(Self { archive, volumes })
+        Ok(Self { archive, fetched })
     }
 
     /// Returns the archive in a folder, and its store with its name if that is needed for volumes that are not there.
     fn with_store(
         path: &Path,
-        store: &StoreArgs,
+        typed: Option<&str>,
     ) -> Result<(Archive, Option<NamedStore>), CliError> {
         let archive = crate::options::open(path)?;
-        let place = match &store.store {
+        let place = match typed {
             Some(typed) if is_none(typed) => None,
-            Some(typed) => Some(typed.clone()),
+            Some(typed) => Some(typed.to_owned()),
             None => archive.store_place()?,
         };
         let store = match place {
@@ -95,15 +117,18 @@ impl Opened {
     fn attach(
         archive: &mut Archive,
         (store, place): NamedStore,
-        spool_bytes: Option<u64>,
-    ) -> Result<Option<Arc<StoredVolumes>>, CliError> {
+        options: &ReadOptions,
+    ) -> Result<Option<Fetched>, CliError> {
         if store.abilities().has_ranges {
-            let ranges = Arc::new(StoredVolumes::new(store, 0));
-            archive.read_missing_from(Arc::clone(&ranges) as _);
-            return Ok(Some(ranges));
+            let volumes = cached(archive, store, &options.cache)?;
+            archive.read_missing_from(Arc::clone(&volumes) as _);
+            return Ok(Some(Fetched {
+                index_bytes: 0,
+                volumes,
+            }));
         }
         let options = StoreOptions {
-            spool_bytes,
+            spool_bytes: options.spool_bytes,
             ..StoreOptions::new(store, place)
         };
         let fetched = FetchedVolumes::new(archive, options, asked_to_end().into())?;
@@ -111,31 +136,62 @@ impl Opened {
         Ok(None)
     }
 
-    fn stored(location: &Location) -> Result<Self, CliError> {
+    fn stored(location: &Location, options: &CacheOptions) -> Result<Self, CliError> {
         let store = location.open(&settings()?)?;
-        let options = OpenOptions {
+        let open_options = OpenOptions {
             scratch: Some(std::env::temp_dir()),
             ..OpenOptions::default()
         };
-        let opened = Archive::open_stored(&store, &cache()?, &options, &Silent)?;
-        let (archive, volumes) = opened;
-        Ok(Self {
-            archive,
-            volumes: Some(volumes),
-        })
+        let place = StoredPlace {
+            stores: std::slice::from_ref(&store),
+            cache: &cache()?,
+            is_offline: options.is_offline,
+        };
+        let (mut archive, index_bytes) = Archive::open_fetched(&place, &open_options, &Silent)?;
+        let volumes = cached(&archive, store, options)?;
+        archive.read_volumes_from(Arc::clone(&volumes) as _);
+        let fetched = Some(Fetched {
+            index_bytes,
+            volumes,
+        });
+        Ok(Self { archive, fetched })
     }
 
     /// Says what was fetched, to who wants to know where the time went.
     pub(crate) fn report(&self, reporter: &Reporter) {
-        let Some(volumes) = &self.volumes else { return };
-        let fetched = volumes.fetched();
+        let Some(fetched) = &self.fetched else { return };
+        let stats = fetched.volumes.stats();
         if reporter.shows_phases() {
             reporter.noted(&format!(
                 "fetched {} bytes of the index, {} bytes of volumes in {} requests",
-                fetched.index, fetched.volumes, fetched.requests
+                fetched.index_bytes, stats.store_bytes, stats.fetches
             ));
         }
     }
+}
+
+/// Returns the volumes of an archive in a store, read through the cache.
+fn cached(
+    archive: &Archive,
+    store: Arc<dyn Store>,
+    options: &CacheOptions,
+) -> Result<Arc<CachedVolumes>, CliError> {
+    let records = VolumeIdentity::of_archive(archive)?;
+    let volumes = CachedVolumes::new(vec![store], records, options)?;
+    Ok(Arc::new(volumes))
+}
+
+fn cache_options(args: &StoreCacheArgs) -> Result<CacheOptions, CliError> {
+    let defaults = CacheOptions::for_commands();
+    let size = size_option("--cache-size", args.cache_size.as_deref(), |text| {
+        size::parse(text, Bare::Bytes)
+    })?;
+    Ok(CacheOptions {
+        directory: args.cache.clone(),
+        disk_bytes: size.unwrap_or(defaults.disk_bytes),
+        is_offline: args.offline,
+        ..defaults
+    })
 }
 
 /// Opens the store at a place that `--store` names, or an archive remembers.

@@ -8,3 +8,10 @@
     test,
     allow(clippy::disallowed_methods, reason = "tests make their own files")
 )]
+
+mod cache;
+
+pub use cache::{
+    BLOCK_BYTES, CacheError, CacheOptions, CacheStats, CachedVolumes, Layer, PrefetchReport,
+    ReadError, VolumeIdentity, VolumeRange,
+};

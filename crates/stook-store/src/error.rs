@@ -219,6 +219,12 @@ impl StoreError {
     }
 }
 
+impl From<Difference> for StoreCause {
+    fn from(difference: Difference) -> Self {
+        Self::Different(difference)
+    }
+}
+
 impl From<io::Error> for StoreCause {
     fn from(error: io::Error) -> Self {
         match error.kind() {

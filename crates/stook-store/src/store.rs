@@ -1,9 +1,10 @@
 //! What every store does, and what it says about itself.
 
 use std::fmt;
+use std::ops::Range;
 use std::path::Path;
 
-use crate::error::StoreError;
+use crate::error::{Difference, StoreCause, StoreError};
 use crate::transfer::TransferObserver;
 
 /// A flat place that holds files under plain names; several threads use it at once.
@@ -71,6 +72,33 @@ pub trait Store: fmt::Debug + Send + Sync {
         offset: u64,
         buffer: &mut [u8],
     ) -> Result<usize, StoreError>;
+
+    /// Reads a range and hands it over in pieces, in order, as they arrive: whoever waits for the first bytes need not wait
+    /// for the last. What was handed over before an error is right.
+    ///
+    /// # Errors
+    /// As [`Store::read_range`]; [`StoreCause::Different`](crate::StoreCause::Different) if the file ends within the range.
+    ///
+    /// # Cost
+    /// Where the store has nothing better, memory for the whole range, which is one piece then.
+    fn read_pieces(
+        &self,
+        file: &StoredFile,
+        range: Range<u64>,
+        take: &mut dyn FnMut(&[u8]),
+    ) -> Result<(), StoreError> {
+        let failed = |cause| StoreError::new("read", &file.name, self.name(), cause);
+        let expected = range.end.saturating_sub(range.start);
+        let len = usize::try_from(expected).map_err(|_too_long| failed(StoreCause::NoRanges))?;
+        let mut bytes = vec![0; len];
+        let read = self.read_range(file, range.start, &mut bytes)?;
+        take(&bytes[..read]);
+        if read < len {
+            let found = read as u64;
+            return Err(failed(Difference::Size { expected, found }.into()));
+        }
+        Ok(())
+    }
 
     /// Returns all files, sorted by name. An empty list if the place does not exist.
     ///

@@ -233,6 +233,18 @@ impl Directory {
         Ok(fs::openat(self, name, flags, Mode::from_raw_mode(mode))?.into())
     }
 
+    /// Opens a file of this directory for reading and writing, and makes an empty one where there is none. A symbolic link
+    /// in its place is refused.
+    pub fn open_or_create_file(&self, name: &[u8], mode: u32) -> io::Result<File> {
+        let flags = OFlags::RDWR
+            | OFlags::CREATE
+            | OFlags::NOFOLLOW
+            | OFlags::NONBLOCK
+            | OFlags::NOCTTY
+            | OFlags::CLOEXEC;
+        Ok(fs::openat(self, name, flags, Mode::from_raw_mode(mode))?.into())
+    }
+
     /// Calls `visit` with every name but `.` and `..`, in the file system's order.
     pub fn names(
         &self,

@@ -81,7 +81,7 @@ pub use file::{
     set_mode, set_mtime, set_owner, sync_directory, write_all_at, write_file,
 };
 pub use free_space::{FreeSpace, free_space};
-pub use lock::{LockError, WriterLock, has_locks};
+pub use lock::{LockError, WriterLock, has_locks, try_lock};
 pub use metadata::{FileId, FileKind, Metadata};
 pub use mount::{DeviceKind, Mount, mount_of, names_of_mount_points};
 pub use mutex::{into_inner, lock};

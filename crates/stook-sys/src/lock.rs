@@ -50,6 +50,20 @@ pub fn has_locks(file: &File) -> bool {
     rustix::process::fcntl_getlk(file, &rustix::process::Flock::from(FlockType::ReadLock)).is_ok()
 }
 
+/// Locks a file for as long as it is open; returns false if somebody else has it locked.
+///
+/// The lock belongs to this opening of the file: another one of the same process does not share it.
+///
+/// # Errors
+/// As `flock`; `Unsupported` or the like on a file system without such locks.
+pub fn try_lock(file: &File) -> std::io::Result<bool> {
+    match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(true),
+        Err(Errno::WOULDBLOCK) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// Holders that may come and go while the lock is being taken.
 const ATTEMPTS: u32 = 100;
 
@@ -212,6 +226,20 @@ mod tests {
         drop(lock);
         assert!(!path.exists());
         WriterLock::acquire(&path).unwrap();
+    }
+
+    #[test]
+    fn a_file_is_locked_once_until_it_is_closed() {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = crate::Directory::open(folder.path()).unwrap();
+        let open = || directory.open_or_create_file(b"lock", 0o600).unwrap();
+        let (first, second) = (open(), open());
+        assert!(try_lock(&first).unwrap());
+        assert!(!try_lock(&second).unwrap());
+        drop(first);
+        assert!(try_lock(&second).unwrap());
+        std::os::unix::fs::symlink("lock", folder.path().join("link")).unwrap();
+        directory.open_or_create_file(b"link", 0o600).unwrap_err();
     }
 
     #[test]

@@ -24,18 +24,15 @@ pub struct MemberReader {
 /// Returns a reader of the member that a row stands for.
 ///
 /// # Errors
-/// `NotAFile` if it has no content, `Damaged` if the volume has another member there, or none; `Sys` if the volume cannot be
-/// opened.
+/// `NotAFile` if it has no content, `Damaged` if the volume has another member there, or none; `Unreadable` if the place of
+/// the volume fails; `Sys` if the volume cannot be opened.
 pub(crate) fn open_member(volumes: &Volumes, row: &Row) -> Result<MemberReader, ArchiveError> {
-    let name = || row.name.clone();
     if row.md5.is_none() {
-        return Err(ArchiveError::NotAFile { name: name() });
+        let name = row.name.clone();
+        return Err(ArchiveError::NotAFile { name });
     }
     let volume = volumes.get(row.volume)?;
-    MemberReader::open(volume, row).map_err(|cause| ArchiveError::Damaged {
-        name: name(),
-        cause,
-    })
+    MemberReader::open(volume, row).map_err(|cause| ArchiveError::of_member(&row.name, cause))
 }
 
 impl MemberReader {

@@ -5,11 +5,15 @@
 //! ```
 //! A copy never changes: another version goes to another folder, and the folders of older ones are removed. Who has one of
 //! them open reads on.
+//!
+//! A copy is of one state: the version is the same before and after, no journal lies beside the index, and SQLite finds that its
+//! pages fit together. If they do not, it is fetched once more; then it is damaged where it lies, and is taken as it is.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use stook_index::{Interrupt, Structure};
 use stook_md5::md5_many;
 use stook_store::{Download, Store, StoreCause, StoreError, StoredFile, TransferObserver};
 use stook_sys::{
@@ -18,7 +22,8 @@ use stook_sys::{
 };
 
 use crate::ArchiveError;
-use crate::folder::INDEX;
+use crate::archive::structure_of_copy;
+use crate::folder::{INDEX, JOURNAL};
 
 /// How every index begins.
 const DATABASE: &[u8; 16] = b"SQLite format 3\0";
@@ -27,7 +32,10 @@ const DATABASE: &[u8; 16] = b"SQLite format 3\0";
 const ATTEMPTS: u32 = 3;
 
 /// A copy of an index.
+#[derive(Debug)]
 pub(super) struct FetchedIndex {
+    /// How messages name the archive.
+    pub(super) name: PathBuf,
     /// The folder that it is in.
     pub(super) folder: PathBuf,
     /// Bytes that were fetched for it now.
@@ -37,43 +45,130 @@ pub(super) struct FetchedIndex {
 /// Returns a copy of the index of a store, which has the version that the store has now.
 ///
 /// # Errors
-/// `NotAnArchive` if the store has none; `Store` if it cannot be fetched; `Sys` if the cache cannot be written.
+/// `NotAnArchive` if the store has none; `BeingWritten`; `Store` if it cannot be fetched; `Sys` if the cache cannot be
+/// written.
 pub(super) fn fetch_index(
     store: &dyn Store,
     cache: &Path,
+    interrupt: &Interrupt,
     observer: &dyn TransferObserver,
 ) -> Result<FetchedIndex, ArchiveError> {
-    let mut bytes = 0;
+    let (mut bytes, mut was_damaged) = (0, false);
+    let name = || PathBuf::from(store.name());
     for _ in 0..ATTEMPTS {
         let found = require_stat(store)?;
         let folder = cache.join(folder_name(store, &found));
         if found.version.is_some() && exists(&folder.join(INDEX))?.is_some() {
-            return Ok(FetchedIndex { folder, bytes });
+            return Ok(FetchedIndex {
+                name: name(),
+                folder,
+                bytes,
+            });
         }
         create_directory(cache)?;
         let temporary = TemporaryNames::new("partial").next(0);
         let partial = cache.join(OsStr::from_bytes(&temporary));
         let fetched = get(store, &found, &partial, observer);
         bytes += found.size;
-        // It may have been replaced between the look and the copy.
-        let is_same = fetched.is_ok() && require_stat(store)?.version == found.version;
         match fetched {
             Ok(()) if !is_database(&partial)? => {
                 remove_file(&partial)?;
                 return Err(failed(store, not_an_index()));
             }
-            Ok(()) if is_same => {
-                create_directory(&folder)?;
-                stook_sys::rename(&partial, &folder.join(INDEX))?;
-                remove_older(store, cache, &folder);
-                return Ok(FetchedIndex { folder, bytes });
-            }
-            Ok(()) => remove_file(&partial)?,
-            Err(error) if is_replaced(&error.cause) => {}
+            Ok(()) => {}
+            Err(error) if is_replaced(&error.cause) => continue,
             Err(error) => return Err(error.into()),
         }
+        match state_of(store, &found, &partial, interrupt) {
+            Ok(CopyState::Whole) => {}
+            // Damaged twice, it is so where it lies.
+            Ok(CopyState::Damaged) if was_damaged => {}
+            Ok(state) => {
+                remove_file(&partial)?;
+                was_damaged = state == CopyState::Damaged;
+                continue;
+            }
+            Err(error) => {
+                // There is an error already.
+                let _ = remove_file(&partial);
+                return Err(error);
+            }
+        }
+        create_directory(&folder)?;
+        stook_sys::rename(&partial, &folder.join(INDEX))?;
+        remove_older(store, cache, &folder);
+        return Ok(FetchedIndex {
+            name: name(),
+            folder,
+            bytes,
+        });
     }
     Err(failed(store, StoreCause::Changed))
+}
+
+/// What was fetched of an index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CopyState {
+    /// One state of it.
+    Whole,
+    /// It was replaced between the look and the copy.
+    Replaced,
+    /// Its pages do not fit together.
+    Damaged,
+}
+
+/// Returns what a copy is, after it was fetched.
+///
+/// # Errors
+/// `BeingWritten` if a journal lies beside the index; `Store` if that cannot be seen.
+fn state_of(
+    store: &dyn Store,
+    before: &StoredFile,
+    copy: &Path,
+    interrupt: &Interrupt,
+) -> Result<CopyState, ArchiveError> {
+    // An empty one is left by programs that do not remove it.
+    let journal = match store.stat(JOURNAL) {
+        // Some servers say so of whatever is not there.
+        Err(error) if matches!(error.cause, StoreCause::Denied) => None,
+        looked => looked?,
+    };
+    if journal.is_some_and(|journal| journal.size > 0) {
+        let path = store.name().into();
+        return Err(ArchiveError::BeingWritten { path });
+    }
+    // After the look for a journal: a writer that has ended since then has left another version.
+    if require_stat(store)?.version != before.version {
+        return Ok(CopyState::Replaced);
+    }
+    Ok(match structure_of_copy(copy, interrupt) {
+        Structure::Sound => CopyState::Whole,
+        Structure::Damaged => CopyState::Damaged,
+    })
+}
+
+/// Returns the copy of the index of a store that was fetched last, whatever the store has now.
+///
+/// # Errors
+/// `NotFetched` if there is none.
+pub(super) fn newest_copy(store: &dyn Store, cache: &Path) -> Result<FetchedIndex, ArchiveError> {
+    let name = PathBuf::from(store.name());
+    let fetched_at = |folder: &PathBuf| {
+        let found = exists(&folder.join(INDEX)).ok().flatten();
+        found.map(|found| found.mtime)
+    };
+    let copies = copies_of(store, cache).into_iter();
+    let newest = copies
+        .filter_map(|folder| Some((fetched_at(&folder)?, folder)))
+        .max();
+    match newest {
+        Some((_, folder)) => Ok(FetchedIndex {
+            name,
+            folder,
+            bytes: 0,
+        }),
+        None => Err(ArchiveError::NotFetched { path: name }),
+    }
 }
 
 fn require_stat(store: &dyn Store) -> Result<StoredFile, ArchiveError> {
@@ -151,19 +246,27 @@ fn remove_older(store: &dyn Store, cache: &Path, folder: &Path) {
     let Ok(directory) = Directory::open(cache) else {
         return;
     };
-    let (prefix, mut older) = (prefix(store), Vec::new());
+    for path in copies_of(store, cache) {
+        if path != folder && remove_file(&path.join(INDEX)).is_ok() {
+            let name = path.file_name().unwrap_or_default();
+            let _ = directory.remove_directory(name.as_bytes());
+        }
+    }
+}
+
+/// Returns the folders of all copies of the index of a store; none if the cache cannot be looked at.
+fn copies_of(store: &dyn Store, cache: &Path) -> Vec<PathBuf> {
+    let (prefix, mut copies) = (prefix(store), Vec::new());
+    let Ok(directory) = Directory::open(cache) else {
+        return copies;
+    };
     let listed = directory.names(&mut NameBuffer::default(), |found| {
         if found.name.starts_with(prefix.as_bytes()) {
-            older.push(found.name.to_vec());
+            copies.push(cache.join(OsStr::from_bytes(found.name)));
         }
     });
-    if listed.is_err() {
-        return;
-    }
-    for name in older {
-        let path = cache.join(OsStr::from_bytes(&name));
-        if path != folder && remove_file(&path.join(INDEX)).is_ok() {
-            let _ = directory.remove_directory(&name);
-        }
+    match listed {
+        Ok(()) => copies,
+        Err(_) => Vec::new(),
     }
 }

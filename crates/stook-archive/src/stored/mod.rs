@@ -2,15 +2,11 @@
 //!
 //! ```text
 //!   store ── index.db ──> cache folder (index.rs)      again only when its version changed
-//!     └───── ranges of volumes ──> pieces in memory (volumes.rs) ──> what reads them
+//!     └───── ranges of volumes ──> a VolumeStore that the caller gives ──> what reads them
 //! ```
 //! Nothing is written to the store, and what a check finds out is not recorded: the index is a copy.
 
 mod index;
-mod pieces;
-mod volumes;
-
-pub use volumes::{FetchedBytes, StoredVolumes};
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,40 +15,73 @@ use stook_store::{Store, StoreCause, StoreError, TransferObserver};
 
 use crate::ArchiveError;
 use crate::archive::{Archive, OpenOptions};
-use index::fetch_index;
+use index::{FetchedIndex, fetch_index, newest_copy};
+
+/// An archive that lies elsewhere.
+#[derive(Debug, Clone, Copy)]
+pub struct StoredPlace<'a> {
+    /// Stores that have it, all with the same bytes; the first one that has an index gives it.
+    pub stores: &'a [Arc<dyn Store>],
+    /// A folder of the user for copies of indices; it is made if it is missing.
+    pub cache: &'a Path,
+    /// Whether stores are not asked: the copy is taken that was fetched last.
+    pub is_offline: bool,
+}
 
 impl Archive {
-    /// Opens the archive in a store for reading. `cache` is a folder of the user for copies of indices; it is made if it is
-    /// missing. Returns the archive and what counts the bytes that were fetched for it.
+    /// Opens an archive that lies elsewhere, by a copy of its index. Returns it with the bytes that were fetched. Its volumes
+    /// are read from [`OpenOptions::store`], or from what [`Archive::read_volumes_from`] is given: until then none can be.
     ///
     /// # Errors
-    /// `Store` if the index cannot be fetched, or the store has no ranges; `NotAnArchive` if it has no index; those of
-    /// [`Archive::open`].
+    /// `Store` if a store has no ranges, or no index can be fetched; `NotAnArchive` if there is none; `BeingWritten` if it has a journal; `NotFetched`;
+    /// those of [`Archive::open`].
     ///
     /// # Cost
-    /// The index is fetched unless its copy has the same version; a store that has no versions fetches it each time.
-    pub fn open_stored(
-        store: &Arc<dyn Store>,
-        cache: &Path,
+    /// The index is fetched unless its copy has the same version; a store that has no versions fetches it each time. What
+    /// was fetched is checked by SQLite, one pass.
+    pub fn open_fetched(
+        place: &StoredPlace<'_>,
         options: &OpenOptions,
         observer: &dyn TransferObserver,
-    ) -> Result<(Self, Arc<StoredVolumes>), ArchiveError> {
-        if !store.abilities().has_ranges {
-            return Err(ArchiveError::Store(StoreError {
-                operation: "read",
-                file: String::new(),
-                store: store.name().to_owned(),
-                cause: StoreCause::NoRanges,
-            }));
-        }
-        let fetched = fetch_index(&**store, cache, observer)?;
-        let volumes = Arc::new(StoredVolumes::new(Arc::clone(store), fetched.bytes));
-        let options = OpenOptions {
-            store: Some(Arc::clone(&volumes) as _),
-            ..options.clone()
-        };
-        let name = PathBuf::from(store.name());
-        let archive = Self::open_copy(&fetched.folder, name, &options)?;
-        Ok((archive, volumes))
+    ) -> Result<(Self, u64), ArchiveError> {
+        place.stores.iter().try_for_each(require_ranges)?;
+        let fetched = fetch_from_any(place, options, observer)?;
+        let archive = Self::open_copy(&fetched.folder, fetched.name, options)?;
+        Ok((archive, fetched.bytes))
     }
+}
+
+fn require_ranges(store: &Arc<dyn Store>) -> Result<(), ArchiveError> {
+    if store.abilities().has_ranges {
+        return Ok(());
+    }
+    Err(ArchiveError::Store(StoreError {
+        operation: "read",
+        file: String::new(),
+        store: store.name().to_owned(),
+        cause: StoreCause::NoRanges,
+    }))
+}
+
+/// Fetches the index from the first store that gives it; if none does, the first error is that of all.
+fn fetch_from_any(
+    place: &StoredPlace<'_>,
+    options: &OpenOptions,
+    observer: &dyn TransferObserver,
+) -> Result<FetchedIndex, ArchiveError> {
+    let mut first = None;
+    for store in place.stores {
+        let fetched = if place.is_offline {
+            newest_copy(&**store, place.cache)
+        } else {
+            fetch_index(&**store, place.cache, &options.interrupt, observer)
+        };
+        match fetched {
+            Ok(fetched) => return Ok(fetched),
+            Err(error) => drop(first.get_or_insert(error)),
+        }
+    }
+    Err(first.unwrap_or_else(|| ArchiveError::NotAnArchive {
+        path: PathBuf::new(),
+    }))
 }

@@ -26,7 +26,9 @@ pub(crate) use bench::{
 pub(crate) use patterns::{FilterArgs, PATTERNS};
 pub(crate) use plan::{BuildArgs, CommitArgs, PlanArgs};
 pub(crate) use profile::{CacheArg, ProfileArgs};
-pub(crate) use store::{FetchArgs, ProofArg, PullArgs, PushArgs, SendArgs, StatusArgs, StoreArgs};
+pub(crate) use store::{
+    FetchArgs, ProofArg, PullArgs, PushArgs, SendArgs, SourceArgs, StatusArgs, StoreCacheArgs,
+};
 pub(crate) use walk::{KindLetter, WalkArgs};
 
 /// How every command ends.
@@ -501,6 +503,8 @@ pub(crate) struct ListArgs {
     pub(crate) runs: bool,
     #[command(flatten)]
     pub(crate) as_of: AsOfArgs,
+    #[command(flatten)]
+    pub(crate) source: SourceArgs,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -520,7 +524,7 @@ pub(crate) struct CatArgs {
     #[command(flatten)]
     pub(crate) as_of: AsOfArgs,
     #[command(flatten)]
-    pub(crate) store: StoreArgs,
+    pub(crate) source: SourceArgs,
 }
 
 #[derive(Debug, ClapArgs)]

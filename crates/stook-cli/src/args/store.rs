@@ -27,11 +27,20 @@ pub(crate) struct SendArgs {
     pub(crate) change_store: bool,
 }
 
-// Where volumes are that are not in the archive's folder, for commands that read whole volumes.
+// Where volumes are that are not in the archive's folder, for commands that read.
+#[derive(Debug, Default, ClapArgs)]
+pub(crate) struct SourceArgs {
+    #[command(flatten)]
+    pub(crate) place: StoreArgs,
+    #[command(flatten)]
+    pub(crate) cache: StoreCacheArgs,
+}
+
+// The same, for commands that read whole volumes.
 #[derive(Debug, Default, ClapArgs)]
 pub(crate) struct FetchArgs {
     #[command(flatten)]
-    pub(crate) place: StoreArgs,
+    pub(crate) source: SourceArgs,
     /// Most bytes of volumes that are here because they were fetched, from stores that cannot read a part of a file (HPSS,
     /// Globus); at least one volume (default: no limit)
     #[arg(long, value_name = "SIZE")]
@@ -92,4 +101,20 @@ pub(crate) struct StatusArgs {
     pub(crate) offline: bool,
     #[command(flatten)]
     pub(crate) place: StoreArgs,
+}
+
+// What is kept of archives in stores, for commands that read them.
+#[derive(Debug, Default, ClapArgs)]
+pub(crate) struct StoreCacheArgs {
+    /// Keep what is read from a store in this directory, for the next command and other processes
+    ///
+    /// It is created if missing, and must be yours alone (mode 0700).
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cache: Option<PathBuf>,
+    /// What the directory of --cache may take on the disk (default: 10GiB)
+    #[arg(long, value_name = "SIZE", requires = "cache")]
+    pub(crate) cache_size: Option<String>,
+    /// Ask no store: read only what --cache has, and the last index that was fetched
+    #[arg(long)]
+    pub(crate) offline: bool,
 }

@@ -1,6 +1,7 @@
 //! Archives in stores: the commands that read take a URL, and print what they print of the local archive.
 
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
 use stook_testkit::servers::{Canned, Nginx, start_moto};
@@ -92,6 +93,73 @@ fn commands_that_read_take_the_url_of_a_web_server() {
 }
 
 #[test]
+fn what_was_kept_is_read_without_the_server() {
+    let place = place();
+    let Some(mut nginx) = serve(&place) else {
+        return;
+    };
+    let url = nginx.url();
+    let kept = ["cat", &url, "d/b", "--cache", "kept"];
+    let first = run(&place, &[&["-v"][..], &kept].concat(), &[]);
+    assert_eq!((first.status, first.stdout.len()), (Some(0), 300_000));
+    assert!(
+        !first.stderr.contains(" 0 bytes of volumes"),
+        "{}",
+        first.stderr
+    );
+    let again = run(&place, &[&["-v"][..], &kept].concat(), &[]);
+    let nothing = "fetched 0 bytes of the index, 0 bytes of volumes in 0 requests";
+    assert!(again.stderr.contains(nothing), "{}", again.stderr);
+    nginx.kill();
+    let offline = run(&place, &[&kept[..], &["--offline"]].concat(), &[]);
+    assert_eq!((offline.status, &*offline.stderr), (Some(0), ""));
+    assert!(offline.stdout == first.stdout);
+    // Without the directory nothing of the volume is here.
+    let without = run(&place, &["cat", &url, "d/b", "--offline"], &[]);
+    assert_eq!(without.status, Some(1));
+    let expected = "is not in the cache, and stores are not asked";
+    assert!(without.stderr.contains(expected), "{}", without.stderr);
+    let unknown = format!("{url}/other");
+    let unknown = run(&place, &["list", &unknown, "--offline"], &[]);
+    let expected = format!(
+        "error: cannot open `{url}/other`: there is no copy of its index here, and stores are not asked\nhint: the same without `--offline` fetches it\n"
+    );
+    assert_eq!((unknown.status, unknown.stderr), (Some(1), expected));
+}
+
+#[test]
+fn a_directory_that_others_can_read_is_no_cache() {
+    let place = place();
+    let Some(nginx) = serve(&place) else { return };
+    let kept = place.path("kept");
+    std::fs::create_dir(&kept).unwrap();
+    std::fs::set_permissions(&kept, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let ran = run(&place, &["cat", &nginx.url(), "a", "--cache", "kept"], &[]);
+    assert_eq!(ran.status, Some(1));
+    assert_eq!(
+        ran.stderr,
+        "error: cannot use `kept` as a cache: its mode is 0755, and must be 0700\nhint: `chmod 700 kept`\n"
+    );
+    let ran = run(
+        &place,
+        &[
+            "cat",
+            &nginx.url(),
+            "a",
+            "--cache",
+            "new",
+            "--cache-size",
+            "1K",
+        ],
+        &[],
+    );
+    assert_eq!(
+        ran.stderr,
+        "error: a cache needs 618752 bytes at least, not 1024\nhint: `--cache-size` sets it\n"
+    );
+}
+
+#[test]
 fn commands_that_read_take_the_url_of_an_object_store() {
     let Some(moto) = start_moto() else {
         stook_testkit::skip!("moto is not installed");
@@ -160,6 +228,10 @@ fn an_interruption_ends_a_read_that_waits_for_a_server() {
         .len();
     let server = Canned::start(move |request, stream| {
         let (is_index, is_head) = (request.target == "/index.db", request.method == "HEAD");
+        if request.target == "/index.db-journal" {
+            let _ = stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n");
+            return;
+        }
         if !is_index && !is_head {
             std::thread::sleep(Duration::from_secs(50));
         }

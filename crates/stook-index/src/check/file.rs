@@ -5,6 +5,7 @@ use stook_sys::exists;
 use super::{Check, Structure};
 use crate::damage::{IndexDamage, IndexFault};
 use crate::error::{IndexError, READ};
+use crate::index::Index;
 use crate::scan::is_unreadable;
 use crate::schema::{self, ATTRIBUTES, FRAMES};
 
@@ -161,6 +162,27 @@ fn is_fault(line: &&str) -> bool {
 
 fn integrity_fault(line: &str) -> IndexFault {
     IndexFault::Integrity(line.to_owned())
+}
+
+impl Index {
+    /// Returns whether the pages of the index fit together: what a copy is asked that may be of two states.
+    ///
+    /// # Errors
+    /// `Sqlite` if the file cannot be read for another reason than damage.
+    ///
+    /// # Cost
+    /// One pass over the file.
+    pub fn structure(&self) -> Result<Structure, IndexError> {
+        let query = "PRAGMA quick_check(1)";
+        let answer = self
+            .connection
+            .query_row(query, [], |row| row.get::<_, String>(0));
+        match answer {
+            Ok(answer) if answer == "ok" => Ok(Structure::Sound),
+            Err(error) if !is_unreadable(&error) => Err(self.fault(READ)(error)),
+            _ => Ok(Structure::Damaged),
+        }
+    }
 }
 
 impl Check<'_> {

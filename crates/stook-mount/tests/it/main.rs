@@ -7,3 +7,9 @@
     clippy::unwrap_used,
     reason = "tests make their own files, say what they skip, and fail loudly"
 )]
+
+mod cache_archives;
+mod cache_faults;
+mod cache_processes;
+mod cache_reads;
+mod cache_scene;

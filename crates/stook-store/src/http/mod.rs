@@ -12,6 +12,8 @@ mod answer;
 mod range;
 mod redirect;
 
+use std::ops::Range;
+
 use reqwest::header::{
     CONTENT_ENCODING, HeaderMap, HeaderName, HeaderValue, IF_MATCH, IF_UNMODIFIED_SINCE, RANGE,
 };
@@ -168,13 +170,14 @@ impl HttpStore {
         Ok(Stored { proof, version })
     }
 
+    /// Hands a range over in pieces; it ends with the file at the latest.
     async fn read(
         &self,
         file: &StoredFile,
-        offset: u64,
-        buffer: &mut [u8],
-    ) -> Result<usize, StoreCause> {
-        let last = range::last_byte(offset, buffer.len(), file.size);
+        range: Range<u64>,
+        take: &mut dyn FnMut(&[u8]),
+    ) -> Result<(), StoreCause> {
+        let (offset, last) = (range.start, range.end - 1);
         let mut headers = HeaderMap::new();
         headers.insert(RANGE, header(&format!("bytes={offset}-{last}"))?);
         if let Some(version) = &file.version {
@@ -200,8 +203,7 @@ impl HttpStore {
             require_small(&response, file.size)?;
             offset
         };
-        let wanted = usize::try_from(last - offset + 1).unwrap_or(buffer.len());
-        fill(response, skipped, &mut buffer[..wanted]).await
+        hand_over(response, skipped, range.end - range.start, take).await
     }
 }
 
@@ -256,26 +258,26 @@ fn require_small(response: &Response, size: u64) -> Result<(), StoreCause> {
     }
 }
 
-/// Fills the buffer with the bytes behind those that are skipped; what follows is not read.
-async fn fill(
+/// Hands over the bytes behind those that are skipped; what follows is not read.
+async fn hand_over(
     mut response: Response,
     mut skipped: u64,
-    buffer: &mut [u8],
-) -> Result<usize, StoreCause> {
-    let mut filled = 0;
-    while filled < buffer.len() {
+    expected: u64,
+    take: &mut dyn FnMut(&[u8]),
+) -> Result<(), StoreCause> {
+    let mut found = 0;
+    while found < expected {
         let Some(piece) = next_piece(&mut response).await? else {
-            let (expected, found) = (buffer.len() as u64, filled as u64);
-            return answer::require_size(found, Some(expected)).map(|()| filled);
+            return answer::require_size(found, Some(expected));
         };
         let skip = usize::try_from(skipped).map_or(piece.len(), |skip| skip.min(piece.len()));
         skipped -= skip as u64;
         let rest = &piece[skip..];
-        let len = rest.len().min(buffer.len() - filled);
-        buffer[filled..filled + len].copy_from_slice(&rest[..len]);
-        filled += len;
+        let len = usize::try_from(expected - found).map_or(rest.len(), |left| left.min(rest.len()));
+        take(&rest[..len]);
+        found += len as u64;
     }
-    Ok(filled)
+    Ok(())
 }
 
 impl Store for HttpStore {
@@ -339,9 +341,32 @@ impl Store for HttpStore {
         if buffer.is_empty() || offset >= file.size {
             return Ok(0);
         }
-        let read = self.read(file, offset, buffer);
+        let end = file.size.min(offset.saturating_add(buffer.len() as u64));
+        let mut filled = 0;
+        self.read_pieces(file, offset..end, &mut |piece| {
+            buffer[filled..filled + piece.len()].copy_from_slice(piece);
+            filled += piece.len();
+        })?;
+        Ok(filled)
+    }
+
+    fn read_pieces(
+        &self,
+        file: &StoredFile,
+        range: Range<u64>,
+        take: &mut dyn FnMut(&[u8]),
+    ) -> Result<(), StoreError> {
+        let (expected, found) = (range.end, file.size);
+        if range.is_empty() {
+            return Ok(());
+        }
+        let failed = self.failed("read", &file.name);
+        if expected > found {
+            return Err(failed(Difference::Size { expected, found }.into()));
+        }
+        let read = self.read(file, range, take);
         let read = self.network.run(&Silent, &Meter::default(), read);
-        read.map_err(self.failed("read", &file.name))
+        read.map_err(failed)
     }
 
     fn list(&self) -> Result<Vec<StoredFile>, StoreError> {

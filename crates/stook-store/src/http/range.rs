@@ -1,4 +1,4 @@
-//! Parts of files: which bytes are asked for, and whether an answer has them.
+//! Parts of files: whether an answer has the bytes that were asked for.
 //!
 //! Source: RFC 9110, section 14.
 
@@ -7,11 +7,6 @@ use reqwest::{Response, Url};
 
 use crate::error::StoreCause;
 use crate::http::answer;
-
-/// Returns the last byte to ask for: of a buffer of this length, or of the file.
-pub(super) fn last_byte(offset: u64, len: usize, size: u64) -> u64 {
-    offset.saturating_add(len as u64).min(size) - 1
-}
 
 /// # Errors
 /// `Changed` if the file has another size; `Said` if the answer has other bytes.
@@ -57,7 +52,5 @@ mod tests {
         for bad in ["bytes */100", "0-9/100", "bytes 0-9", "bytes a-9/100", ""] {
             assert_eq!(parse(bad), None, "{bad}");
         }
-        assert_eq!(last_byte(90, 20, 100), 99);
-        assert_eq!(last_byte(0, 1, 100), 0);
     }
 }

@@ -387,6 +387,15 @@ fn reads_ranges(place: &dyn Place) {
         assert_eq!(read, len);
         assert!(buffer == bytes[offset..offset + len], "{offset} {len}");
     }
+    let pieces = |range| {
+        let mut got = Vec::new();
+        let read = store.read_pieces(&file, range, &mut |piece| got.extend_from_slice(piece));
+        read.map(|()| got)
+    };
+    assert!(pieces(12_345..100_000).unwrap() == bytes[12_345..]);
+    assert_eq!(pieces(5..5).unwrap(), b"");
+    let error = pieces(99_000..100_001).unwrap_err();
+    assert!(matches!(error.cause, StoreCause::Different(_)), "{error}");
     let mut buffer = [7; 10];
     assert_eq!(store.read_range(&file, 99_995, &mut buffer).unwrap(), 5);
     assert_eq!(store.read_range(&file, 100_000, &mut buffer).unwrap(), 0);

@@ -57,6 +57,12 @@ impl Canned {
         Self { port, is_over }
     }
 
+    /// Returns its port.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
     /// Returns its URL, without a slash at the end.
     #[must_use]
     pub fn url(&self) -> String {

@@ -9,12 +9,14 @@
 mod canned;
 mod moto;
 mod nginx;
+mod slow_link;
 mod sshd;
 mod versitygw;
 
 pub use canned::{Canned, Request};
 pub use moto::{Moto, start_moto};
 pub use nginx::Nginx;
+pub use slow_link::{LinkCounts, LinkOptions, SlowLink};
 pub use sshd::Sshd;
 pub use versitygw::Versitygw;
 

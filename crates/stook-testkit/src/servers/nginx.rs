@@ -72,6 +72,12 @@ impl Nginx {
         self.folder.join("root")
     }
 
+    /// Returns its port.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.server.port
+    }
+
     /// Returns its URL, without a slash at the end.
     #[must_use]
     pub fn url(&self) -> String {

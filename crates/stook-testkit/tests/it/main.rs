@@ -9,6 +9,7 @@ mod doubles;
 mod oracle;
 mod programs;
 mod slow;
+mod slow_link;
 mod slowfs;
 mod slowfs_program;
 mod slowfs_time;
