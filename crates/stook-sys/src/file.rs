@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{self, AtFlags, CWD, MemfdFlags, Mode, OFlags, RenameFlags, SeekFrom};
-use rustix::io::Errno;
+use rustix::io::{Errno, ReadWriteFlags};
 
 use crate::calls;
 use crate::directory::{metadata_of, times};
@@ -76,6 +76,16 @@ pub fn require_regular(metadata: &Metadata, path: &Path) -> Result<(), SysError>
 pub fn open_read_write(path: &Path) -> Result<File, SysError> {
     let fd = fs::openat(CWD, path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
         .context("open", path)?;
+    Ok(fd.into())
+}
+
+/// Opens a file to append to it; it is created if missing.
+///
+/// # Errors
+/// The operation "open" with the path.
+pub fn append_to_file(path: &Path) -> Result<File, SysError> {
+    let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::CLOEXEC;
+    let fd = fs::openat(CWD, path, flags, Mode::from_raw_mode(0o644)).context("open", path)?;
     Ok(fd.into())
 }
 
@@ -268,6 +278,26 @@ pub fn read_up_to_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<
         }
     }
     Ok(done)
+}
+
+/// As [`read_up_to_at`], but only if no disk is needed for it; `None` if one is, or where the file system cannot tell.
+///
+/// # Errors
+/// As `preadv2`.
+pub fn read_cached_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<Option<usize>> {
+    let mut done = 0;
+    while done < buffer.len() {
+        let mut rest = [io::IoSliceMut::new(&mut buffer[done..])];
+        let at = offset + done as u64;
+        match rustix::io::preadv2(file, &mut rest, at, ReadWriteFlags::NOWAIT) {
+            Ok(0) => break,
+            Ok(count) => done += count,
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(Some(done))
 }
 
 /// Appends `len` bytes from `offset` to the buffer, or what there is up to the end of the file; returns
