@@ -84,7 +84,8 @@ pub use plan::{
     plan,
 };
 pub use read::{
-    DEFAULT_MAX_HOLE_BYTES, LocalFolder, MemberReader, VolumeBytes, VolumeStore, VolumeVersion,
+    DEFAULT_MAX_HOLE_BYTES, LocalFolder, MemberReader, Patience, VolumeBytes, VolumeStore,
+    VolumeVersion,
 };
 pub use reindex::{ReindexOptions, ReindexReport, reindex};
 pub use remove_archived::{
