@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::error::ErrorKind as ClapKind;
 use stook_archive::ArchiveError;
 use stook_bench::BenchError;
+use stook_mount::MountError;
 use stook_store::StoreError;
 use stook_sys::display_bytes;
 
@@ -64,6 +65,7 @@ pub(crate) enum CliError {
     /// A batch system ended a run that goes on when it is begun again.
     Requeue,
     Bench(BenchError),
+    Mount(MountError),
     Sys(stook_sys::SysError),
     /// An option's value is invalid: the option, the value, the reason.
     Option {
@@ -103,6 +105,15 @@ impl From<StoreError> for CliError {
 impl From<BenchError> for CliError {
     fn from(error: BenchError) -> Self {
         Self::Bench(error)
+    }
+}
+
+impl From<MountError> for CliError {
+    fn from(error: MountError) -> Self {
+        match error {
+            MountError::Archive(error) => error.into(),
+            other => Self::Mount(other),
+        }
     }
 }
 
@@ -184,6 +195,7 @@ impl CliError {
                 hints::of_bench(error),
                 ending_of_bench(error),
             ),
+            Self::Mount(error) => (error.to_string(), hints::of_mount(error), Ending::Failed),
             Self::Archive(error) => {
                 let ending = ending_of_archive(error);
                 (error.to_string(), hints::of_archive(error), ending)

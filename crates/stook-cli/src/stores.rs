@@ -118,7 +118,7 @@ fn location(archive: &Path) -> Result<Option<Location>, CliError> {
     }
 }
 
-fn is_url(text: &str) -> bool {
+pub(crate) fn is_url(text: &str) -> bool {
     text.contains("://") || text.starts_with("hpss:")
 }
 

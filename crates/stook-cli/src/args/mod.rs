@@ -7,6 +7,7 @@
 
 mod bench;
 mod conflict;
+mod mount;
 mod patterns;
 mod plan;
 mod profile;
@@ -23,6 +24,7 @@ pub(crate) use bench::{
     BenchArgs, BenchCacheArgs, BenchCommand, BenchFsArgs, BenchPairArgs, BenchUpdateArgs,
     FilesetArgs, PhaseName, ReportArgs, SaveArgs, ToolName,
 };
+pub(crate) use mount::MountArgs;
 pub(crate) use patterns::{FilterArgs, PATTERNS};
 pub(crate) use plan::{BuildArgs, CommitArgs, PlanArgs};
 pub(crate) use profile::{CacheArg, ProfileArgs};
@@ -133,6 +135,16 @@ pub(crate) enum Command {
     /// is started again. Nothing is written outside of the target directory, and nothing into an archive: a target inside of
     /// an archive is refused, and a member that would be written into the archive itself fails.
     Extract(ExtractArgs),
+    /// Mount an archive as a read-only directory
+    ///
+    /// Nothing is extracted: every file is read from its volume when it is read. What is shown is the state of the moment of
+    /// mounting; the archive may be updated meanwhile, and is mounted again to see that. The command ends once it is mounted;
+    /// `umount MOUNTPOINT`, or for users `fusermount3 -u MOUNTPOINT`, ends the mount, as does SIGTERM to its process. Needs FUSE, and for users
+    /// the program `fusermount3`.
+    ///
+    /// Called by the name mount.stook, the program takes what mount(8) gives to its helpers, so that fstab can name an archive:
+    /// `ARCHIVE MOUNTPOINT stook ro,allow_other 0 0`.
+    Mount(MountArgs),
     /// Rebuild index.db from the volumes
     ///
     /// Damage is reported, and everything that can be read is indexed. Ends with status 4 if anything is damaged, else with
@@ -303,6 +315,7 @@ impl Command {
                 }
             },
             Self::Cat(_)
+            | Self::Mount(_)
             | Self::Zstash(_)
             | Self::Completions(_)
             | Self::Man(_)

@@ -1,0 +1,38 @@
+//! `stook mount`: what is typed.
+
+use std::path::PathBuf;
+
+use clap::Args as ClapArgs;
+
+use super::AsOfArgs;
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct MountArgs {
+    /// The archive: a directory with index.db and volumes, or a URL (http, https, s3, ssh)
+    pub(crate) archive: PathBuf,
+    /// The directory to mount on
+    pub(crate) mountpoint: PathBuf,
+    #[command(flatten)]
+    pub(crate) as_of: AsOfArgs,
+    /// Stay in the foreground, and write the log to stderr; Ctrl-C unmounts
+    #[arg(long, short = 'f')]
+    pub(crate) foreground: bool,
+    /// Let other users use the mount, with the permissions of each file
+    ///
+    /// For users other than root, `user_allow_other` in /etc/fuse.conf must allow it.
+    #[arg(long)]
+    pub(crate) allow_other: bool,
+    /// Compare content with its MD5 before it is given out; what is damaged cannot be read
+    ///
+    /// Files of up to 64 MiB are read as a whole before their first byte is given out. A larger file is verified while it is
+    /// read in order, and its end cannot be read if it is damaged; if it is read in another order it is not verified.
+    #[arg(long)]
+    pub(crate) verify: bool,
+    /// Append the log to FILE (default: the system's log, or stderr in the foreground)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) log: Option<PathBuf>,
+    /// Mount options, with commas: `allow_other`, `verify`, `noexec`, `as_of=RUN|TIME`, `log=FILE`, and those of fstab that
+    /// change nothing here
+    #[arg(short = 'o', value_name = "OPTIONS", action = clap::ArgAction::Append)]
+    pub(crate) options: Vec<String>,
+}
