@@ -58,7 +58,15 @@ impl Content {
         }
         let wanted = Wanted { len, ..wanted };
         let is_right = |verified: &Verified| verified.is_right(entry);
-        if patience == Patience::None && !self.verified.as_ref().is_none_or(is_right) {
+        if patience == Patience::None
+            && let Some(verified) = self
+                .verified
+                .as_ref()
+                .filter(|verified| !is_right(verified))
+        {
+            if wanted.offset == 0 && size > MOST_AT_ONCE {
+                verified.begin(entry);
+            }
             // Taking an MD5 takes its time, too.
             return Ok(None);
         }

@@ -19,7 +19,7 @@ pub(crate) const MOST_AT_ONCE: u64 = 64 << 20;
 const MOST_RUNS: usize = 64;
 
 /// Slices of one member that came before the one that is next: the kernel has several reads under way.
-const MOST_EARLY: usize = 32;
+const MOST_EARLY: usize = 128;
 
 #[derive(Debug)]
 pub(crate) struct Verified {
@@ -28,6 +28,8 @@ pub(crate) struct Verified {
     under_way: Mutex<HashSet<EntryId>>,
     ended: Condvar,
     runs: Mutex<HashMap<EntryId, Run>>,
+    /// Large members that are damaged. The kernel asks again for what it was refused: it must not get it then.
+    wrong: Mutex<HashSet<EntryId>>,
 }
 
 /// The MD5 of a large member, as far as it was read in order.
@@ -63,6 +65,7 @@ impl Verified {
             under_way: Mutex::default(),
             ended: Condvar::new(),
             runs: Mutex::default(),
+            wrong: Mutex::default(),
         }
     }
 
@@ -105,6 +108,14 @@ impl Verified {
         Ok(())
     }
 
+    /// Begins the MD5 of a large member: its first byte has been asked for. Before workers add slices, in any order.
+    pub(crate) fn begin(&self, entry: EntryId) {
+        let mut runs = lock(&self.runs);
+        if runs.len() < MOST_RUNS || runs.contains_key(&entry) {
+            runs.insert(entry, Run::new());
+        }
+    }
+
     /// Adds a slice of a large member that was read; says what is known of it by now.
     pub(crate) fn add(
         &self,
@@ -112,10 +123,10 @@ impl Verified {
         (size, expected): (u64, [u8; 16]),
         (offset, bytes): (u64, &[u8]),
     ) -> Verdict {
-        let mut runs = lock(&self.runs);
-        if offset == 0 && (runs.len() < MOST_RUNS || runs.contains_key(&entry)) {
-            runs.insert(entry, Run::new());
+        if lock(&self.wrong).contains(&entry) {
+            return Verdict::Wrong;
         }
+        let mut runs = lock(&self.runs);
         let Some(run) = runs.get_mut(&entry) else {
             return Verdict::Unknown;
         };
@@ -134,7 +145,10 @@ impl Verified {
                 self.set_right(entry);
                 Verdict::Right
             }
-            Some(_) => Verdict::Wrong,
+            Some(_) => {
+                lock(&self.wrong).insert(entry);
+                Verdict::Wrong
+            }
             None => Verdict::Unknown,
         }
     }
@@ -203,6 +217,9 @@ mod tests {
 
     fn read(verified: &Verified, expected: [u8; 16], order: &[(u64, u64)]) -> Vec<Verdict> {
         let content = content();
+        if order.iter().any(|(from, _)| *from == 0) {
+            verified.begin(EntryId::ROOT);
+        }
         let add = |&(from, to): &(u64, u64)| {
             let bytes = &content[from as usize..to as usize];
             verified.add(EntryId::ROOT, (SIZE, expected), (from, bytes))
@@ -214,7 +231,7 @@ mod tests {
     fn slices_may_come_early_and_twice() {
         let verified = Verified::new(1);
         let expected = stook_md5::md5_many(&[&content()])[0];
-        let order = [(0, 1000), (2000, 3000), (500, 1500), (1500, 2100)];
+        let order = [(2000, 3000), (0, 1000), (500, 1500), (1500, 2100)];
         let verdicts = read(&verified, expected, &order);
         assert_eq!(verdicts[3], Verdict::Right);
         assert!(
@@ -231,8 +248,11 @@ mod tests {
         let verdicts = read(&verified, [0; 16], &[(0, 1000), (1000, 3000)]);
         assert_eq!(verdicts, [Verdict::Unknown, Verdict::Wrong]);
         assert!(!verified.is_right(EntryId::ROOT));
+        // Once that is known, nothing of it is given out.
+        let verdicts = read(&verified, [0; 16], &[(1000, 1100)]);
+        assert_eq!(verdicts, [Verdict::Wrong]);
         // Nothing is known of what was not read from its beginning.
-        let verdicts = read(&verified, [0; 16], &[(1000, 3000)]);
+        let verdicts = read(&Verified::new(1), [0; 16], &[(1000, 3000)]);
         assert_eq!(verdicts, [Verdict::Unknown]);
     }
 

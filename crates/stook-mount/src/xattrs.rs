@@ -40,19 +40,13 @@ pub(crate) fn value(catalogue: &Catalogue, entry: EntryId, name: &[u8]) -> Value
     found.map_or(Value::Missing, |(_, value)| Value::Is(value))
 }
 
-/// Returns the names of all attributes, each with a NUL behind it; `None` if the header cannot be read. May wait, unless there
-/// are none but the mount's own.
+/// Returns the names of the header's attributes, each with a NUL behind it; `None` if the header cannot be read. May wait,
+/// unless there are none. The mount's own are not listed: a copy of a file is not to have them.
 pub(crate) fn names(catalogue: &Catalogue, entry: EntryId) -> Option<Vec<u8>> {
     let mut names = Vec::new();
     for (name, _) in catalogue.xattrs(entry)? {
         if !OWN.contains(&&*name) {
             names.extend_from_slice(&name);
-            names.push(0);
-        }
-    }
-    for name in OWN {
-        if own_value(catalogue, entry, name).is_some() {
-            names.extend_from_slice(name);
             names.push(0);
         }
     }

@@ -71,7 +71,7 @@ impl FuseMount {
         }
         let kind = format!("fuse.{}", self.kind);
         let data = CString::new(data)?;
-        mount(&*self.source, point, &*kind, flags, &*data)?;
+        mount(self.source(), point, &*kind, flags, &*data)?;
         Ok(device)
     }
 
@@ -99,9 +99,17 @@ impl FuseMount {
         }
     }
 
+    /// The kernel takes no empty one.
+    fn source(&self) -> &str {
+        match &*self.source {
+            "" => &self.kind,
+            source => source,
+        }
+    }
+
     fn helper_options(&self) -> String {
         // Commas and backslashes separate options there.
-        let source = self.source.replace('\\', "\\\\").replace(',', "\\,");
+        let source = self.source().replace('\\', "\\\\").replace(',', "\\,");
         let mut options = format!(
             "ro,nosuid,nodev,default_permissions,fsname={source},subtype={}",
             self.kind

@@ -2,8 +2,17 @@
 
 #![allow(
     clippy::disallowed_methods,
+    clippy::disallowed_types,
     clippy::expect_used,
     clippy::print_stderr,
     clippy::unwrap_used,
     reason = "tests make their own files, say what they skip, and fail loudly"
 )]
+
+mod contents;
+mod damage;
+mod hostile;
+mod scene;
+mod trees;
+mod users;
+mod verifying;
