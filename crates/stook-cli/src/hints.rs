@@ -39,6 +39,10 @@ pub(crate) fn of_mount(error: &MountError) -> Option<String> {
             let path = display_path(path);
             format!("`fusermount3 -u {path}`, or as root `umount {path}`, frees it")
         }
+        MountError::NobodyListens { .. } => {
+            "only its user and root can talk to the server of a mount, and only if it is an archive"
+                .into()
+        }
         MountError::HidesArchive { .. } => "take another directory to mount on".into(),
         MountError::Sys(error) if error.source.to_string().contains("user_allow_other") => {
             "the administrator can allow it there; without --allow-other only you see the mount"

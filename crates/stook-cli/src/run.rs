@@ -82,6 +82,7 @@ fn dispatch(command: Command, common: &Common) -> Result<Ending, CliError> {
         Command::Cat(args) => cat(&args, common),
         Command::Extract(args) => extract(&args, common),
         Command::Mount(args) => mount::mount(&args, common),
+        Command::Talk(args) => mount::talk(&args),
         Command::Reindex(args) => reindex(&args, common),
         Command::Push(args) => transfer::push(&args, common),
         Command::Pull(args) => transfer::pull(&args, common),

@@ -114,7 +114,10 @@ mod tests {
     #[test]
     fn devices_are_numbered_as_the_kernel_does() {
         assert_eq!(device_number((8, 1)), 0x801);
-        assert_eq!(device_number((259, 0x12345)), 0x1230_0000 | 0x103_00 | 0x45);
+        assert_eq!(
+            device_number((259, 0x12345)),
+            0x1230_0000 | 0x0001_0300 | 0x45
+        );
     }
 
     #[test]

@@ -43,6 +43,27 @@ pub enum MountError {
         /// The mount point.
         path: PathBuf,
     },
+    /// The server of a mount has refused what it was asked for.
+    #[error("`{}` answers: {text}", display_path(path))]
+    Answered {
+        /// The mount point.
+        path: PathBuf,
+        /// What the server says.
+        text: String,
+    },
+    /// What is mounted there is served by nobody who can be talked to.
+    #[error(
+        "cannot talk to `{}`: {}",
+        display_path(path),
+        stook_sys::cause(&source.source)
+    )]
+    NobodyListens {
+        /// The mount point.
+        path: PathBuf,
+        /// Why its socket cannot be used.
+        #[source]
+        source: SysError,
+    },
     /// The exchange with the kernel ended otherwise than by unmounting.
     #[error("cannot serve `{}`: {}", display_path(path), stook_sys::cause(source))]
     Served {

@@ -6,7 +6,8 @@
 //!
 //!   Server ── tree     names, attributes, inode numbers: all in memory          tree.rs, nodes.rs, attributes.rs
 //!      ├───── content  readers of members, read-ahead, verification             content.rs, readers.rs, verify.rs
-//!      └───── xattrs   of the headers, and `user.stook.*`                       xattrs.rs
+//!      ├───── xattrs   of the headers, and `user.stook.*`                       xattrs.rs
+//!      └───── statistics ──> control socket                                    statistics.rs, control.rs
 //! ```
 //! One thread takes all requests and never waits for a disk or another machine: with one client a second thread costs more
 //! than it gives, since each request then wakes another one. What it can answer from memory it answers; what would wait goes
@@ -23,17 +24,20 @@
 
 mod attributes;
 mod content;
+mod control;
 mod error;
 mod event;
 mod nodes;
 mod readers;
 mod serve;
 mod session;
+mod statistics;
 mod tree;
 mod verify;
 mod workers;
 mod xattrs;
 
+pub use control::{Request, TimersFormat, talk};
 pub use error::MountError;
 pub use event::{Event, Log};
 pub use session::{MountOptions, Mounted, Unmounter, require_apart};

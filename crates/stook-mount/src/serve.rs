@@ -23,6 +23,7 @@ use stook_timers::scope;
 use crate::attributes::AccessLists;
 use crate::content::{Content, Wanted};
 use crate::event::{Event, Log};
+use crate::statistics::{Call, Operation, Statistics};
 use crate::tree::{DOTS, Tree};
 use crate::workers::Workers;
 use crate::xattrs::{self, Value};
@@ -63,6 +64,7 @@ thread_local! {
 pub(crate) struct Server {
     tree: Tree,
     content: Content,
+    statistics: Arc<Statistics>,
     log: Arc<dyn Log>,
     logged: Mutex<HashMap<EntryId, Instant>>,
 }
@@ -77,7 +79,12 @@ pub(crate) struct Requests {
 }
 
 impl Requests {
-    pub(crate) fn new(tree: Tree, content: Content, log: Arc<dyn Log>) -> Self {
+    pub(crate) fn new(
+        tree: Tree,
+        content: Content,
+        statistics: Arc<Statistics>,
+        log: Arc<dyn Log>,
+    ) -> Self {
         if let Some((names, entry)) = tree.left_out {
             let path = tree.catalogue.path(entry);
             log.log(&Event::LeftOut { names, path });
@@ -86,6 +93,7 @@ impl Requests {
             server: Arc::new(Server {
                 tree,
                 content,
+                statistics,
                 log,
                 logged: Mutex::default(),
             }),
@@ -95,17 +103,26 @@ impl Requests {
         }
     }
 
-    fn later(&self, job: impl FnOnce(&Server) + Send + 'static) {
+    fn begin(&self, operation: Operation) -> Call {
+        Call::begin(&self.server.statistics, operation)
+    }
+
+    fn later(&self, call: Call, job: impl FnOnce(&Server) + Send + 'static) {
+        self.server.statistics.count_waited();
         let server = Arc::clone(&self.server);
-        self.workers.submit(move || job(&server));
+        self.workers.submit(move || {
+            job(&server);
+            drop(call);
+        });
     }
 
     /// Now if the attributes are in memory, else by a worker.
-    fn when_known(&self, entry: EntryId, job: impl FnOnce(&Server) + Send + 'static) {
+    fn when_known(&self, call: Call, entry: EntryId, job: impl FnOnce(&Server) + Send + 'static) {
         if self.server.tree.is_in_memory(entry) {
             job(&self.server);
+            drop(call);
         } else {
-            self.later(job);
+            self.later(call, job);
         }
     }
 }
@@ -132,6 +149,7 @@ impl Filesystem for Requests {
 
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let _scope = scope!("mount.lookup");
+        let call = self.begin(Operation::Lookup);
         let tree = &self.server.tree;
         let found = tree
             .entry(parent.0)
@@ -141,10 +159,11 @@ impl Filesystem for Requests {
             // The kernel remembers this, too.
             Some(None) => reply.entry(&FOREVER, &NOTHING, GENERATION),
             Some(Some(entry)) => {
-                self.when_known(entry, move |server| match server.attributes(entry) {
+                let answer = move |server: &Server| match server.attributes(entry) {
                     Some(attributes) => reply.entry(&FOREVER, &attributes, GENERATION),
                     None => reply.error(Errno::EIO),
-                })
+                };
+                self.when_known(call, entry, answer);
             }
         }
     }
@@ -153,10 +172,11 @@ impl Filesystem for Requests {
 
     fn getattr(&self, _: &Request, node: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
         let _scope = scope!("mount.getattr");
+        let call = self.begin(Operation::Getattr);
         let Some(entry) = self.server.tree.entry(node.0) else {
             return reply.error(Errno::ESTALE);
         };
-        self.when_known(entry, move |server| match server.attributes(entry) {
+        self.when_known(call, entry, move |server| match server.attributes(entry) {
             Some(attributes) => reply.attr(&FOREVER, &attributes),
             None => reply.error(Errno::EIO),
         });
@@ -164,10 +184,11 @@ impl Filesystem for Requests {
 
     fn readlink(&self, _: &Request, node: INodeNo, reply: ReplyData) {
         let _scope = scope!("mount.readlink");
+        let call = self.begin(Operation::Readlink);
         let Some(entry) = self.server.tree.entry(node.0) else {
             return reply.error(Errno::ESTALE);
         };
-        self.when_known(entry, move |server| {
+        self.when_known(call, entry, move |server| {
             match &*server.tree.catalogue.target(entry) {
                 b"" => reply.error(Errno::EIO),
                 target => reply.data(target),
@@ -208,6 +229,7 @@ impl Filesystem for Requests {
         reply: ReplyData,
     ) {
         let _scope = scope!("mount.read");
+        let call = self.begin(Operation::Read);
         let Some(entry) = self.server.tree.entry(node.0) else {
             return reply.error(Errno::ESTALE);
         };
@@ -216,7 +238,7 @@ impl Filesystem for Requests {
             len: bytes.into(),
         };
         if let Some(reply) = self.server.read(entry, wanted, Patience::None, reply) {
-            self.later(move |server| {
+            self.later(call, move |server| {
                 let _scope = scope!("mount.read");
                 // With patience nothing is left to be answered.
                 let _ = server.read(entry, wanted, Patience::Waits, reply);
@@ -233,6 +255,7 @@ impl Filesystem for Requests {
         mut reply: ReplyDirectory,
     ) {
         let _scope = scope!("mount.readdir");
+        let _call = self.begin(Operation::Readdir);
         let Some(directory) = self.server.tree.entry(node.0) else {
             return reply.error(Errno::ESTALE);
         };
@@ -264,6 +287,7 @@ impl Filesystem for Requests {
         reply: ReplyDirectoryPlus,
     ) {
         let _scope = scope!("mount.readdirplus");
+        let call = self.begin(Operation::Readdir);
         let Some(directory) = self.server.tree.entry(node.0) else {
             return reply.error(Errno::ESTALE);
         };
@@ -271,7 +295,7 @@ impl Filesystem for Requests {
         let mut next = tree.children_from(directory, position);
         match next.next() {
             Some(first) if !tree.is_in_memory(first.entry) => {
-                self.later(move |server| {
+                self.later(call, move |server| {
                     let _scope = scope!("mount.readdirplus");
                     server.list(directory, position, Patience::Waits, reply);
                 });
@@ -282,6 +306,7 @@ impl Filesystem for Requests {
 
     fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
         let _scope = scope!("mount.statfs");
+        let _call = self.begin(Operation::Statfs);
         let tree = &self.server.tree;
         let blocks = tree.bytes.div_ceil(u64::from(BLOCK_BYTES));
         let files = tree.catalogue.len() as u64;
@@ -299,6 +324,7 @@ impl Filesystem for Requests {
 
     fn getxattr(&self, _: &Request, node: INodeNo, name: &OsStr, room: u32, reply: ReplyXattr) {
         let _scope = scope!("mount.getxattr");
+        let call = self.begin(Operation::Getxattr);
         let Some(entry) = self.server.tree.entry(node.0) else {
             return reply.error(Errno::ESTALE);
         };
@@ -307,7 +333,7 @@ impl Filesystem for Requests {
             return answer_xattr(value, room, reply);
         }
         let name = name.as_bytes().to_vec();
-        self.later(move |server| {
+        self.later(call, move |server| {
             let _scope = scope!("mount.getxattr");
             answer_xattr(
                 xattrs::value(&server.tree.catalogue, entry, &name),
@@ -319,6 +345,7 @@ impl Filesystem for Requests {
 
     fn listxattr(&self, _: &Request, node: INodeNo, room: u32, reply: ReplyXattr) {
         let _scope = scope!("mount.listxattr");
+        let call = self.begin(Operation::Listxattr);
         let Some(entry) = self.server.tree.entry(node.0) else {
             return reply.error(Errno::ESTALE);
         };
@@ -327,7 +354,7 @@ impl Filesystem for Requests {
             answer_xattr(names.map_or(Value::Unknown, Value::Is), room, reply);
         };
         if self.server.tree.catalogue.may_have_xattrs(entry) {
-            self.later(answer);
+            self.later(call, answer);
         } else {
             answer(&self.server);
         }
@@ -343,15 +370,18 @@ impl Filesystem for Requests {
         reply: ReplyLseek,
     ) {
         let _scope = scope!("mount.lseek");
+        let call = self.begin(Operation::Lseek);
         let Some(entry) = self.server.tree.entry(node.0) else {
             return reply.error(Errno::ESTALE);
         };
         let Ok(offset) = u64::try_from(offset) else {
             return reply.error(Errno::ENXIO);
         };
-        self.later(move |server| match server.seek(entry, offset, whence) {
-            Ok(found) => reply.offset(i64::try_from(found).unwrap_or(i64::MAX)),
-            Err(errno) => reply.error(errno),
+        self.later(call, move |server| {
+            match server.seek(entry, offset, whence) {
+                Ok(found) => reply.offset(i64::try_from(found).unwrap_or(i64::MAX)),
+                Err(errno) => reply.error(errno),
+            }
         });
     }
 }
@@ -389,7 +419,10 @@ impl Server {
         BUFFER.with_borrow_mut(|buffer| {
             match self.content.read(entry, wanted, (patience, buffer)) {
                 Ok(None) => return Some(reply),
-                Ok(Some(place)) => reply.data(&buffer[place]),
+                Ok(Some(place)) => {
+                    self.statistics.count_read(place.len());
+                    reply.data(&buffer[place]);
+                }
                 Err(error) => reply.error(self.errno(entry, &error)),
             }
             None
@@ -409,6 +442,7 @@ impl Server {
     }
 
     fn log_unreadable(&self, entry: EntryId, cause: String) {
+        self.statistics.count_unreadable();
         let mut logged = lock(&self.logged);
         let before = logged.get(&entry);
         if before.is_some_and(|before| before.elapsed() < BETWEEN_EVENTS) {

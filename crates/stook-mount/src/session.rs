@@ -12,9 +12,11 @@ use stook_sys::{
 };
 
 use crate::content::Content;
+use crate::control::{Control, Facts};
 use crate::error::MountError;
 use crate::event::Log;
 use crate::serve::Requests;
+use crate::statistics::Statistics;
 use crate::tree::Tree;
 
 /// How to mount.
@@ -28,6 +30,8 @@ pub struct MountOptions {
     pub no_exec: bool,
     /// Whether content is compared with its MD5 before it is given out.
     pub verify: bool,
+    /// The directory for the control socket, made if it is missing; `None` for no such socket.
+    pub control: Option<PathBuf>,
 }
 
 /// A mounted archive, served by threads of this process.
@@ -35,6 +39,8 @@ pub struct MountOptions {
 pub struct Mounted {
     point: MountPoint,
     session: JoinHandle<std::io::Result<()>>,
+    /// Until the end.
+    control: Option<Control>,
 }
 
 /// Unmounts, from any thread.
@@ -57,9 +63,17 @@ impl Mounted {
     ) -> Result<Self, MountError> {
         let point = usable(point)?;
         let catalogue = Arc::new(catalogue);
+        let entries = catalogue.len();
         let tree = Tree::new(Arc::clone(&catalogue));
         let content = Content::new(catalogue, options.verify);
-        let requests = Requests::new(tree, content, log);
+        let statistics = Arc::new(Statistics::default());
+        let facts = Facts {
+            archive: options.source.clone(),
+            entries,
+            bytes: tree.bytes,
+            statistics: Arc::clone(&statistics),
+        };
+        let requests = Requests::new(tree, content, statistics, log);
         let mount = FuseMount {
             source: options.source.clone(),
             kind: "stook".to_owned(),
@@ -83,7 +97,22 @@ impl Mounted {
             }
         };
         let point = MountPoint::at(&point)?;
-        Ok(Self { point, session })
+        let mut mounted = Self {
+            point,
+            session,
+            control: None,
+        };
+        if let Some(directory) = &options.control {
+            let control = Control::listen(directory, facts, mounted.unmounter());
+            match control {
+                Ok(control) => mounted.control = Some(control),
+                Err(error) => {
+                    let _ = mounted.point.unmount(Unmount::Detach);
+                    return Err(error.into());
+                }
+            }
+        }
+        Ok(mounted)
     }
 
     /// Returns what another thread can unmount with.
@@ -98,6 +127,7 @@ impl Mounted {
     /// `Served` if the exchange with the kernel ended otherwise.
     pub fn wait(self) -> Result<(), MountError> {
         let ended = self.session.join();
+        drop(self.control);
         let served = ended.unwrap_or_else(|_panic| {
             Err(std::io::Error::other(
                 "the thread that takes requests has panicked",
@@ -114,6 +144,10 @@ impl Unmounter {
     /// Returns the mount point.
     pub fn path(&self) -> &Path {
         self.point.path()
+    }
+
+    pub(crate) fn point(&self) -> &MountPoint {
+        &self.point
     }
 
     /// Unmounts; nothing happens if that was done.

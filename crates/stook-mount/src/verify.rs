@@ -209,20 +209,20 @@ fn place_of(entry: EntryId) -> (usize, u64) {
 mod tests {
     use super::*;
 
-    const SIZE: u64 = 3000;
+    const SIZE: usize = 3000;
 
     fn content() -> Vec<u8> {
-        (0..SIZE).map(|at| (at % 251) as u8).collect()
+        (0..=250).cycle().take(SIZE).collect()
     }
 
-    fn read(verified: &Verified, expected: [u8; 16], order: &[(u64, u64)]) -> Vec<Verdict> {
+    fn read(verified: &Verified, expected: [u8; 16], order: &[(usize, usize)]) -> Vec<Verdict> {
         let content = content();
         if order.iter().any(|(from, _)| *from == 0) {
             verified.begin(EntryId::ROOT);
         }
-        let add = |&(from, to): &(u64, u64)| {
-            let bytes = &content[from as usize..to as usize];
-            verified.add(EntryId::ROOT, (SIZE, expected), (from, bytes))
+        let add = |&(from, to): &(usize, usize)| {
+            let bytes = &content[from..to];
+            verified.add(EntryId::ROOT, (SIZE as u64, expected), (from as u64, bytes))
         };
         order.iter().map(add).collect()
     }

@@ -89,6 +89,28 @@ pub fn append_to_file(path: &Path) -> Result<File, SysError> {
     Ok(fd.into())
 }
 
+/// Makes a directory that only this user can enter, unless it is there already: then it must be such a one.
+///
+/// # Errors
+/// The operation "create" or "look at" with the path; "use" if it belongs to another user, or others can enter it.
+pub fn private_directory(path: &Path) -> Result<(), SysError> {
+    match fs::mkdirat(CWD, path, Mode::RWXU) {
+        Ok(()) | Err(Errno::EXIST) => {}
+        Err(error) => return Err(error).context("create", path),
+    }
+    let facts = fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).context("look at", path)?;
+    let is_directory = fs::FileType::from_raw_mode(facts.st_mode) == fs::FileType::Directory;
+    let is_private = facts.st_mode & 0o077 == 0 && facts.st_uid == crate::effective_user();
+    if is_directory && is_private {
+        return Ok(());
+    }
+    let refused = io::Error::new(
+        io::ErrorKind::PermissionDenied,
+        "it is no directory of this user alone",
+    );
+    Err(refused).context("use", path)
+}
+
 /// Creates a file that must not exist, for reading and writing.
 ///
 /// # Errors

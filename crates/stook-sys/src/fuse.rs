@@ -196,6 +196,11 @@ impl MountPoint {
         &self.path
     }
 
+    /// Returns major and minor number of its device, which no other file system has as long as it is mounted.
+    pub fn device(&self) -> (u32, u32) {
+        self.device
+    }
+
     /// Takes it away; nothing happens if it is gone already.
     ///
     /// # Errors

@@ -79,9 +79,9 @@ pub use error::{
 pub use file::{
     Segment, absolute, append_at, append_some_at, append_to_file, create_directory,
     create_new_file, exchange, exists, look_at, memory_file, metadata, next_data_segment,
-    open_file, open_read_write, read_all, read_cached_at, read_text, read_up_to_at, remove_file,
-    rename, rename_to_new, require_regular, set_mode, set_mtime, set_owner, sync_directory,
-    write_all_at, write_file,
+    open_file, open_read_write, private_directory, read_all, read_cached_at, read_text,
+    read_up_to_at, remove_file, rename, rename_to_new, require_regular, set_mode, set_mtime,
+    set_owner, sync_directory, write_all_at, write_file,
 };
 pub use free_space::{FreeSpace, free_space};
 pub use fuse::{FuseMount, MountPoint, Unmount, is_busy, is_without_server};

@@ -24,7 +24,7 @@ pub(crate) use bench::{
     BenchArgs, BenchCacheArgs, BenchCommand, BenchFsArgs, BenchPairArgs, BenchUpdateArgs,
     FilesetArgs, PhaseName, ReportArgs, SaveArgs, ToolName,
 };
-pub(crate) use mount::MountArgs;
+pub(crate) use mount::{MountArgs, TalkArgs, TalkCommand, TimersFormatArg};
 pub(crate) use patterns::{FilterArgs, PATTERNS};
 pub(crate) use plan::{BuildArgs, CommitArgs, PlanArgs};
 pub(crate) use profile::{CacheArg, ProfileArgs};
@@ -145,6 +145,10 @@ pub(crate) enum Command {
     /// Called by the name mount.stook, the program takes what mount(8) gives to its helpers, so that fstab can name an archive:
     /// `ARCHIVE MOUNTPOINT stook ro,allow_other 0 0`.
     Mount(MountArgs),
+    /// Ask the server of a mount
+    ///
+    /// It answers its user, and root, through a socket in /run/user/UID/stook or /tmp/stook-UID.
+    Talk(TalkArgs),
     /// Rebuild index.db from the volumes
     ///
     /// Damage is reported, and everything that can be read is indexed. Ends with status 4 if anything is damaged, else with
@@ -275,10 +279,10 @@ impl Command {
 
     /// Returns true if the command may have an archive open, a bench for instance.
     pub(crate) fn has_archive(&self) -> bool {
-        use Command::{Completions, Copy, Man, Reference, Remove, Walk};
+        use Command::{Completions, Copy, Man, Reference, Remove, Talk, Walk};
         match self {
             Remove(args) => args.archived_in.is_some(),
-            Walk(_) | Copy(_) | Completions(_) | Man(_) | Reference => false,
+            Walk(_) | Copy(_) | Talk(_) | Completions(_) | Man(_) | Reference => false,
             _ => true,
         }
     }
@@ -316,6 +320,7 @@ impl Command {
             },
             Self::Cat(_)
             | Self::Mount(_)
+            | Self::Talk(_)
             | Self::Zstash(_)
             | Self::Completions(_)
             | Self::Man(_)

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args as ClapArgs;
+use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 
 use super::AsOfArgs;
 
@@ -35,4 +35,42 @@ pub(crate) struct MountArgs {
     /// change nothing here
     #[arg(short = 'o', value_name = "OPTIONS", action = clap::ArgAction::Append)]
     pub(crate) options: Vec<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct TalkArgs {
+    /// The directory that an archive is mounted on
+    pub(crate) mountpoint: PathBuf,
+    #[command(subcommand)]
+    pub(crate) command: TalkCommand,
+}
+
+#[derive(Debug, Clone, Copy, Subcommand)]
+pub(crate) enum TalkCommand {
+    /// Print numbers of requests and bytes, and how long answers took, as JSON
+    Stats {
+        /// Print them as Prometheus takes them
+        #[arg(long)]
+        prometheus: bool,
+    },
+    /// Print where the server's time went, by call path
+    Timers {
+        /// In which form
+        #[arg(long, value_name = "FORMAT", default_value = "tree")]
+        format: TimersFormatArg,
+    },
+    /// Unmount, if nobody uses it
+    Quit,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TimersFormatArg {
+    /// An indented table
+    Tree,
+    /// One JSON object
+    Json,
+    /// Folded stacks with own time in microseconds, for flame-graph programs
+    Folded,
+    /// A flame graph of the folded stacks, for a browser
+    Svg,
 }

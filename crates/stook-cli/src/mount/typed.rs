@@ -45,6 +45,10 @@ const REFUSED: [(&str, &str); 4] = [
 
 /// What was typed, taken together.
 #[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch that the user types"
+)]
 pub(crate) struct Typed {
     archive: PathBuf,
     pub(crate) mountpoint: PathBuf,

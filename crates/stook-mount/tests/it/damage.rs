@@ -26,7 +26,7 @@ fn a_short_volume_fails_what_is_missing_and_nothing_else() {
         return;
     }
     let scene = Scene::archived(&tree! {
-        "a" => file(b"first"), "b" => file(&[1; 300_000]), "c" => file(b"last"),
+        "a" => file(b"first"), "b" => file([1; 300_000]), "c" => file(b"last"),
     });
     writable(&scene.volume()).set_len(150_000).unwrap();
     let mount = scene.mount();

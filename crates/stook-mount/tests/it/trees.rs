@@ -157,7 +157,7 @@ fn the_size_of_the_whole_is_known() {
     if !has_fuse() {
         return;
     }
-    let scene = Scene::archived(&tree! {"a" => file(&[1; 10_000]), "b" => hardlink("a")});
+    let scene = Scene::archived(&tree! {"a" => file([1; 10_000]), "b" => hardlink("a")});
     let mount = scene.mount();
     let output = Command::new("stat")
         .args(["--file-system", "--format=%b %a %s %c"])
