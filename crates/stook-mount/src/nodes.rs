@@ -1,7 +1,8 @@
 //! Inode numbers, and the entries that they stand for.
 //!
 //! A number is the id of the row of a file's first name, so it stays the same while the archive grows. A directory without a
-//! row has a hash of its path, above 2^63. Two numbers are taken: 1 is the root's, so the row with id 1 gets another one, and of
+//! row has a hash of its path, above 2^63. In the directory of versions, which is a tree of its own, a bit is set in each number.
+//! Two numbers are taken: 1 is the root's, so the row with id 1 gets another one, and of
 //! two hashes that are equal the second is moved.
 //!
 //! ```text
@@ -17,7 +18,14 @@ use stook_archive::{Catalogue, EntryId};
 pub(crate) const ROOT: u64 = 1;
 
 /// The number of the row with id 1.
-const FIRST_ROW: u64 = (1 << 62) | 1;
+const FIRST_ROW: u64 = (1 << 61) | 1;
+
+/// Set in all numbers of the tree of versions, and in no other.
+pub(crate) const VERSION: u64 = 1 << 62;
+
+pub(crate) fn is_version(number: u64) -> bool {
+    number & VERSION != 0
+}
 
 const NONE: u32 = u32::MAX;
 
@@ -108,7 +116,7 @@ impl Nodes {
 fn usual_number(catalogue: &Catalogue, entry: EntryId) -> u64 {
     match catalogue.inode(entry) {
         ROOT => FIRST_ROW,
-        inode => inode,
+        inode => inode & !VERSION,
     }
 }
 

@@ -15,7 +15,9 @@ use crate::content::Content;
 use crate::control::{Control, Facts};
 use crate::error::MountError;
 use crate::event::Log;
+use crate::nodes::VERSION;
 use crate::serve::Requests;
+use crate::server::Server;
 use crate::statistics::Statistics;
 use crate::tree::Tree;
 
@@ -32,6 +34,25 @@ pub struct MountOptions {
     pub verify: bool,
     /// The directory for the control socket, made if it is missing; `None` for no such socket.
     pub control: Option<PathBuf>,
+}
+
+/// What is shown.
+#[derive(Debug)]
+pub struct Shown {
+    /// The tree.
+    pub main: Catalogue,
+    /// All versions of all files, as the directory `.stook` in the root, which is not listed: the catalogue of
+    /// [`Versions::All`](stook_archive::Versions::All).
+    pub versions: Option<Catalogue>,
+}
+
+impl From<Catalogue> for Shown {
+    fn from(main: Catalogue) -> Self {
+        Self {
+            main,
+            versions: None,
+        }
+    }
 }
 
 /// A mounted archive, served by threads of this process.
@@ -56,24 +77,30 @@ impl Mounted {
     /// # Errors
     /// `Stale` if the server of an earlier mount there has ended, `NotADirectory`; `Sys` if it cannot be mounted.
     pub fn mount(
-        catalogue: Catalogue,
+        shown: Shown,
         point: &Path,
         options: &MountOptions,
-        log: Arc<dyn Log>,
+        log: &Arc<dyn Log>,
     ) -> Result<Self, MountError> {
         let point = usable(point)?;
-        let catalogue = Arc::new(catalogue);
-        let entries = catalogue.len();
-        let tree = Tree::new(Arc::clone(&catalogue));
-        let content = Content::new(catalogue, options.verify);
         let statistics = Arc::new(Statistics::default());
+        let Shown { main, versions } = shown;
+        let entries = main.len();
+        let server = |catalogue: Catalogue, tag| {
+            let catalogue = Arc::new(catalogue);
+            let tree = Tree::new(Arc::clone(&catalogue), tag);
+            let content = Content::new(catalogue, options.verify);
+            Server::new((tree, content), Arc::clone(&statistics), Arc::clone(log))
+        };
+        let main = server(main, 0);
+        let versions = versions.map(|versions| server(versions, VERSION));
         let facts = Facts {
             archive: options.source.clone(),
             entries,
-            bytes: tree.bytes,
+            bytes: main.tree.bytes,
             statistics: Arc::clone(&statistics),
         };
-        let requests = Requests::new(tree, content, statistics, log);
+        let requests = Requests::new(main, versions, Arc::clone(&statistics));
         let mount = FuseMount {
             source: options.source.clone(),
             kind: "stook".to_owned(),

@@ -1,12 +1,13 @@
 //! Names and attributes: the catalogue, with inode numbers.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use fuser::FileAttr;
 use stook_archive::{Catalogue, EntryId, MemberKind, Stat};
 
 use crate::attributes::{AccessLists, attributes_of};
-use crate::nodes::{Nodes, entries};
+use crate::nodes::{Nodes, VERSION, entries};
 
 /// Longer names cannot be shown: the kernel refuses a whole directory that has one.
 ///
@@ -18,7 +19,9 @@ const LONGEST_NAME: usize = 1024;
 pub(crate) struct Tree {
     pub(crate) catalogue: Arc<Catalogue>,
     nodes: Nodes,
-    pub(crate) access_lists: AccessLists,
+    /// Set in each number.
+    tag: u64,
+    heeds_access_lists: AtomicBool,
     /// Of all files.
     pub(crate) bytes: u64,
     /// Names that are too long, and one of them.
@@ -37,7 +40,8 @@ pub(crate) struct Listed {
 pub(crate) const DOTS: u64 = 2;
 
 impl Tree {
-    pub(crate) fn new(catalogue: Arc<Catalogue>) -> Self {
+    /// Returns the tree of a catalogue; `tag` is set in each of its inode numbers.
+    pub(crate) fn new(catalogue: Arc<Catalogue>, tag: u64) -> Self {
         let nodes = Nodes::of(&catalogue);
         let mut bytes = 0_u64;
         let mut left_out = None;
@@ -53,7 +57,8 @@ impl Tree {
         Self {
             catalogue,
             nodes,
-            access_lists: AccessLists::Unknown,
+            tag,
+            heeds_access_lists: AtomicBool::new(false),
             bytes,
             left_out,
         }
@@ -64,12 +69,17 @@ impl Tree {
         entries(&self.catalogue).any(|entry| self.catalogue.may_have_xattrs(entry))
     }
 
+    /// The kernel asks for access control lists from now on.
+    pub(crate) fn heed_access_lists(&self) {
+        self.heeds_access_lists.store(true, Ordering::Relaxed);
+    }
+
     pub(crate) fn entry(&self, number: u64) -> Option<EntryId> {
-        self.nodes.entry(&self.catalogue, number)
+        self.nodes.entry(&self.catalogue, number & !VERSION)
     }
 
     pub(crate) fn number(&self, entry: EntryId) -> u64 {
-        self.nodes.number(&self.catalogue, entry)
+        self.nodes.number(&self.catalogue, entry) | self.tag
     }
 
     /// Returns the directory above another one; of the root, the root.
@@ -112,7 +122,24 @@ impl Tree {
             true => self.catalogue.stored_bytes(entry),
             false => stat.size,
         };
-        attributes_of(self.number(entry), &stat, stored, self.access_lists)
+        let lists = match self.heeds_access_lists.load(Ordering::Relaxed) {
+            true => AccessLists::Heeded,
+            false => AccessLists::Unknown,
+        };
+        let attributes = attributes_of(self.number(entry), &stat, stored, lists)?;
+        Some(self.closed_if_versions(entry, attributes))
+    }
+
+    /// Directories of versions have no modes of their own, so the uppermost one keeps all others out.
+    fn closed_if_versions(&self, entry: EntryId, attributes: FileAttr) -> FileAttr {
+        if entry != EntryId::ROOT || self.tag != VERSION {
+            return attributes;
+        }
+        FileAttr {
+            perm: 0o700,
+            uid: stook_sys::effective_user(),
+            ..attributes
+        }
     }
 
     fn stat(&self, entry: EntryId) -> Stat {

@@ -31,14 +31,28 @@ use crate::read::{VolumeStore, Volumes};
 pub struct CatalogueOptions {
     /// The state.
     pub as_of: AsOf,
+    /// Which rows of each name.
+    pub versions: Versions,
     /// How many workers.
     pub jobs: Jobs,
+}
+
+/// Which rows of a name are in a catalogue.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Versions {
+    /// The newest, if it is not deleted.
+    #[default]
+    Newest,
+    /// All of files that were archived up to the state, deleted ones, too. The name is that of a directory, in which each
+    /// version is a file `row-17`, named after the id of its row.
+    All,
 }
 
 impl Default for CatalogueOptions {
     fn default() -> Self {
         Self {
             as_of: AsOf::Now,
+            versions: Versions::Newest,
             jobs: Jobs::Adaptive,
         }
     }
@@ -99,15 +113,21 @@ impl Read {
         };
         let parts = {
             let _scope = scope!("rows");
-            snapshot.rows(options.as_of, |rows| Part::new(&table, rows), Part::take)?
+            snapshot.rows(
+                options.as_of,
+                |rows| Part::new(&table, rows, options.versions),
+                Part::take,
+            )?
         };
         let parts = parts.into_iter().map(Part::into_rows).collect();
         let (mut deletions, mut lost_deletions) = (Vec::new(), Vec::new());
-        snapshot.deletions(
-            options.as_of,
-            |name, last| deletions.push((name.to_vec(), last)),
-            |damage| lost_deletions.push(damage),
-        )?;
+        if options.versions == Versions::Newest {
+            snapshot.deletions(
+                options.as_of,
+                |name, last| deletions.push((name.to_vec(), last)),
+                |damage| lost_deletions.push(damage),
+            )?;
+        }
         Ok(Self {
             parts,
             deletions,

@@ -42,7 +42,7 @@ use crate::read::{MemberReader, Patience, VolumeBytes, Volumes, open_member, rea
 use extras::Extras;
 use facts::{Facts, HAS_MD5, HAS_ROW};
 use links::Links;
-pub use load::CatalogueOptions;
+pub use load::{CatalogueOptions, Versions};
 use shared::Shared;
 pub use stat::{Stat, StatSource};
 

@@ -10,6 +10,7 @@ use stook_index::{
 use stook_tree::split;
 
 use super::facts::{Facts, HAS_EXTRA, IS_DAMAGED};
+use super::load::Versions;
 use super::shared::SharedTable;
 use crate::cause::Cause;
 use crate::safe_path::safe_path;
@@ -23,6 +24,7 @@ pub(super) struct Part<'a> {
     table: &'a AttributesTable,
     /// Members of the volume that follow the last one that was found.
     cursor: Option<(VolumeId, Members<'a>)>,
+    versions: Versions,
     rows: PartRows,
 }
 
@@ -81,10 +83,11 @@ pub(super) struct BadName {
 
 impl<'a> Part<'a> {
     /// Returns one for about so many rows.
-    pub(super) fn new(table: &'a AttributesTable, rows: usize) -> Self {
+    pub(super) fn new(table: &'a AttributesTable, rows: usize, versions: Versions) -> Self {
         Self {
             table,
             cursor: None,
+            versions,
             rows: PartRows {
                 facts: Vec::with_capacity(rows),
                 directories: Vec::with_capacity(rows),
@@ -116,6 +119,9 @@ impl<'a> Part<'a> {
             Some(_) => None,
         };
         let attributes = attributes.as_ref();
+        if self.versions == Versions::All {
+            return self.add_version(row, attributes, damage);
+        }
         if let Some(name) = self.rows.paths.plain_in_last(row.name) {
             let directory = self.rows.paths.last_number;
             self.rows.push(row, (directory, name), attributes, damage);
@@ -129,6 +135,36 @@ impl<'a> Part<'a> {
                 if *path != *row.name {
                     self.rows.add_raw_name(row.name);
                 }
+            }
+            Err(cause) => self.rows.bad_names.push(BadName {
+                row: row.id.0,
+                name: row.name.to_vec(),
+                cause,
+            }),
+        }
+    }
+
+    /// Adds a file as one of several below its name.
+    fn add_version(
+        &mut self,
+        row: &RowRef<'_>,
+        attributes: Option<&Attributes<'_>>,
+        damage: Option<IndexDamage>,
+    ) {
+        if row.md5.is_none() {
+            return;
+        }
+        let path = clean(row.name).and_then(|path| {
+            let version = [&*path, b"/row-", row.id.0.to_string().as_bytes()].concat();
+            // With the number it may have become too long.
+            clean(&version).map(Cow::into_owned)
+        });
+        match path {
+            Ok(path) => {
+                let (directory, name) = split(&path);
+                let directory = self.rows.paths.number(directory);
+                self.rows.push(row, (directory, name), attributes, damage);
+                self.rows.add_raw_name(row.name);
             }
             Err(cause) => self.rows.bad_names.push(BadName {
                 row: row.id.0,

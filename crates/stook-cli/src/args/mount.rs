@@ -22,6 +22,12 @@ pub(crate) struct MountArgs {
     /// For users other than root, `user_allow_other` in /etc/fuse.conf must allow it.
     #[arg(long)]
     pub(crate) allow_other: bool,
+    /// Show all versions of all files, deleted ones, too, in the directory .stook of the mount, which is not listed
+    ///
+    /// There is a directory for each file, and in it a file `row-17` for each version; `stook list --all --long` and the attribute
+    /// user.stook.md5 tell them apart. Only the user who mounts can enter it.
+    #[arg(long)]
+    pub(crate) all_versions: bool,
     /// Compare content with its MD5 before it is given out; what is damaged cannot be read
     ///
     /// Files of up to 64 MiB are read as a whole before their first byte is given out. A larger file is verified while it is
@@ -31,7 +37,7 @@ pub(crate) struct MountArgs {
     /// Append the log to FILE (default: the system's log, or stderr in the foreground)
     #[arg(long, value_name = "FILE")]
     pub(crate) log: Option<PathBuf>,
-    /// Mount options, with commas: `allow_other`, `verify`, `noexec`, `as_of=RUN|TIME`, `log=FILE`, and those of fstab that
+    /// Mount options, with commas: `allow_other`, `all_versions`, `verify`, `noexec`, `as_of=RUN|TIME`, `log=FILE`, and those of fstab that
     /// change nothing here
     #[arg(short = 'o', value_name = "OPTIONS", action = clap::ArgAction::Append)]
     pub(crate) options: Vec<String>,

@@ -15,8 +15,8 @@ mod typed;
 
 use std::sync::Arc;
 
-use stook_archive::CatalogueOptions;
-use stook_mount::{Log, MountOptions, Mounted, require_apart};
+use stook_archive::{CatalogueOptions, Versions};
+use stook_mount::{Log, MountOptions, Mounted, Shown, require_apart};
 use stook_sys::display_path;
 
 pub(crate) use self::helper::words;
@@ -35,7 +35,7 @@ pub(crate) fn mount(args: &MountArgs, common: &Common) -> Result<Ending, CliErro
         return daemon::start(common);
     }
     let log = MountLog::open(&typed)?;
-    let Some(mounted) = begin(&typed, common, Arc::clone(&log) as _)? else {
+    let Some(mounted) = begin(&typed, common, &(Arc::clone(&log) as Arc<dyn Log>))? else {
         return Ok(Ending::Done);
     };
     let unmounter = mounted.unmounter();
@@ -49,7 +49,7 @@ pub(crate) fn mount(args: &MountArgs, common: &Common) -> Result<Ending, CliErro
 }
 
 /// Opens the archive and mounts it; `None` if it is not to be mounted.
-fn begin(typed: &Typed, common: &Common, log: Arc<dyn Log>) -> Result<Option<Mounted>, CliError> {
+fn begin(typed: &Typed, common: &Common, log: &Arc<dyn Log>) -> Result<Option<Mounted>, CliError> {
     let archive = typed.archive()?;
     if !archive.to_str().is_some_and(is_url) {
         require_apart(&archive, &typed.mountpoint)?;
@@ -62,7 +62,14 @@ fn begin(typed: &Typed, common: &Common, log: Arc<dyn Log>) -> Result<Option<Mou
         ..CatalogueOptions::default()
     };
     let reporter = Reporter::without_signals(common);
-    let catalogue = opened.archive.catalogue(&loaded, &reporter)?;
+    let main = opened.archive.catalogue(&loaded, &reporter)?;
+    let all = CatalogueOptions {
+        versions: Versions::All,
+        ..loaded
+    };
+    let load_all = || opened.archive.catalogue(&all, &reporter);
+    let versions = typed.all_versions.then(load_all).transpose()?;
+    let shown = Shown { main, versions };
     // SQLite is closed by this: who updates the archive does not wait for a mount.
     drop(opened);
     reporter.finish();
@@ -78,6 +85,6 @@ fn begin(typed: &Typed, common: &Common, log: Arc<dyn Log>) -> Result<Option<Mou
     };
     // They cost 20 ns a scope, and `stook talk` can ask for them.
     stook_timers::enable();
-    let mounted = Mounted::mount(catalogue, &typed.mountpoint, &options, log)?;
+    let mounted = Mounted::mount(shown, &typed.mountpoint, &options, log)?;
     Ok(Some(mounted))
 }

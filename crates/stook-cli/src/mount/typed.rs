@@ -57,6 +57,7 @@ pub(crate) struct Typed {
     pub(crate) allow_other: bool,
     pub(crate) no_exec: bool,
     pub(crate) verify: bool,
+    pub(crate) all_versions: bool,
     pub(crate) log: Option<PathBuf>,
     /// `mount -f`: everything but the mounting.
     pub(crate) is_fake: bool,
@@ -74,6 +75,7 @@ impl Typed {
             allow_other: args.allow_other,
             no_exec: false,
             verify: args.verify,
+            all_versions: args.all_versions,
             log: args.log.clone(),
             is_fake: false,
         };
@@ -91,6 +93,7 @@ impl Typed {
         match (name, value) {
             ("allow_other", None) => self.allow_other = true,
             ("verify", None) => self.verify = true,
+            ("all_versions", None) => self.all_versions = true,
             ("noexec", None) => self.no_exec = true,
             ("foreground", None) => self.foreground = true,
             ("fake", None) => self.is_fake = true,
@@ -140,6 +143,7 @@ mod tests {
             foreground: false,
             allow_other: false,
             verify: false,
+            all_versions: false,
             log: None,
             options: vec![options.to_owned()],
         })

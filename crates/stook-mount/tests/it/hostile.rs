@@ -104,7 +104,11 @@ fn names_that_lead_elsewhere_are_left_out_and_counted() {
         .unwrap();
     // Four names lead elsewhere, and one is that of a directory, too.
     assert_eq!(catalogue.failures(), 5);
-    let mount = Mount::at(TempDir::new().unwrap(), catalogue, &MountOptions::default());
+    let mount = Mount::at(
+        TempDir::new().unwrap(),
+        catalogue.into(),
+        &MountOptions::default(),
+    );
     let expected: [&[u8]; 4] = [b"both", b"dots", b"honest", b"twice"];
     assert_eq!(names_in(mount.path()), expected);
     assert_eq!(names_in(&mount.join("both")), [b"below"]);

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use stook_archive::{
     Archive, Catalogue, CatalogueOptions, OpenOptions, Silent, WriteOptions, create,
 };
-use stook_mount::{Event, Log, MountError, MountOptions, Mounted, Unmount};
+use stook_mount::{Event, Log, MountError, MountOptions, Mounted, Shown, Unmount};
 use stook_sys::SysError;
 use stook_testkit::{TempDir, TempTree, Tree};
 
@@ -75,13 +75,13 @@ impl Mount {
     }
 
     pub(crate) fn with(archive: &Path, options: &MountOptions) -> Self {
-        Self::at(TempDir::new().unwrap(), catalogue(archive), options)
+        Self::at(TempDir::new().unwrap(), catalogue(archive).into(), options)
     }
 
-    pub(crate) fn at(point: TempDir, catalogue: Catalogue, options: &MountOptions) -> Self {
+    pub(crate) fn at(point: TempDir, shown: Shown, options: &MountOptions) -> Self {
         let lines = Arc::new(Lines::default());
         let log = Arc::clone(&lines) as Arc<dyn Log>;
-        let mounted = Mounted::mount(catalogue, point.path(), options, log).unwrap();
+        let mounted = Mounted::mount(shown, point.path(), options, &log).unwrap();
         Self {
             point,
             mounted: Some(mounted),
@@ -139,9 +139,14 @@ pub(crate) fn has_fuse() -> bool {
     let reason = REASON.get_or_init(|| {
         let scene = Scene::archived(&Tree::new());
         let point = TempDir::new().unwrap();
-        let log = Arc::new(Lines::default());
+        let log: Arc<dyn Log> = Arc::new(Lines::default());
         let options = MountOptions::default();
-        match Mounted::mount(catalogue(&scene.archive()), point.path(), &options, log) {
+        match Mounted::mount(
+            catalogue(&scene.archive()).into(),
+            point.path(),
+            &options,
+            &log,
+        ) {
             Ok(mounted) => {
                 mounted.unmounter().unmount(Unmount::Unused).unwrap();
                 mounted.wait().unwrap();

@@ -5,8 +5,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Command;
 
-use stook_archive::{Archive, OpenOptions, Silent, WriteOptions, update};
-use stook_testkit::{Compare, Fact, Kind, Snapshot, Tree, tree};
+use stook_archive::{
+    Archive, CatalogueOptions, OpenOptions, Silent, Versions, WriteOptions, update,
+};
+use stook_mount::{MountOptions, Shown};
+use stook_testkit::{Compare, Fact, Kind, Snapshot, TempDir, Tree, tree};
 
 use crate::scene::{Mount, Scene, has_fuse};
 
@@ -166,4 +169,64 @@ fn the_size_of_the_whole_is_known() {
         .unwrap();
     // Blocks, free ones, bytes of one, and files with the root.
     assert_eq!(String::from_utf8_lossy(&output.stdout), "3 0 4096 3\n");
+}
+
+/// All versions of all files, deleted ones, too, for the one who mounts.
+#[test]
+fn every_version_is_in_a_directory_that_is_not_listed() {
+    if !has_fuse() {
+        return;
+    }
+    let scene = Scene::archived(
+        &tree! {"a" => file(b"one"), "gone" => file(b"deleted"), "d/b" => file(b"b")},
+    );
+    tree! {"a" => file(b"second")}
+        .write(scene.source())
+        .unwrap();
+    fs::remove_file(scene.source().join("gone")).unwrap();
+    let mut archive = Archive::open(&scene.archive(), &OpenOptions::default()).unwrap();
+    update(
+        scene.source(),
+        &mut archive,
+        &WriteOptions::default(),
+        &Silent,
+    )
+    .unwrap();
+    let mut load = |versions| {
+        let options = CatalogueOptions {
+            versions,
+            ..CatalogueOptions::default()
+        };
+        archive.catalogue(&options, &Silent).unwrap()
+    };
+    let shown = Shown {
+        main: load(Versions::Newest),
+        versions: Some(load(Versions::All)),
+    };
+    let mount = Mount::at(TempDir::new().unwrap(), shown, &MountOptions::default());
+    let names = |directory: &str| {
+        let entries = fs::read_dir(mount.join(directory)).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<String> = names.collect();
+        names.sort_unstable();
+        names
+    };
+    assert_eq!(names(""), ["a", "d"]);
+    assert_eq!(names(".stook"), ["a", "d", "gone"]);
+    assert_eq!(names(".stook/d"), ["b"]);
+    let contents = |directory: &str| {
+        let names = names(directory).into_iter();
+        let paths = names.map(|name| mount.join(directory).join(name));
+        let mut contents: Vec<String> = paths
+            .map(|path| fs::read_to_string(path).unwrap())
+            .collect();
+        contents.sort_unstable();
+        contents
+    };
+    assert_eq!(contents(".stook/a"), ["one", "second"]);
+    assert_eq!(contents(".stook/gone"), ["deleted"]);
+    assert_eq!(fs::read(mount.join("a")).unwrap(), b"second");
+    let closed = fs::metadata(mount.join(".stook")).unwrap();
+    assert_eq!(closed.mode() & 0o777, 0o700);
+    assert_ne!(closed.ino(), fs::metadata(mount.path()).unwrap().ino());
 }

@@ -5,10 +5,14 @@ use std::os::unix::fs::chown;
 use std::process::Command;
 use std::sync::Arc;
 
-use stook_mount::{MountError, MountOptions, Mounted, Unmount, require_apart};
+use stook_mount::{Log, MountError, MountOptions, Mounted, Unmount, require_apart};
 use stook_testkit::{TempDir, tree, without_privileges};
 
 use crate::scene::{Lines, Mount, Scene, catalogue, has_fuse};
+
+fn log() -> Arc<dyn Log> {
+    Arc::new(Lines::default())
+}
 
 const NOBODY: u32 = 65_534;
 const EACCES: i32 = 13;
@@ -62,7 +66,7 @@ fn other_users_get_what_modes_and_lists_allow() {
         &stook_archive::Silent,
     )
     .unwrap();
-    let mount = Mount::at(open_point(), catalogue(&archive), &for_all());
+    let mount = Mount::at(open_point(), catalogue(&archive).into(), &for_all());
     let read = |name: &str| fs::read(mount.join(name));
     let seen = without_privileges(|| {
         ["public", "private", "closed/inside", "group"]
@@ -81,7 +85,11 @@ fn other_users_get_what_modes_and_lists_allow() {
     mount.unmount();
 
     // Without allow_other nobody else gets in, not even root's friends.
-    let mount = Mount::at(open_point(), catalogue(&archive), &MountOptions::default());
+    let mount = Mount::at(
+        open_point(),
+        catalogue(&archive).into(),
+        &MountOptions::default(),
+    );
     let path = mount.join("public");
     let seen = without_privileges(|| errno(fs::read(&path)));
     assert_eq!(seen.unwrap(), Some(EACCES));
@@ -105,12 +113,7 @@ fn an_ordinary_user_mounts_and_unmounts() {
     }
     let path = point.path().to_owned();
     let done = without_privileges(move || {
-        let mounted = Mounted::mount(
-            catalogue,
-            &path,
-            &MountOptions::default(),
-            Arc::new(Lines::default()),
-        );
+        let mounted = Mounted::mount(catalogue.into(), &path, &MountOptions::default(), &log());
         let mounted = match mounted {
             Ok(mounted) => mounted,
             Err(error) => return Err(error.to_string()),
@@ -177,12 +180,11 @@ fn a_mount_must_not_hide_its_archive() {
     let apart = TempDir::new().unwrap();
     require_apart(&scene.archive(), apart.path()).unwrap();
     let file = scene.source().join("a");
-    let log = Arc::new(Lines::default());
     let refused = Mounted::mount(
-        catalogue(&scene.archive()),
+        catalogue(&scene.archive()).into(),
         &file,
         &MountOptions::default(),
-        log,
+        &log(),
     );
     assert!(matches!(refused, Err(MountError::NotADirectory { .. })));
 }
