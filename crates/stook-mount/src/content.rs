@@ -70,16 +70,20 @@ impl Content {
             // Taking an MD5 takes its time, too.
             return Ok(None);
         }
-        if wanted.offset == 0 && len == size && size <= SMALL_BYTES {
-            let found = self
-                .catalogue
-                .read_small(entry, SMALL_BYTES, (patience, &mut *buffer))?;
-            if let Some(place) = found {
+        let is_whole = wanted.offset == 0 && len == size;
+        if is_whole && size <= SMALL_BYTES {
+            let how = (patience, &mut *buffer);
+            if let Some(place) = self.catalogue.read_small(entry, SMALL_BYTES, how)? {
                 self.verify_small(entry, &buffer[place.clone()])?;
                 return Ok(Some(place));
             }
         }
-        let Some(reader) = self.reader(entry, patience)? else {
+        // What is read at once will not be asked for again.
+        let reader = match is_whole {
+            true => self.open(entry, patience)?,
+            false => self.reader(entry, patience)?,
+        };
+        let Some(reader) = reader else {
             return Ok(None);
         };
         if let Some(verified) = &self.verified
@@ -99,15 +103,23 @@ impl Content {
         if let Some(reader) = self.readers.get(entry) {
             return Ok(Some(reader));
         }
+        let reader = self.open(entry, patience)?;
+        if let Some(reader) = &reader {
+            self.readers.keep(entry, reader);
+        }
+        Ok(reader)
+    }
+
+    fn open(
+        &self,
+        entry: EntryId,
+        patience: Patience,
+    ) -> Result<Option<Arc<MemberReader>>, ArchiveError> {
         let reader = match patience {
             Patience::None => self.catalogue.reader_if_cached(entry)?,
             Patience::Waits => Some(self.catalogue.reader(entry)?),
         };
-        let Some(reader) = reader.map(Arc::new) else {
-            return Ok(None);
-        };
-        self.readers.keep(entry, &reader);
-        Ok(Some(reader))
+        Ok(reader.map(Arc::new))
     }
 
     fn read_part(

@@ -7,13 +7,13 @@
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use stook_sys::{
-    Context, MountPoint, SysError, Unmount, is_without_server, private_directory, remove_file,
+    Context, MountPoint, SysError, Unmount, is_without_server, lock, private_directory, remove_file,
 };
 
 use crate::error::MountError;
@@ -89,6 +89,8 @@ pub(crate) struct Facts {
 #[derive(Debug)]
 pub(crate) struct Control {
     path: PathBuf,
+    /// Held while an answer is made and sent.
+    answering: Arc<Mutex<()>>,
 }
 
 impl Control {
@@ -107,21 +109,26 @@ impl Control {
         }
         let listener = UnixListener::bind(&path).context("listen at", &path)?;
         let place = path.clone();
+        let answering = Arc::new(Mutex::new(()));
+        let held = Arc::clone(&answering);
         thread::Builder::new()
             .name("mount-control".to_owned())
             .spawn(move || {
                 for stream in listener.incoming().flatten() {
+                    let _answering = lock(&held);
                     // One at a time, and who asks and does not listen is not waited for.
                     let _ = answer(&stream, &facts, &unmounter);
                 }
             })
             .context("listen at", &place)?;
-        Ok(Self { path })
+        Ok(Self { path, answering })
     }
 }
 
 impl Drop for Control {
     fn drop(&mut self) {
+        // Who asked to unmount is to be told before the process ends.
+        drop(lock(&self.answering));
         let _ = remove_file(&self.path);
     }
 }

@@ -3,9 +3,9 @@
 use std::fmt;
 
 use stook_archive::VolumeId;
-use stook_sys::display_bytes;
+use stook_sys::{SysError, display_bytes};
 
-/// Something that went wrong with one file; all others are still served.
+/// Something that went wrong; all else is still served.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event {
@@ -17,6 +17,11 @@ pub enum Event {
         place: Option<(VolumeId, u64)>,
         /// Why, in one line.
         cause: String,
+    },
+    /// There is no control socket.
+    NoControl {
+        /// Why.
+        error: SysError,
     },
     /// Names that the kernel cannot show are left out.
     LeftOut {
@@ -37,6 +42,7 @@ impl fmt::Display for Event {
                 }
                 write!(f, ": {cause}")
             }
+            Self::NoControl { error } => write!(f, "nobody can talk to this mount: {error}"),
             Self::LeftOut { names, path } => write!(
                 f,
                 "{names} names of more than 1,024 bytes are left out, such as `{}`",

@@ -81,7 +81,8 @@ impl Readers {
 
 /// Drops what nobody used for a while; if that is nothing, what was used longest ago.
 fn drop_old(readers: &mut HashMap<EntryId, Kept>) {
-    readers.retain(|_, kept| kept.used.elapsed() < EXPIRES);
+    let now = Instant::now();
+    readers.retain(|_, kept| now.duration_since(kept.used) < EXPIRES);
     if readers.len() < MOST_READERS {
         return;
     }

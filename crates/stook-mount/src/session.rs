@@ -14,7 +14,7 @@ use stook_sys::{
 use crate::content::Content;
 use crate::control::{Control, Facts};
 use crate::error::MountError;
-use crate::event::Log;
+use crate::event::{Event, Log};
 use crate::nodes::VERSION;
 use crate::serve::Requests;
 use crate::server::Server;
@@ -130,13 +130,10 @@ impl Mounted {
             control: None,
         };
         if let Some(directory) = &options.control {
-            let control = Control::listen(directory, facts, mounted.unmounter());
-            match control {
+            match Control::listen(directory, facts, mounted.unmounter()) {
                 Ok(control) => mounted.control = Some(control),
-                Err(error) => {
-                    let _ = mounted.point.unmount(Unmount::Detach);
-                    return Err(error.into());
-                }
+                // Somebody else may have made that directory, which is no reason not to mount.
+                Err(error) => log.log(&Event::NoControl { error }),
             }
         }
         Ok(mounted)

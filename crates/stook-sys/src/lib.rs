@@ -88,7 +88,7 @@ pub use fuse::{FuseMount, MountPoint, Unmount, is_busy, is_without_server};
 pub use holders::{Holder, holders_of};
 pub use lock::{LockError, WriterLock, has_locks};
 pub use metadata::{FileId, FileKind, Metadata};
-pub use mount::{DeviceKind, Mount, mount_of, names_of_mount_points};
+pub use mount::{DeviceKind, Mount, mount_of, mount_of_device, names_of_mount_points};
 pub use mutex::{into_inner, lock};
 pub use open_path::OpenPath;
 pub use owners::Owners;

@@ -147,7 +147,7 @@ pub(crate) enum Command {
     Mount(MountArgs),
     /// Ask the server of a mount
     ///
-    /// It answers its user, and root, through a socket in /run/user/UID/stook or /tmp/stook-UID.
+    /// It answers its user, and root, through a socket in /run/user/UID/stook (of root, /run/stook) or /tmp/stook-UID.
     Talk(TalkArgs),
     /// Rebuild index.db from the volumes
     ///

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use stook_bench::{Palette, flame_graph};
 use stook_mount::{Request, TimersFormat, talk as ask};
+use stook_sys::{MountPoint, mount_of_device};
 
 use crate::args::{TalkArgs, TalkCommand, TimersFormatArg};
 use crate::exit::{CliError, Ending, to_stdout};
@@ -133,7 +134,10 @@ fn seconds(nanoseconds: &Value) -> f64 {
 
 /// Returns the directory of the control sockets of a user: one that both sides know without variables of the environment.
 pub(crate) fn directory_of(user: u32) -> PathBuf {
-    let runtime = PathBuf::from(format!("/run/user/{user}"));
+    let runtime = match user {
+        0 => PathBuf::from("/run"),
+        user => PathBuf::from(format!("/run/user/{user}")),
+    };
     match runtime.is_dir() {
         true => runtime.join("stook"),
         false => PathBuf::from(format!("/tmp/stook-{user}")),
@@ -142,7 +146,8 @@ pub(crate) fn directory_of(user: u32) -> PathBuf {
 
 /// Returns who has mounted what is at a path: root may talk to all mounts.
 fn owner_of(mountpoint: &Path) -> u32 {
-    let mount = stook_sys::mount_of(mountpoint).ok().flatten();
+    let point = MountPoint::at(mountpoint).ok();
+    let mount = point.and_then(|point| mount_of_device(point.device()));
     let options = mount.map(|mount| mount.options).unwrap_or_default();
     let user = options
         .iter()

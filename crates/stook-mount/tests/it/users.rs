@@ -79,7 +79,9 @@ fn other_users_get_what_modes_and_lists_allow() {
     assert_eq!(seen[0].as_deref(), Ok(&b"public"[..]));
     assert_eq!(seen[1], Err(Some(EACCES)));
     assert_eq!(seen[2], Err(Some(EACCES)));
-    if has_lists {
+    if !has_lists {
+        stook_testkit::skip!("there are no access control lists here");
+    } else {
         assert_eq!(seen[3].as_deref(), Ok(&b"for a list"[..]));
     }
     mount.unmount();
