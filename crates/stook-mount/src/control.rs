@@ -12,12 +12,10 @@ use std::thread;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use stook_sys::{
-    Context, MountPoint, SysError, Unmount, is_without_server, lock, private_directory, remove_file,
-};
+use stook_sys::{Context, MountPoint, SysError, Unmount, lock, private_directory, remove_file};
 
 use crate::error::MountError;
-use crate::session::Unmounter;
+use crate::session::{Unmounter, require_server};
 use crate::statistics::{Requests, Statistics};
 
 /// A request has no more bytes.
@@ -189,12 +187,8 @@ pub fn talk(
     request: Request,
 ) -> Result<serde_json::Value, MountError> {
     let path = || mountpoint.to_owned();
-    let point = match MountPoint::at(mountpoint) {
-        Err(error) if is_without_server(&error.source) => {
-            return Err(MountError::Stale { path: path() });
-        }
-        point => point?,
-    };
+    require_server(mountpoint)?;
+    let point = MountPoint::at(mountpoint)?;
     let socket = socket_of(directory, &point);
     let answer = ask(&socket, request).context("talk to", &socket);
     let answer = answer.map_err(|source| MountError::NobodyListens {

@@ -7,8 +7,8 @@ use std::thread::{self, JoinHandle};
 use fuser::{Config, Session, SessionACL};
 use stook_archive::Catalogue;
 use stook_sys::{
-    Context, FileKind, FuseMount, Holder, MountPoint, SysError, Unmount, holders_of, is_busy,
-    is_without_server, look_at,
+    Context, FileKind, FuseMount, Holder, MountPoint, SysError, Unmount, free_space, holders_of,
+    is_busy, is_without_server, look_at,
 };
 
 use crate::content::Content;
@@ -196,21 +196,25 @@ impl Unmounter {
 
 /// Returns the whole path of a directory that can be mounted on.
 fn usable(point: &Path) -> Result<PathBuf, MountError> {
-    match look_at(point) {
-        Ok(found) if found.kind == FileKind::Directory => {}
-        Ok(_) => {
-            return Err(MountError::NotADirectory {
-                path: point.to_owned(),
-            });
-        }
-        Err(error) if is_without_server(&error.source) => {
-            return Err(MountError::Stale {
-                path: point.to_owned(),
-            });
-        }
-        Err(error) => return Err(error.into()),
+    require_server(point)?;
+    if look_at(point)?.kind != FileKind::Directory {
+        return Err(MountError::NotADirectory {
+            path: point.to_owned(),
+        });
     }
     Ok(resolved(point)?)
+}
+
+/// Requires that what is mounted at a path, if something is, has a server. Only what the kernel cannot know tells: the
+/// attributes that it remembers outlive a server, the free space is always asked for.
+pub(crate) fn require_server(point: &Path) -> Result<(), MountError> {
+    match free_space(point) {
+        Err(error) if is_without_server(&error.source) => Err(MountError::Stale {
+            path: point.to_owned(),
+        }),
+        // Whatever else it is will be met again.
+        _ => Ok(()),
+    }
 }
 
 /// Returns a path without links and dots.
@@ -227,11 +231,7 @@ fn resolved(path: &Path) -> Result<PathBuf, SysError> {
 /// # Errors
 /// `HidesArchive`; `Sys` if one of the paths cannot be resolved.
 pub fn require_apart(archive: &Path, point: &Path) -> Result<(), MountError> {
-    if look_at(point).is_err_and(|error| is_without_server(&error.source)) {
-        return Err(MountError::Stale {
-            path: point.to_owned(),
-        });
-    }
+    require_server(point)?;
     if resolved(archive)?.starts_with(resolved(point)?) {
         return Err(MountError::HidesArchive {
             path: point.to_owned(),

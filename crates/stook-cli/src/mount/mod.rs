@@ -21,6 +21,7 @@ use stook_sys::display_path;
 
 pub(crate) use self::helper::words;
 use self::log::MountLog;
+use self::signals::Signals;
 pub(crate) use self::talk::talk;
 use self::typed::Typed;
 use crate::args::{Common, MountArgs};
@@ -35,11 +36,10 @@ pub(crate) fn mount(args: &MountArgs, common: &Common) -> Result<Ending, CliErro
         return daemon::start(common);
     }
     let log = MountLog::open(&typed)?;
-    let Some(mounted) = begin(&typed, common, &(Arc::clone(&log) as Arc<dyn Log>))? else {
+    let Some((mounted, signals)) = begin(&typed, common, &log)? else {
         return Ok(Ending::Done);
     };
-    let unmounter = mounted.unmounter();
-    signals::unmount_on_signals(unmounter, Arc::clone(&log))?;
+    signals.unmount(mounted.unmounter(), Arc::clone(&log))?;
     if daemon::is_child() {
         daemon::say_mounted()?;
         log.left_terminal();
@@ -49,7 +49,11 @@ pub(crate) fn mount(args: &MountArgs, common: &Common) -> Result<Ending, CliErro
 }
 
 /// Opens the archive and mounts it; `None` if it is not to be mounted.
-fn begin(typed: &Typed, common: &Common, log: &Arc<dyn Log>) -> Result<Option<Mounted>, CliError> {
+fn begin(
+    typed: &Typed,
+    common: &Common,
+    log: &Arc<MountLog>,
+) -> Result<Option<(Mounted, Signals)>, CliError> {
     let archive = typed.archive()?;
     if !archive.to_str().is_some_and(is_url) {
         require_apart(&archive, &typed.mountpoint)?;
@@ -85,6 +89,9 @@ fn begin(typed: &Typed, common: &Common, log: &Arc<dyn Log>) -> Result<Option<Mo
     };
     // They cost 20 ns a scope, and `stook talk` can ask for them.
     stook_timers::enable();
-    let mounted = Mounted::mount(shown, &typed.mountpoint, &options, log)?;
-    Ok(Some(mounted))
+    let log = Arc::clone(log) as Arc<dyn Log>;
+    // One that comes while it is being mounted must not leave a mount without a server.
+    let signals = Signals::hold()?;
+    let mounted = Mounted::mount(shown, &typed.mountpoint, &options, &log)?;
+    Ok(Some((mounted, signals)))
 }

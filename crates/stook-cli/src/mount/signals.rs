@@ -16,22 +16,36 @@ use crate::exit::CliError;
 /// Users of a mount that are named.
 const MOST_NAMED: usize = 10;
 
-/// Starts a thread that waits for SIGINT, SIGTERM and SIGHUP.
-pub(crate) fn unmount_on_signals(unmounter: Unmounter, log: Arc<MountLog>) -> Result<(), CliError> {
-    let (receiver, sender) = UnixStream::pair().context("wait for signals of", unmounter.path())?;
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        sender
-            .try_clone()
-            .and_then(|sender| pipe::register(signal, sender).map(drop))
-            .context("wait for signals of", unmounter.path())?;
+/// Signals that have come, and are heeded later.
+#[derive(Debug)]
+pub(crate) struct Signals {
+    receiver: UnixStream,
+}
+
+impl Signals {
+    /// From now on SIGINT, SIGTERM and SIGHUP do not end the process, but wait.
+    pub(crate) fn hold() -> Result<Self, CliError> {
+        let operation = "wait for signals of";
+        let itself = "/proc/self";
+        let (receiver, sender) = UnixStream::pair().context(operation, itself)?;
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            sender
+                .try_clone()
+                .and_then(|sender| pipe::register(signal, sender).map(drop))
+                .context(operation, itself)?;
+        }
+        Ok(Self { receiver })
     }
-    let path = unmounter.path().to_owned();
-    thread::Builder::new()
-        .name("mount-signals".to_owned())
-        .spawn(move || heed(receiver, &unmounter, &log))
-        .map(drop)
-        .context("wait for signals of", &path)?;
-    Ok(())
+
+    /// Starts a thread that heeds them, those first that have come already.
+    pub(crate) fn unmount(self, unmounter: Unmounter, log: Arc<MountLog>) -> Result<(), CliError> {
+        thread::Builder::new()
+            .name("mount-signals".to_owned())
+            .spawn(move || heed(self.receiver, &unmounter, &log))
+            .map(drop)
+            .context("wait for signals of", "/proc/self")?;
+        Ok(())
+    }
 }
 
 fn heed(mut signals: UnixStream, unmounter: &Unmounter, log: &MountLog) {

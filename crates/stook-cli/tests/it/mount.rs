@@ -237,7 +237,9 @@ fn states_and_options_of_fstab() {
         );
         let content = fs::read(place.path("point/a")).unwrap();
         let mounts = fs::read_to_string("/proc/mounts").unwrap();
-        let line = mounts.lines().find(|line| line.contains(" fuse.stook "));
+        let point = place.path("point");
+        let is_ours = |line: &&str| line.split(' ').nth(1) == point.to_str();
+        let line = mounts.lines().find(is_ours);
         let line = line.unwrap_or_default().to_owned();
         place.stdout(&["talk", "point", "quit"]);
         (content, line)
