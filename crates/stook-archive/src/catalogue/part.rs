@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use stook_index::{
     Attributes, AttributesTable, IndexDamage, MemberKind, Members, Passed, RowRef, VolumeId,
@@ -31,8 +32,9 @@ pub(super) struct Part<'a> {
 /// Rows in the order of their ids.
 #[derive(Debug, Default)]
 pub(super) struct PartRows {
-    /// Numbers of volumes, of shared attributes and of directories are those of this part.
-    pub(super) facts: Vec<Facts>,
+    /// Numbers of volumes, of shared attributes and of directories are those of this part. They are needed when the rest is
+    /// not any more.
+    pub(super) facts: Arc<Vec<Facts>>,
     /// The directory of each row.
     pub(super) directories: Vec<u32>,
     names: Vec<u8>,
@@ -89,7 +91,7 @@ impl<'a> Part<'a> {
             cursor: None,
             versions,
             rows: PartRows {
-                facts: Vec::with_capacity(rows),
+                facts: Arc::new(Vec::with_capacity(rows)),
                 directories: Vec::with_capacity(rows),
                 name_ends: Vec::with_capacity(rows),
                 ..PartRows::default()
@@ -212,14 +214,13 @@ impl PartRows {
             facts.flags |= IS_DAMAGED;
             self.damages.push((number, damage));
         }
-        self.facts.push(facts);
+        Arc::make_mut(&mut self.facts).push(facts);
     }
 
     /// Keeps the name of the last row, which is not its path.
     fn add_raw_name(&mut self, name: &[u8]) {
         let raw_name = self.keep(name);
-        let Some((last, number)) = self
-            .facts
+        let Some((last, number)) = Arc::make_mut(&mut self.facts)
             .last_mut()
             .zip(self.directories.len().checked_sub(1))
         else {
