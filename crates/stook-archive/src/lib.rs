@@ -65,7 +65,7 @@ mod writer;
 pub use archive::{Archive, Found, OpenOptions};
 pub use attributes::{AttributesReport, fill_attributes};
 pub use cat::cat;
-pub use catalogue::{Catalogue, CatalogueOptions, EntryId, Stat, StatSource};
+pub use catalogue::{Catalogue, CatalogueOptions, EntryId, Stat, StatSource, Versions};
 pub use cause::{Cause, Since};
 pub use check::{CheckOptions, CheckReport, check};
 pub use create::{WriteOptions, WriteReport};
@@ -84,7 +84,8 @@ pub use plan::{
     plan,
 };
 pub use read::{
-    DEFAULT_MAX_HOLE_BYTES, LocalFolder, MemberReader, VolumeBytes, VolumeStore, VolumeVersion,
+    DEFAULT_MAX_HOLE_BYTES, LocalFolder, MemberReader, Patience, VolumeBytes, VolumeStore,
+    VolumeVersion,
 };
 pub use reindex::{ReindexOptions, ReindexReport, reindex};
 pub use remove_archived::{

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::error::ErrorKind as ClapKind;
 use stook_archive::ArchiveError;
 use stook_bench::BenchError;
-use stook_mount::CacheError;
+use stook_mount::{CacheError, MountError};
 use stook_store::StoreError;
 use stook_sys::display_bytes;
 
@@ -67,6 +67,7 @@ pub(crate) enum CliError {
     Bench(BenchError),
     /// The directory for what is kept of a store cannot be used.
     Cache(CacheError),
+    Mount(MountError),
     Sys(stook_sys::SysError),
     /// An option's value is invalid: the option, the value, the reason.
     Option {
@@ -114,6 +115,15 @@ impl From<CacheError> for CliError {
         match error {
             CacheError::Sys(error) => Self::Sys(error),
             other => Self::Cache(other),
+        }
+    }
+}
+
+impl From<MountError> for CliError {
+    fn from(error: MountError) -> Self {
+        match error {
+            MountError::Archive(error) => error.into(),
+            other => Self::Mount(other),
         }
     }
 }
@@ -197,6 +207,7 @@ impl CliError {
                 hints::of_bench(error),
                 ending_of_bench(error),
             ),
+            Self::Mount(error) => (error.to_string(), hints::of_mount(error), Ending::Failed),
             Self::Archive(error) => {
                 let ending = ending_of_archive(error);
                 (error.to_string(), hints::of_archive(error), ending)

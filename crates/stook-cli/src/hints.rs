@@ -11,7 +11,7 @@ use stook_archive::{
     PlanFileError, StopReason, TransferError, UnlikelyDeletions,
 };
 use stook_bench::{BenchError, ProfileRemedy, Remedy};
-use stook_mount::CacheError;
+use stook_mount::{CacheError, MountError};
 use stook_store::{Advice, StoreCause, StoreError};
 use stook_sys::{display_bytes, display_path, is_not_permitted};
 use stook_tree::Reason;
@@ -31,6 +31,30 @@ pub(crate) const INTERRUPTED: &str =
 /// What to do where a process may open too few files.
 pub(crate) const OPEN_FILES: &str =
     "the limit is the one of `ulimit -Hn`; the administrator can raise it";
+
+/// Returns advice about a mount.
+pub(crate) fn of_mount(error: &MountError) -> Option<String> {
+    Some(match error {
+        MountError::Stale { path } => {
+            let path = display_path(path);
+            format!("`fusermount3 -u {path}`, or as root `umount {path}`, frees it")
+        }
+        MountError::NobodyListens { .. } => {
+            "only its user and root can talk to the server of a mount, and only if it is an archive"
+                .into()
+        }
+        MountError::HidesArchive { .. } => "take another directory to mount on".into(),
+        MountError::Sys(error) if error.source.to_string().contains("user_allow_other") => {
+            "the administrator can allow it there; without --allow-other only you see the mount"
+                .into()
+        }
+        MountError::Sys(error) if error.operation == "mount on" && error.is_not_found() => {
+            "FUSE is needed: /dev/fuse, and for users the program fusermount3 of the package fuse3"
+                .into()
+        }
+        _ => return None,
+    })
+}
 
 /// Returns advice about an error that ended an operation on an archive.
 pub(crate) fn of_archive(error: &ArchiveError) -> Option<String> {

@@ -13,6 +13,7 @@ mod exit;
 mod format;
 mod hints;
 mod listener;
+mod mount;
 mod mutex;
 mod number;
 mod options;
@@ -47,7 +48,8 @@ fn main() -> ExitCode {
     if let Some(typed) = zstash::arguments(std::env::args_os()) {
         return zstash::run(&typed).into();
     }
-    match args::Args::try_parse().and_then(args::Args::checked) {
+    let typed = mount::words(std::env::args_os());
+    match args::Args::try_parse_from(typed).and_then(args::Args::checked) {
         Ok(args) => run::run(args),
         Err(error) => exit::usage_error(&error),
     }

@@ -43,22 +43,35 @@ struct ReadOptions {
 impl Opened {
     /// Opens the archive that a path names, or a URL.
     pub(crate) fn new(archive: &Path, source: &SourceArgs) -> Result<Self, CliError> {
-        Self::open(archive, source, None)
+        Self::open(archive, source, CacheOptions::for_commands(), None)
+    }
+
+    /// As [`Opened::new`], for a server that reads whatever it is asked for.
+    pub(crate) fn to_serve(archive: &Path, source: &SourceArgs) -> Result<Self, CliError> {
+        Self::open(archive, source, CacheOptions::default(), None)
+    }
+
+    /// Returns what volumes in a store are read through.
+    pub(crate) fn volumes(&self) -> Option<Arc<CachedVolumes>> {
+        let fetched = self.fetched.as_ref()?;
+        Some(Arc::clone(&fetched.volumes))
     }
 
     /// As [`Opened::new`]; volumes that are fetched whole take no more room than `--spool-size` says.
     pub(crate) fn within(archive: &Path, fetch: &FetchArgs) -> Result<Self, CliError> {
         let spool_bytes = spool_bytes(fetch.spool_size.as_deref())?;
-        Self::open(archive, &fetch.source, spool_bytes)
+        let cache = CacheOptions::for_commands();
+        Self::open(archive, &fetch.source, cache, spool_bytes)
     }
 
     fn open(
         archive: &Path,
         source: &SourceArgs,
+        cache: CacheOptions,
         spool_bytes: Option<u64>,
     ) -> Result<Self, CliError> {
         let options = ReadOptions {
-            cache: cache_options(&source.cache)?,
+            cache: cache_options(&source.cache, cache)?,
             spool_bytes,
         };
         match location(archive)? {
@@ -181,8 +194,7 @@ fn cached(
     Ok(Arc::new(volumes))
 }
 
-fn cache_options(args: &StoreCacheArgs) -> Result<CacheOptions, CliError> {
-    let defaults = CacheOptions::for_commands();
+fn cache_options(args: &StoreCacheArgs, defaults: CacheOptions) -> Result<CacheOptions, CliError> {
     let size = size_option("--cache-size", args.cache_size.as_deref(), |text| {
         size::parse(text, Bare::Bytes)
     })?;
@@ -249,7 +261,7 @@ fn location(archive: &Path) -> Result<Option<Location>, CliError> {
     }
 }
 
-fn is_url(text: &str) -> bool {
+pub(crate) fn is_url(text: &str) -> bool {
     text.contains("://") || text.starts_with("hpss:")
 }
 

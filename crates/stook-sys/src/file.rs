@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{self, AtFlags, CWD, MemfdFlags, Mode, OFlags, RenameFlags, SeekFrom};
-use rustix::io::Errno;
+use rustix::io::{Errno, ReadWriteFlags};
 
 use crate::calls;
 use crate::directory::{metadata_of, times};
@@ -77,6 +77,38 @@ pub fn open_read_write(path: &Path) -> Result<File, SysError> {
     let fd = fs::openat(CWD, path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
         .context("open", path)?;
     Ok(fd.into())
+}
+
+/// Opens a file to append to it; it is created if missing.
+///
+/// # Errors
+/// The operation "open" with the path.
+pub fn append_to_file(path: &Path) -> Result<File, SysError> {
+    let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::CLOEXEC;
+    let fd = fs::openat(CWD, path, flags, Mode::from_raw_mode(0o644)).context("open", path)?;
+    Ok(fd.into())
+}
+
+/// Makes a directory that only this user can enter, unless it is there already: then it must be such a one.
+///
+/// # Errors
+/// The operation "create" or "look at" with the path; "use" if it belongs to another user, or others can enter it.
+pub fn private_directory(path: &Path) -> Result<(), SysError> {
+    match fs::mkdirat(CWD, path, Mode::RWXU) {
+        Ok(()) | Err(Errno::EXIST) => {}
+        Err(error) => return Err(error).context("create", path),
+    }
+    let facts = fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).context("look at", path)?;
+    let is_directory = fs::FileType::from_raw_mode(facts.st_mode) == fs::FileType::Directory;
+    let is_private = facts.st_mode & 0o077 == 0 && facts.st_uid == crate::effective_user();
+    if is_directory && is_private {
+        return Ok(());
+    }
+    let refused = io::Error::new(
+        io::ErrorKind::PermissionDenied,
+        "it is no directory of this user alone",
+    );
+    Err(refused).context("use", path)
 }
 
 /// Creates a file that must not exist, for reading and writing.
@@ -268,6 +300,26 @@ pub fn read_up_to_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<
         }
     }
     Ok(done)
+}
+
+/// As [`read_up_to_at`], but only if no disk is needed for it; `None` if one is, or where the file system cannot tell.
+///
+/// # Errors
+/// As `preadv2`.
+pub fn read_cached_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<Option<usize>> {
+    let mut done = 0;
+    while done < buffer.len() {
+        let mut rest = [io::IoSliceMut::new(&mut buffer[done..])];
+        let at = offset + done as u64;
+        match rustix::io::preadv2(file, &mut rest, at, ReadWriteFlags::NOWAIT) {
+            Ok(0) => break,
+            Ok(count) => done += count,
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(Some(done))
 }
 
 /// Appends `len` bytes from `offset` to the buffer, or what there is up to the end of the file; returns

@@ -30,6 +30,8 @@ mod error;
 )]
 mod file;
 mod free_space;
+mod fuse;
+mod holders;
 mod lock;
 mod metadata;
 mod mount;
@@ -75,15 +77,18 @@ pub use error::{
     is_no_directory, is_not_permitted, is_unsupported, not_found,
 };
 pub use file::{
-    Segment, absolute, append_at, append_some_at, create_directory, create_new_file, exchange,
-    exists, look_at, memory_file, metadata, next_data_segment, open_file, open_read_write,
-    read_all, read_text, read_up_to_at, remove_file, rename, rename_to_new, require_regular,
-    set_mode, set_mtime, set_owner, sync_directory, write_all_at, write_file,
+    Segment, absolute, append_at, append_some_at, append_to_file, create_directory,
+    create_new_file, exchange, exists, look_at, memory_file, metadata, next_data_segment,
+    open_file, open_read_write, private_directory, read_all, read_cached_at, read_text,
+    read_up_to_at, remove_file, rename, rename_to_new, require_regular, set_mode, set_mtime,
+    set_owner, sync_directory, write_all_at, write_file,
 };
 pub use free_space::{FreeSpace, free_space};
+pub use fuse::{FuseMount, MountPoint, Unmount, is_busy, is_without_server};
+pub use holders::{Holder, holders_of};
 pub use lock::{LockError, WriterLock, has_locks, try_lock};
 pub use metadata::{FileId, FileKind, Metadata};
-pub use mount::{DeviceKind, Mount, mount_of, names_of_mount_points};
+pub use mount::{DeviceKind, Mount, mount_of, mount_of_device, names_of_mount_points};
 pub use mutex::{into_inner, lock};
 pub use open_path::OpenPath;
 pub use owners::Owners;
@@ -102,7 +107,7 @@ pub use resident::{
 };
 pub use run_delay::thread_run_delay;
 pub use stamp::Stamp;
-pub use standard::{is_stdout_unwritable, stdout_columns};
+pub use standard::{is_stdout_unwritable, leave_terminal, stdout_columns};
 pub use temporary::{TemporaryNames, is_temporary_name};
 pub use thread::{ThreadId, ThreadTimes, current_thread, is_ready, thread_times};
 pub use time::Timestamp;

@@ -64,6 +64,20 @@ pub fn mount_of(directory: &Path) -> Result<Option<Mount>, SysError> {
     }))
 }
 
+/// Returns the mount of a file system with this device number; None if there is none, or `/proc` does not say. The file system
+/// itself is not asked.
+///
+/// # Source
+/// `proc(5)`: `/proc/pid/mountinfo`.
+pub fn mount_of_device(device: (u32, u32)) -> Option<Mount> {
+    let mounts = read("/proc/self/mountinfo").ok()?;
+    let mut mounts = mounts.lines().filter_map(|line| {
+        let (number, _) = line.split_once(' ')?;
+        mount_in(line, number)
+    });
+    mounts.find(|mount| mount.device == device)
+}
+
 /// Returns the last component of every mount point: no other name can be one. `None` if `/proc` does not say.
 ///
 /// # Source

@@ -4,7 +4,12 @@
 //! and takes what cannot be written for written. Neither leaves a trace; so this looks earlier, when the C runtime
 //! calls constructors.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::stdio;
+
+use crate::{Context, SysError, open_read_write};
 
 static IS_UNWRITABLE: AtomicBool = AtomicBool::new(false);
 
@@ -25,6 +30,20 @@ static LOOK: extern "C" fn() = look;
 pub fn stdout_columns() -> Option<u16> {
     let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
     Some(size.ws_col).filter(|&columns| columns > 0)
+}
+
+/// Goes on without a terminal: in a session of its own, in the root directory, with `/dev/null` in place of the standard
+/// streams.
+///
+/// # Errors
+/// The operation "open" or "go to", with the path; of a process that leads a group, "leave the session".
+pub fn leave_terminal() -> Result<(), SysError> {
+    rustix::process::setsid().context("leave the session", "/")?;
+    rustix::process::chdir("/").context("go to", "/")?;
+    let null = open_read_write(Path::new("/dev/null"))?;
+    stdio::dup2_stdin(&null).context("open", "/dev/null")?;
+    stdio::dup2_stdout(&null).context("open", "/dev/null")?;
+    stdio::dup2_stderr(&null).context("open", "/dev/null")
 }
 
 /// Returns true if stdout was closed, or open for reading only, when the program began.

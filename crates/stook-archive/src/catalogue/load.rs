@@ -31,14 +31,28 @@ use crate::read::{VolumeStore, Volumes};
 pub struct CatalogueOptions {
     /// The state.
     pub as_of: AsOf,
+    /// Which rows of each name.
+    pub versions: Versions,
     /// How many workers.
     pub jobs: Jobs,
+}
+
+/// Which rows of a name are in a catalogue.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Versions {
+    /// The newest, if it is not deleted.
+    #[default]
+    Newest,
+    /// All of files that were archived up to the state, deleted ones, too. The name is that of a directory, in which each
+    /// version is a file `row-17`, named after the id of its row.
+    All,
 }
 
 impl Default for CatalogueOptions {
     fn default() -> Self {
         Self {
             as_of: AsOf::Now,
+            versions: Versions::Newest,
             jobs: Jobs::Adaptive,
         }
     }
@@ -99,15 +113,21 @@ impl Read {
         };
         let parts = {
             let _scope = scope!("rows");
-            snapshot.rows(options.as_of, |rows| Part::new(&table, rows), Part::take)?
+            snapshot.rows(
+                options.as_of,
+                |rows| Part::new(&table, rows, options.versions),
+                Part::take,
+            )?
         };
         let parts = parts.into_iter().map(Part::into_rows).collect();
         let (mut deletions, mut lost_deletions) = (Vec::new(), Vec::new());
-        snapshot.deletions(
-            options.as_of,
-            |name, last| deletions.push((name.to_vec(), last)),
-            |damage| lost_deletions.push(damage),
-        )?;
+        if options.versions == Versions::Newest {
+            snapshot.deletions(
+                options.as_of,
+                |name, last| deletions.push((name.to_vec(), last)),
+                |damage| lost_deletions.push(damage),
+            )?;
+        }
         Ok(Self {
             parts,
             deletions,
@@ -165,12 +185,18 @@ impl Read {
             }
         }
         let _scope = scope!("fill");
-        let filled = fill(&parts, &directories, arranged, store, &is_interrupted);
-        let (catalogue, shadowed) = filled.ok_or(ArchiveError::Interrupted)?;
-        for path in shadowed {
-            observer.failed(&Failure::new("show", &path, Cause::IsDirectoryToo));
+        let numbers = Numbers::of(&parts);
+        let named = Named::of(&parts, &directories, &arranged, &is_interrupted);
+        let named = named.ok_or(ArchiveError::Interrupted)?;
+        for path in &named.shadowed {
+            observer.failed(&Failure::new("show", path, Cause::IsDirectoryToo));
         }
-        Ok(catalogue)
+        let facts: Vec<_> = parts.iter().map(|part| Arc::clone(&part.facts)).collect();
+        // All else is in its new place: it goes before as much memory is needed for the facts.
+        drop((directories, of_parts));
+        drop(parts);
+        let facts = fill(facts, &numbers, &arranged);
+        Ok(named.into_catalogue(facts, arranged, numbers, store))
     }
 }
 
@@ -207,41 +233,33 @@ fn require_few(parts: &[PartRows], directories: &Directories<'_>) -> Result<(), 
 /// Entries that are filled between two questions whether to go on.
 const ENTRIES_BETWEEN: u32 = 1 << 16;
 
-/// Writes names and facts in the order of the entries; returns also the paths of files that are directories, too. `None` if it
-/// was interrupted.
-fn fill(
-    parts: &[PartRows],
-    directories: &Directories<'_>,
-    arranged: Arranged,
-    store: &Arc<dyn VolumeStore>,
-    is_interrupted: &dyn Fn() -> bool,
-) -> Option<(Catalogue, Vec<Vec<u8>>)> {
-    let numbers = Numbers::of(parts);
-    let mut filling = Filling::with_capacity(parts, arranged.rows.len());
-    let items = (0_u32..).zip(arranged.rows.iter().zip(&arranged.directories));
-    for (entry, (&item, &directory)) in items {
-        if entry.is_multiple_of(ENTRIES_BETWEEN) && is_interrupted() {
-            return None;
+/// Returns the facts of all entries in their order.
+fn fill(parts: Vec<Arc<Vec<Facts>>>, numbers: &Numbers, arranged: &Arranged) -> Vec<Facts> {
+    let mut facts = Vec::with_capacity(arranged.rows.len());
+    facts.extend(arranged.rows.iter().map(|&item| match item {
+        Item::NONE => Facts::IMPLIED,
+        item => {
+            let (part, row) = item.place();
+            numbers.translate(part, parts[part][row as usize])
         }
-        if item == Item::NONE {
-            filling.push(directories.name(directory), Facts::IMPLIED);
-            continue;
-        }
-        let (part, row) = item.place();
-        let facts = numbers.translate(part, parts[part].facts[row as usize]);
-        filling.push(parts[part].name(row), facts);
-        if facts.has(HAS_EXTRA) {
-            filling.add_extra(entry, &parts[part], row);
+    }));
+    drop(parts);
+    add_times(&mut facts, &arranged.parents);
+    facts
+}
+
+/// Gives directories without a row the latest time of what is in them. Children come behind their parents.
+fn add_times(facts: &mut [Facts], parents: &[u32]) {
+    for entry in (1..facts.len()).rev() {
+        let time = facts[entry].mtime;
+        let parent = &mut facts[parents[entry] as usize];
+        if !parent.has(super::HAS_ROW) {
+            parent.mtime = parent.mtime.max(time);
         }
     }
-    filling.add_times(&arranged.parents);
-    let shadowed = arranged.shadowed.iter().map(|item| {
-        let (part, row) = item.place();
-        parts[part].path(row)
-    });
-    let shadowed = shadowed.collect();
-    let catalogue = filling.finish(arranged.parents, arranged.first_children, numbers, store);
-    Some((catalogue, shadowed))
+    if let [root] = facts {
+        root.mtime = stook_index::Mtime(0);
+    }
 }
 
 /// Numbers that are the same for all parts.
@@ -279,62 +297,74 @@ impl Numbers {
     }
 }
 
-/// A catalogue that is being filled.
-struct Filling<'p> {
+/// The names of all entries in their order, and what few of them have.
+#[derive(Default)]
+struct Named {
     names: Vec<u8>,
     name_ends: Vec<usize>,
-    facts: Vec<Facts>,
     extras: Extras,
-    linked: Vec<(u32, &'p [u8])>,
+    linked: Vec<(u32, Box<[u8]>)>,
+    /// Paths of files that are directories, too.
+    shadowed: Vec<Vec<u8>>,
 }
 
-impl<'p> Filling<'p> {
-    fn with_capacity(parts: &[PartRows], entries: usize) -> Self {
-        let names = parts.iter().map(PartRows::name_bytes).sum();
-        Self {
-            names: Vec::with_capacity(names),
-            name_ends: Vec::with_capacity(entries),
-            facts: Vec::with_capacity(entries),
-            extras: Extras::default(),
-            linked: Vec::new(),
+impl Named {
+    /// `None` if it was interrupted.
+    fn of(
+        parts: &[PartRows],
+        directories: &Directories<'_>,
+        arranged: &Arranged,
+        is_interrupted: &dyn Fn() -> bool,
+    ) -> Option<Self> {
+        let mut named = Self {
+            names: Vec::with_capacity(parts.iter().map(PartRows::name_bytes).sum()),
+            name_ends: Vec::with_capacity(arranged.rows.len()),
+            ..Self::default()
+        };
+        let items = (0_u32..).zip(arranged.rows.iter().zip(&arranged.directories));
+        for (entry, (&item, &directory)) in items {
+            if entry.is_multiple_of(ENTRIES_BETWEEN) && is_interrupted() {
+                return None;
+            }
+            if item == Item::NONE {
+                named.push(directories.name(directory));
+                continue;
+            }
+            let (part, row) = item.place();
+            let part = &parts[part];
+            named.push(part.name(row));
+            if part.facts[row as usize].has(HAS_EXTRA) {
+                named.add_extra(entry, part, row);
+            }
         }
+        let shadowed = arranged.shadowed.iter().map(|item| {
+            let (part, row) = item.place();
+            parts[part].path(row)
+        });
+        named.shadowed = shadowed.collect();
+        Some(named)
     }
 
-    fn push(&mut self, name: &[u8], facts: Facts) {
+    fn push(&mut self, name: &[u8]) {
         self.names.extend_from_slice(name);
         self.name_ends.push(self.names.len());
-        self.facts.push(facts);
     }
 
-    fn add_extra(&mut self, entry: u32, part: &'p PartRows, row: u32) {
+    fn add_extra(&mut self, entry: u32, part: &PartRows, row: u32) {
         let Some(extra) = part.extra(row) else {
             return;
         };
         self.extras
             .add(entry, extra.target, extra.device, extra.raw_name);
         if !extra.link.is_empty() {
-            self.linked.push((entry, extra.link));
+            self.linked.push((entry, extra.link.into()));
         }
     }
 
-    /// Gives directories without a row the latest time of what is in them. Children come behind their parents.
-    fn add_times(&mut self, parents: &[u32]) {
-        for entry in (1..self.facts.len()).rev() {
-            let time = self.facts[entry].mtime;
-            let parent = &mut self.facts[parents[entry] as usize];
-            if !parent.has(super::HAS_ROW) {
-                parent.mtime = parent.mtime.max(time);
-            }
-        }
-        if self.facts.len() == 1 {
-            self.facts[0].mtime = stook_index::Mtime(0);
-        }
-    }
-
-    fn finish(
+    fn into_catalogue(
         mut self,
-        parents: Vec<u32>,
-        first_children: Vec<u32>,
+        facts: Vec<Facts>,
+        arranged: Arranged,
         numbers: Numbers,
         store: &Arc<dyn VolumeStore>,
     ) -> Catalogue {
@@ -342,9 +372,9 @@ impl<'p> Filling<'p> {
         let mut catalogue = Catalogue {
             names: fitted(self.names),
             name_ends: self.name_ends,
-            parents: fitted(parents),
-            first_children: fitted(first_children),
-            facts: self.facts,
+            parents: fitted(arranged.parents),
+            first_children: fitted(arranged.first_children),
+            facts,
             shared: fitted(numbers.shared.into_list()),
             extras: self.extras,
             links: Links::default(),
@@ -354,7 +384,8 @@ impl<'p> Filling<'p> {
             failures: 0,
             damages: 0,
         };
-        catalogue.links = Links::of(&catalogue, self.linked);
+        let linked = self.linked.iter().map(|(entry, link)| (*entry, &**link));
+        catalogue.links = Links::of(&catalogue, linked.collect());
         catalogue
     }
 }

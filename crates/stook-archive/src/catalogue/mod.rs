@@ -31,17 +31,18 @@ mod shared;
 mod stat;
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use stook_index::{Row, VolumeId};
 use stook_volume::Member;
 
 use crate::ArchiveError;
-use crate::read::{MemberReader, Volumes, open_member};
+use crate::read::{MemberReader, Patience, VolumeBytes, Volumes, open_member, read_small};
 use extras::Extras;
 use facts::{Facts, HAS_MD5, HAS_ROW};
 use links::Links;
-pub use load::CatalogueOptions;
+pub use load::{CatalogueOptions, Versions};
 use shared::Shared;
 pub use stat::{Stat, StatSource};
 
@@ -205,6 +206,19 @@ impl Catalogue {
         names.join(&b'/')
     }
 
+    /// Returns the bytes of content that the index says an entry has; 0 without a row.
+    ///
+    /// # Cost
+    /// A cache line.
+    pub fn size(&self, entry: EntryId) -> u64 {
+        self.facts[entry.index()].size
+    }
+
+    /// Returns the first name of the file of an entry: mostly the entry itself.
+    pub fn first_name(&self, entry: EntryId) -> EntryId {
+        self.links.first(entry)
+    }
+
     /// Returns the row that an entry is of, as the index has it; `None` for a directory without one.
     ///
     /// # Cost
@@ -249,6 +263,74 @@ impl Catalogue {
                 name: self.path(entry),
             }),
         }
+    }
+
+    /// As [`Catalogue::reader`]; `None` if it would have to wait.
+    ///
+    /// # Errors
+    /// As [`Catalogue::reader`], but `Sys`: opening a volume may take a while.
+    pub fn reader_if_cached(&self, entry: EntryId) -> Result<Option<MemberReader>, ArchiveError> {
+        let Some((row, volume)) = self.open_volume_of(entry) else {
+            return Ok(None);
+        };
+        MemberReader::open_cached(volume, &row).map_err(|cause| ArchiveError::Damaged {
+            name: row.name,
+            cause,
+        })
+    }
+
+    /// Reads a whole member into the buffer, its header before it; returns where the content is in the buffer. `None` if it
+    /// has no content, has more than `most` bytes of it, is sparse, or is of an index that does not say where contents begin;
+    /// without patience also if it would have to wait.
+    ///
+    /// # Errors
+    /// As [`Catalogue::reader`].
+    ///
+    /// # Cost
+    /// One read.
+    pub fn read_small(
+        &self,
+        entry: EntryId,
+        most: u64,
+        (patience, buffer): (Patience, &mut Vec<u8>),
+    ) -> Result<Option<Range<usize>>, ArchiveError> {
+        let Some((_, content)) = self.content_at(entry) else {
+            return Ok(None);
+        };
+        let facts = &self.facts[entry.index()];
+        let shared = self.shared.get(facts.shared as usize);
+        if facts.size > most || shared.is_none_or(|shared| shared.is_sparse) {
+            return Ok(None);
+        }
+        let opened = match patience {
+            Patience::None => self.open_volume_of(entry),
+            Patience::Waits => match self.row_of(entry) {
+                Some(row) => {
+                    let volume = self.volumes.get(row.volume)?;
+                    Some((row, volume))
+                }
+                None => None,
+            },
+        };
+        let Some((row, volume)) = opened else {
+            return Ok(None);
+        };
+        read_small(&*volume, &row, content, (patience, buffer)).map_err(|cause| {
+            ArchiveError::Damaged {
+                name: row.name,
+                cause,
+            }
+        })
+    }
+
+    /// The row of a file and its volume, if that is open.
+    fn open_volume_of(&self, entry: EntryId) -> Option<(Row, Arc<dyn VolumeBytes>)> {
+        let facts = &self.facts[entry.index()];
+        let volume = facts.has(HAS_MD5).then(|| {
+            let id = self.volume_ids[facts.volume as usize];
+            self.volumes.get_open(id)
+        });
+        self.row_of(entry).zip(volume.flatten())
     }
 
     /// Returns the bytes that it takes, without the headers that it remembers.

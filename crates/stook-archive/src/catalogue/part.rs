@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use stook_index::{
     Attributes, AttributesTable, IndexDamage, MemberKind, Members, Passed, RowRef, VolumeId,
@@ -10,6 +11,7 @@ use stook_index::{
 use stook_tree::split;
 
 use super::facts::{Facts, HAS_EXTRA, IS_DAMAGED};
+use super::load::Versions;
 use super::shared::SharedTable;
 use crate::cause::Cause;
 use crate::safe_path::safe_path;
@@ -23,14 +25,16 @@ pub(super) struct Part<'a> {
     table: &'a AttributesTable,
     /// Members of the volume that follow the last one that was found.
     cursor: Option<(VolumeId, Members<'a>)>,
+    versions: Versions,
     rows: PartRows,
 }
 
 /// Rows in the order of their ids.
 #[derive(Debug, Default)]
 pub(super) struct PartRows {
-    /// Numbers of volumes, of shared attributes and of directories are those of this part.
-    pub(super) facts: Vec<Facts>,
+    /// Numbers of volumes, of shared attributes and of directories are those of this part. They are needed when the rest is
+    /// not any more.
+    pub(super) facts: Arc<Vec<Facts>>,
     /// The directory of each row.
     pub(super) directories: Vec<u32>,
     names: Vec<u8>,
@@ -81,12 +85,13 @@ pub(super) struct BadName {
 
 impl<'a> Part<'a> {
     /// Returns one for about so many rows.
-    pub(super) fn new(table: &'a AttributesTable, rows: usize) -> Self {
+    pub(super) fn new(table: &'a AttributesTable, rows: usize, versions: Versions) -> Self {
         Self {
             table,
             cursor: None,
+            versions,
             rows: PartRows {
-                facts: Vec::with_capacity(rows),
+                facts: Arc::new(Vec::with_capacity(rows)),
                 directories: Vec::with_capacity(rows),
                 name_ends: Vec::with_capacity(rows),
                 ..PartRows::default()
@@ -116,6 +121,9 @@ impl<'a> Part<'a> {
             Some(_) => None,
         };
         let attributes = attributes.as_ref();
+        if self.versions == Versions::All {
+            return self.add_version(row, attributes, damage);
+        }
         if let Some(name) = self.rows.paths.plain_in_last(row.name) {
             let directory = self.rows.paths.last_number;
             self.rows.push(row, (directory, name), attributes, damage);
@@ -129,6 +137,36 @@ impl<'a> Part<'a> {
                 if *path != *row.name {
                     self.rows.add_raw_name(row.name);
                 }
+            }
+            Err(cause) => self.rows.bad_names.push(BadName {
+                row: row.id.0,
+                name: row.name.to_vec(),
+                cause,
+            }),
+        }
+    }
+
+    /// Adds a file as one of several below its name.
+    fn add_version(
+        &mut self,
+        row: &RowRef<'_>,
+        attributes: Option<&Attributes<'_>>,
+        damage: Option<IndexDamage>,
+    ) {
+        if row.md5.is_none() {
+            return;
+        }
+        let path = clean(row.name).and_then(|path| {
+            let version = [&*path, b"/row-", row.id.0.to_string().as_bytes()].concat();
+            // With the number it may have become too long.
+            clean(&version).map(Cow::into_owned)
+        });
+        match path {
+            Ok(path) => {
+                let (directory, name) = split(&path);
+                let directory = self.rows.paths.number(directory);
+                self.rows.push(row, (directory, name), attributes, damage);
+                self.rows.add_raw_name(row.name);
             }
             Err(cause) => self.rows.bad_names.push(BadName {
                 row: row.id.0,
@@ -176,14 +214,13 @@ impl PartRows {
             facts.flags |= IS_DAMAGED;
             self.damages.push((number, damage));
         }
-        self.facts.push(facts);
+        Arc::make_mut(&mut self.facts).push(facts);
     }
 
     /// Keeps the name of the last row, which is not its path.
     fn add_raw_name(&mut self, name: &[u8]) {
         let raw_name = self.keep(name);
-        let Some((last, number)) = self
-            .facts
+        let Some((last, number)) = Arc::make_mut(&mut self.facts)
             .last_mut()
             .zip(self.directories.len().checked_sub(1))
         else {

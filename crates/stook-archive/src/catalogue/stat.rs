@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use stook_index::{Attributes, MemberKind, Mtime, RowId};
-use stook_sys::Timestamp;
+use stook_sys::{Timestamp, Xattr};
 use stook_volume::{Kind, Member};
 
 use super::facts::HAS_MD5;
@@ -170,6 +170,54 @@ impl Catalogue {
             }
             Known::Header(_) | Known::Row | Known::Path => Cow::default(),
         }
+    }
+
+    /// Returns true if all that [`Catalogue::stat`] and [`Catalogue::stored_bytes`] say of an entry is in memory, so that no volume is read for it.
+    ///
+    /// # Cost
+    /// A cache line.
+    pub fn is_stat_in_memory(&self, entry: EntryId) -> bool {
+        let facts = &self.facts[entry.index()];
+        let shared = self.shared.get(facts.shared as usize);
+        shared.map_or_else(|| !self.has_row(entry), |shared| !shared.is_sparse)
+            || lock(&self.headers).contains_key(&entry)
+    }
+
+    /// Returns the bytes that the content of an entry takes in its volume: fewer than its size, if it has holes.
+    ///
+    /// # Cost
+    /// As [`Catalogue::stat`]; of a sparse file, that of a header.
+    pub fn stored_bytes(&self, entry: EntryId) -> u64 {
+        let facts = &self.facts[entry.index()];
+        match self.shared.get(facts.shared as usize) {
+            Some(shared) if !shared.is_sparse => facts.size,
+            _ => self
+                .header(entry)
+                .map_or(facts.size, |member| member.data_len),
+        }
+    }
+
+    /// Returns the extended attributes of an entry, sorted by name, from its header; `None` if that cannot be read.
+    ///
+    /// # Cost
+    /// None if it has none and the index says so. Else a read of 4 KiB, unless the header is remembered.
+    pub fn xattrs(&self, entry: EntryId) -> Option<Vec<Xattr>> {
+        match self.may_have_xattrs(entry) {
+            false => Some(Vec::new()),
+            true => self
+                .header(entry)
+                .map(|member| member.header.xattrs.clone()),
+        }
+    }
+
+    /// Returns true if an entry has extended attributes, or only its header knows.
+    ///
+    /// # Cost
+    /// A cache line.
+    pub fn may_have_xattrs(&self, entry: EntryId) -> bool {
+        let facts = &self.facts[entry.index()];
+        let shared = self.shared.get(facts.shared as usize);
+        shared.map_or_else(|| self.has_row(entry), |shared| shared.has_xattrs)
     }
 
     fn known(&self, entry: EntryId) -> Known<'_> {

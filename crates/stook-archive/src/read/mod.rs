@@ -18,6 +18,7 @@ mod content_md5;
 mod loaded_range;
 mod member;
 mod member_reader;
+mod small_member;
 #[cfg(test)]
 mod tests;
 mod volume;
@@ -31,6 +32,8 @@ pub(crate) use loaded_range::LoadedRange;
 pub(crate) use member::{check_row, is_stooks, segments_of};
 pub use member_reader::MemberReader;
 pub(crate) use member_reader::open_member;
+pub use small_member::Patience;
+pub(crate) use small_member::read_small;
 pub(crate) use volume::LocalFirst;
 pub use volume::{LocalFolder, VolumeBytes, VolumeStore, VolumeVersion};
 pub(crate) use volumes::Volumes;

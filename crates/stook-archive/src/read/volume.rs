@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use stook_index::VolumeId;
-use stook_sys::{Stamp, SysError, append_at, metadata, open_file, read_ahead};
+use stook_sys::{Stamp, SysError, append_at, metadata, open_file, read_ahead, read_cached_at};
 use stook_volume::ReadAt;
 
 /// The bytes of one volume, wherever it lies; many threads read them at once.
@@ -33,6 +33,15 @@ pub trait VolumeBytes: ReadAt + fmt::Debug + Send + Sync {
         let filled = fill_at(self, &mut buffer[start..], offset);
         buffer.truncate(start + *filled.as_ref().unwrap_or(&0));
         filled
+    }
+
+    /// Fills the buffer from `offset` on if that takes no waiting, for a disk or for another machine; returns how many bytes,
+    /// fewer only at the end of the volume. `None` if it would have to wait, or cannot tell.
+    ///
+    /// # Errors
+    /// As [`ReadAt::read_at`].
+    fn read_cached_at(&self, _buffer: &mut [u8], _offset: u64) -> io::Result<Option<usize>> {
+        Ok(None)
     }
 
     /// Says that bytes will be read soon, so that fetching them begins now. Never waits; what fails shows when they are
@@ -166,6 +175,10 @@ impl VolumeBytes for LocalVolume {
     /// The buffer is not filled with zeros first.
     fn append_at(&self, buffer: &mut Vec<u8>, len: usize, offset: u64) -> io::Result<usize> {
         append_at(&self.file, buffer, len, offset)
+    }
+
+    fn read_cached_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<Option<usize>> {
+        read_cached_at(&self.file, buffer, offset)
     }
 
     fn prefetch(&self, offset: u64, len: u64) {

@@ -72,6 +72,11 @@ impl Volumes {
         Ok(volume)
     }
 
+    /// Returns a volume that is open already.
+    pub(crate) fn get_open(&self, id: VolumeId) -> Option<Arc<dyn VolumeBytes>> {
+        lock(&self.open).get(&id).map(Arc::clone)
+    }
+
     /// Has the bytes fetched before a worker asks for them. A volume that cannot be opened is the worker's to report.
     pub(super) fn prefetch(&self, id: VolumeId, offset: u64, len: u64) {
         if let Ok(volume) = self.get(id) {

@@ -34,6 +34,7 @@ fn load_as_of(archive: &Path, as_of: AsOf, observer: &dyn Observer) -> Catalogue
     let options = CatalogueOptions {
         as_of,
         jobs: Jobs::Fixed(3),
+        ..CatalogueOptions::default()
     };
     open(archive).catalogue(&options, observer).unwrap()
 }

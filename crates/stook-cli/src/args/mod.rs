@@ -7,6 +7,7 @@
 
 mod bench;
 mod conflict;
+mod mount;
 mod patterns;
 mod plan;
 mod profile;
@@ -23,6 +24,7 @@ pub(crate) use bench::{
     BenchArgs, BenchCacheArgs, BenchCommand, BenchFsArgs, BenchPairArgs, BenchUpdateArgs,
     FilesetArgs, PhaseName, ReportArgs, SaveArgs, ToolName,
 };
+pub(crate) use mount::{MountArgs, TalkArgs, TalkCommand, TimersFormatArg};
 pub(crate) use patterns::{FilterArgs, PATTERNS};
 pub(crate) use plan::{BuildArgs, CommitArgs, PlanArgs};
 pub(crate) use profile::{CacheArg, ProfileArgs};
@@ -135,6 +137,20 @@ pub(crate) enum Command {
     /// is started again. Nothing is written outside of the target directory, and nothing into an archive: a target inside of
     /// an archive is refused, and a member that would be written into the archive itself fails.
     Extract(ExtractArgs),
+    /// Mount an archive as a read-only directory
+    ///
+    /// Nothing is extracted: every file is read from its volume when it is read. What is shown is the state of the moment of
+    /// mounting; the archive may be updated meanwhile, and is mounted again to see that. The command ends once it is mounted;
+    /// `umount MOUNTPOINT`, or for users `fusermount3 -u MOUNTPOINT`, ends the mount, as does SIGTERM to its process. Needs FUSE, and for users
+    /// the program `fusermount3`.
+    ///
+    /// Called by the name mount.stook, the program takes what mount(8) gives to its helpers, so that fstab can name an archive:
+    /// `ARCHIVE MOUNTPOINT stook ro,allow_other 0 0`.
+    Mount(MountArgs),
+    /// Ask the server of a mount
+    ///
+    /// It answers its user, and root, through a socket in /run/user/UID/stook (of root, /run/stook) or /tmp/stook-UID.
+    Talk(TalkArgs),
     /// Rebuild index.db from the volumes
     ///
     /// Damage is reported, and everything that can be read is indexed. Ends with status 4 if anything is damaged, else with
@@ -265,10 +281,10 @@ impl Command {
 
     /// Returns true if the command may have an archive open, a bench for instance.
     pub(crate) fn has_archive(&self) -> bool {
-        use Command::{Completions, Copy, Man, Reference, Remove, Walk};
+        use Command::{Completions, Copy, Man, Reference, Remove, Talk, Walk};
         match self {
             Remove(args) => args.archived_in.is_some(),
-            Walk(_) | Copy(_) | Completions(_) | Man(_) | Reference => false,
+            Walk(_) | Copy(_) | Talk(_) | Completions(_) | Man(_) | Reference => false,
             _ => true,
         }
     }
@@ -305,6 +321,8 @@ impl Command {
                 }
             },
             Self::Cat(_)
+            | Self::Mount(_)
+            | Self::Talk(_)
             | Self::Zstash(_)
             | Self::Completions(_)
             | Self::Man(_)

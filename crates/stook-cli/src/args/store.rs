@@ -28,7 +28,7 @@ pub(crate) struct SendArgs {
 }
 
 // Where volumes are that are not in the archive's folder, for commands that read.
-#[derive(Debug, Default, ClapArgs)]
+#[derive(Debug, Default, Clone, ClapArgs)]
 pub(crate) struct SourceArgs {
     #[command(flatten)]
     pub(crate) place: StoreArgs,
@@ -48,7 +48,7 @@ pub(crate) struct FetchArgs {
 }
 
 // The place itself.
-#[derive(Debug, Default, ClapArgs)]
+#[derive(Debug, Default, Clone, ClapArgs)]
 pub(crate) struct StoreArgs {
     /// Where the volumes lie: a directory, or a URL with s3, ssh, http, https, hpss or globus; `none` for nowhere
     /// (default: the store of the archive)
@@ -104,7 +104,7 @@ pub(crate) struct StatusArgs {
 }
 
 // What is kept of archives in stores, for commands that read them.
-#[derive(Debug, Default, ClapArgs)]
+#[derive(Debug, Default, Clone, ClapArgs)]
 pub(crate) struct StoreCacheArgs {
     /// Keep what is read from a store in this directory, for the next command and other processes
     ///

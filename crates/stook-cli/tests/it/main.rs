@@ -29,6 +29,7 @@ mod json;
 mod json_schema;
 mod layers;
 mod long_paths;
+mod mount;
 mod no_locks;
 mod no_space;
 mod own_files;

@@ -2,6 +2,7 @@
 
 #![allow(
     clippy::disallowed_methods,
+    clippy::disallowed_types,
     clippy::expect_used,
     clippy::print_stderr,
     clippy::unwrap_used,
@@ -13,3 +14,10 @@ mod cache_faults;
 mod cache_processes;
 mod cache_reads;
 mod cache_scene;
+mod contents;
+mod damage;
+mod hostile;
+mod scene;
+mod trees;
+mod users;
+mod verifying;
