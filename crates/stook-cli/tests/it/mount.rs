@@ -5,9 +5,10 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use stook_testkit::servers::Nginx;
 use stook_testkit::{skip, tree};
 
-use crate::place::{Place, wait_until};
+use crate::place::{Place, Ran, wait_until};
 
 /// Unmounts whatever a test leaves behind.
 struct Point<'p>(&'p Place);
@@ -331,5 +332,59 @@ print(sum(importlib.import_module(f'm{n}').VALUE for n in range(50)), sys.prefix
         "1225 True\n",
         "{stderr}"
     );
+    place.stdout(&["talk", "point", "quit"]);
+}
+
+/// What was read once comes from the disk, also when the server is gone.
+#[test]
+fn an_archive_on_a_web_server_is_mounted_and_read_through_the_cache() {
+    if !has_fuse() {
+        return;
+    }
+    let place = place();
+    let Some(nginx) = Nginx::start("").unwrap() else {
+        skip!("nginx is not installed");
+        return;
+    };
+    for name in place.names("archive") {
+        fs::copy(place.path("archive").join(&name), nginx.root().join(&name)).unwrap();
+    }
+    let _point = Point(&place);
+    let url = nginx.url();
+    let mount = |arguments: &[&str]| {
+        let words = [&["mount", &url, "point", "--cache", "blocks"], arguments].concat();
+        let mut command = place.command(&words);
+        command.env("XDG_CACHE_HOME", place.path("cache"));
+        let ran = Ran::of(command.output().unwrap());
+        assert_eq!(ran.status, Some(0), "{}", ran.stderr);
+    };
+    let stats = || {
+        let text = place.stdout(&["talk", "point", "stats"]);
+        let stats: serde_json::Value = serde_json::from_str(&text).unwrap();
+        move |name: &str| stats["cache"][name].as_u64().unwrap()
+    };
+    mount(&[]);
+    place.assert_same_tree("src", "point");
+    assert!(stats()("store_bytes") > 100_000);
+    let metrics = place.stdout(&["talk", "point", "stats", "--prometheus"]);
+    assert!(
+        metrics.contains("stook_mount_cache_store_bytes "),
+        "{metrics}"
+    );
+    place.stdout(&["talk", "point", "quit"]);
+
+    drop(nginx);
+    mount(&["--offline"]);
+    place.assert_same_tree("src", "point");
+    let counts = stats();
+    assert_eq!(counts("store_bytes"), 0);
+    assert!(counts("disk_bytes") > 100_000);
+    place.stdout(&["talk", "point", "evict"]);
+    place.stdout(&["talk", "point", "quit"]);
+
+    // Without server and blocks nothing can be read, and nothing else happens.
+    mount(&["-o", "offline"]);
+    assert!(fs::read(place.path("point/d/b")).is_err());
+    assert_eq!(fs::read_dir(place.path("point")).unwrap().count(), 2);
     place.stdout(&["talk", "point", "quit"]);
 }
