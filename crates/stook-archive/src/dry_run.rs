@@ -53,7 +53,7 @@ impl Session<'_> {
                     deleted,
                 )
             }
-            None => (VolumeId(0), DEFAULT_VOLUME_BYTES, 0),
+            None => (VolumeId::plain(0), DEFAULT_VOLUME_BYTES, 0),
         };
         let splitter = VolumeSplitter {
             dialect: self.options.dialect,

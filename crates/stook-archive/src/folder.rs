@@ -14,7 +14,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use stook_index::{Index, Interrupt, Origin, Staging, VolumeId, VolumeName};
+use stook_index::{Index, Interrupt, Origin, Staging, VolumeId};
 use stook_sys::{
     Context, Directory, NameBuffer, TemporaryNames, WriterLock, exists, look_at, require_regular,
 };

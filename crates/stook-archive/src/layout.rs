@@ -67,9 +67,11 @@ impl Layout {
         let first = match left.last_key_value() {
             None => next,
             Some(_) if !plan.supersedes_staged => index.next_volume()?,
-            Some((last, _)) => next.max(VolumeId(last.0 + 1)),
+            Some((last, _)) => next.max(VolumeId::plain(last.0 + 1)),
         };
-        let ids = (first.0..).map(VolumeId).filter(|id| !taken.contains(id));
+        let ids = (first.0..)
+            .map(VolumeId::plain)
+            .filter(|id| !taken.contains(id));
         let ranges = split_into_volumes(plan, splitter, owners, ids, &begun);
         let planned = ranges.iter();
         let planned = planned.filter_map(|range| Some((range.stream.volume()?, range.len)));

@@ -67,11 +67,11 @@ pub(crate) fn next_volume(
     index: &Index,
     blank: Blank,
 ) -> Result<VolumeId, ArchiveError> {
-    let in_index = index.next_volume()?.0.checked_sub(1).map(VolumeId);
+    let in_index = index.next_volume()?.0.checked_sub(1).map(VolumeId::plain);
     let in_folder = folder.numbers()?.into_iter().next_back();
     let foreign = foreign_numbers(folder, blank)?.into_iter().next_back();
     match in_index.max(in_folder).max(foreign) {
-        None => Ok(VolumeId(0)),
+        None => Ok(VolumeId::plain(0)),
         Some(last) => volume_behind(folder, last),
     }
 }

@@ -95,7 +95,7 @@ impl<'a> VolumeWriter<'a> {
             options,
             observer,
             hashing: Hashing::start(buffers)?,
-            next: VolumeId(0),
+            next: VolumeId::plain(0),
             in_sequence: None,
             open: BTreeMap::new(),
             planned: BTreeMap::new(),
@@ -134,7 +134,7 @@ impl<'a> VolumeWriter<'a> {
             }
             self.queue.expect([id]);
             self.in_sequence = Some(id);
-            self.next = self.next.max(VolumeId(id.0 + 1));
+            self.next = self.next.max(VolumeId::plain(id.0 + 1));
         }
         let dialect = self.options.splitter.dialect;
         if is_complete || !is_of_dialect(self.folder, id, dialect)? {

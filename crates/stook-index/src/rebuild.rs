@@ -15,16 +15,19 @@ use std::path::{Path, PathBuf};
 use rusqlite::params;
 use rusqlite::types::Value;
 
-use crate::blocks::NewBlock;
+use crate::blocks;
 use crate::check::deletions::Deletions;
-use crate::commit::{Inserter, insert_attributes, insert_volume};
+use crate::commit::{Inserter, VolumeParts, insert_attributes, insert_volume};
+use crate::compression::insert_level;
 use crate::error::{IndexError, READ, WRITE};
+use crate::frames::encode_frames;
 use crate::index::Index;
 use crate::interrupt::Interrupt;
 use crate::names::{NameWriter, Source};
 use crate::origin::require_own_journal;
 use crate::place;
 use crate::releases::copy_releases;
+use crate::schema::FRAMES;
 use crate::types::Deletion;
 use crate::types::{Config, NewRow, Run, Volume, VolumeId};
 
@@ -53,6 +56,17 @@ impl Rebuild {
         })
     }
 
+    /// Has the archive's next volumes compressed.
+    ///
+    /// # Errors
+    /// `Sqlite`.
+    pub fn set_zstd_level(&mut self, level: u8) -> Result<(), IndexError> {
+        let index = self.index();
+        let transaction = index.begin()?;
+        insert_level(&transaction, level).map_err(index.fault(WRITE))?;
+        transaction.commit().map_err(index.fault(WRITE))
+    }
+
     /// Has everything but [`Rebuild::finish`] fail with `Interrupted` once `interrupt` is raised.
     ///
     /// # Errors
@@ -70,7 +84,7 @@ impl Rebuild {
             .expect("taken only by finish, which consumes self")
     }
 
-    /// Adds a volume, its rows in the order given, and their attributes if they are known of all of them; returns the
+    /// Adds a volume, its rows in the order given, and its parts; attributes only if they are known of all rows. Returns the
     /// number of rows.
     ///
     /// # Errors
@@ -79,7 +93,7 @@ impl Rebuild {
         &mut self,
         volume: &Volume,
         rows: impl IntoIterator<Item = NewRow<'r>>,
-        attributes: &[NewBlock],
+        parts: VolumeParts<'_>,
     ) -> Result<u64, IndexError> {
         let (last_volume, last_id) = self
             .ends
@@ -99,7 +113,15 @@ impl Rebuild {
         }
         let end = inserter.last_id.max(last_id);
         let count = inserter.finish()?;
-        insert_attributes(&transaction, &index.path, volume.id, attributes, count)?;
+        insert_attributes(
+            &transaction,
+            &index.path,
+            volume.id,
+            parts.attributes,
+            count,
+        )?;
+        let frames = encode_frames(parts.frames);
+        blocks::insert(&transaction, &index.path, FRAMES, volume.id, &frames)?;
         insert_volume(&transaction, &index.path, volume)?;
         transaction.commit().map_err(index.fault(WRITE))?;
         self.ends.push((volume.id, end));

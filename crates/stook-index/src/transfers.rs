@@ -215,15 +215,17 @@ mod tests {
             at: Mtime(1_700_000_000_000_000),
         };
         let first = [
-            (VolumeId(0), transfer(7, None)),
-            (VolumeId(1), transfer(8, Some("a"))),
+            (VolumeId::plain(0), transfer(7, None)),
+            (VolumeId::plain(1), transfer(8, Some("a"))),
         ];
         index
             .record_transfers(first.iter().map(|(id, sent)| (*id, sent)))
             .unwrap();
         let again = transfer(9, Some("b"));
-        index.record_transfers([(VolumeId(1), &again)]).unwrap();
-        let expected = BTreeMap::from([first[0].clone(), (VolumeId(1), again)]);
+        index
+            .record_transfers([(VolumeId::plain(1), &again)])
+            .unwrap();
+        let expected = BTreeMap::from([first[0].clone(), (VolumeId::plain(1), again)]);
         assert_eq!(index.transfers().unwrap(), expected);
         assert_eq!(damages(&index), 0);
         index.forget_transfers().unwrap();
@@ -262,7 +264,9 @@ mod tests {
             version: None,
             at: Mtime(0),
         };
-        index.record_transfers([(VolumeId(0), &transfer)]).unwrap();
+        index
+            .record_transfers([(VolumeId::plain(0), &transfer)])
+            .unwrap();
         let raw = rusqlite::Connection::open(&index.path).unwrap();
         raw.execute("UPDATE stook_transfers SET proof = 'read back'", [])
             .unwrap();

@@ -167,7 +167,7 @@ impl Builder<'_> {
         let target = Target::Part(BuiltPart::default());
         let options = writer_options(&header);
         let mut writer = VolumeWriter::new(&self.folder, target, options, self.observer, &buffers)?;
-        writer.expect([(ONLY_VOLUME, 0)].into(), VolumeId(1));
+        writer.expect([(ONLY_VOLUME, 0)].into(), VolumeId::plain(1));
         let failure = Mutex::new(None);
         let members = PartMembers {
             reader,

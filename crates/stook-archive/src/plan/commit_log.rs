@@ -115,7 +115,7 @@ fn decode_assigned(payload: &[u8]) -> Option<AssignedVolume> {
     let mut fields = Fields(payload);
     let volume = AssignedVolume {
         part: fields.number32()?,
-        id: VolumeId(fields.number()?),
+        id: VolumeId::plain(fields.number()?),
         built: decode_volume(&mut fields)??,
         rows_md5: fields.array()?,
         members: fields.number()?,

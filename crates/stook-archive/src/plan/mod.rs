@@ -165,7 +165,7 @@ impl Plan {
         owners: &Owners,
         deleted: u64,
     ) -> PlanSummary {
-        let ids = (first.0..).map(VolumeId);
+        let ids = (first.0..).map(VolumeId::plain);
         let ranges = split_into_volumes(self, splitter, owners, ids.clone(), &BTreeMap::new());
         let volumes = ranges.iter().zip(ids).map(|(range, id)| PlannedVolume {
             id,

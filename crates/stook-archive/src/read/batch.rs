@@ -129,7 +129,7 @@ fn send_batches(
     sender: &SyncSender<RowBatch>,
 ) -> Result<(), IndexError> {
     let mut batch = RowBatch {
-        volume: VolumeId(0),
+        volume: VolumeId::plain(0),
         rows: Vec::new(),
     };
     let mut is_wanted = true;

@@ -131,6 +131,6 @@ fn gaps(volumes: &[VolumeStatus]) -> Vec<VolumeId> {
     let (Some(first), Some(last)) = (known.first(), known.last()) else {
         return Vec::new();
     };
-    let all = (first.0..last.0).map(VolumeId);
+    let all = (first.0..last.0).map(VolumeId::plain);
     all.filter(|volume| !known.contains(volume)).collect()
 }

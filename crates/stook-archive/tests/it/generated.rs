@@ -115,7 +115,7 @@ pub(crate) fn write_index(archive: &Path, members: u64) {
     for number in 0..members.div_ceil(VOLUME_MEMBERS) {
         let first = number * VOLUME_MEMBERS;
         let last = members.min(first + VOLUME_MEMBERS);
-        write_volume(&mut index, VolumeId(number), first..last);
+        write_volume(&mut index, VolumeId::plain(number), first..last);
     }
     index.finish_run(run, Mtime(1), 0, []).unwrap();
 }
