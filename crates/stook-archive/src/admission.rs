@@ -48,8 +48,10 @@ impl Session<'_> {
         }
     }
 
-    /// Refuses to write while the archive is reserved for a plan.
+    /// Refuses to write while the archive is reserved for a plan, or in a form that is not its own.
     pub(crate) fn refuse_planned(&self, index: Option<&Index>) -> Result<(), ArchiveError> {
+        // What the archive cannot be is refused first.
+        self.zstd(index)?;
         index.map_or(Ok(()), |index| refuse_planned(self.folder.path(), index))
     }
 
@@ -86,7 +88,8 @@ impl Session<'_> {
                 .as_bytes()
                 .to_vec(),
         };
-        self.folder.create_index(&config, command)
+        self.folder
+            .create_index(&config, command, self.options.zstd)
     }
 }
 

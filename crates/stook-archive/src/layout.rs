@@ -51,7 +51,7 @@ impl Layout {
                 ranges: in_sequence(plan),
                 volumes: BTreeMap::new(),
                 complete: BTreeSet::new(),
-                next,
+                next: next.stored_as(splitter.encoding),
             });
         }
         let left: BTreeMap<VolumeId, u64> = partial_volumes
@@ -70,7 +70,7 @@ impl Layout {
             Some((last, _)) => next.max(VolumeId::plain(last.0 + 1)),
         };
         let ids = (first.0..)
-            .map(VolumeId::plain)
+            .map(|number| VolumeId::plain(number).stored_as(splitter.encoding))
             .filter(|id| !taken.contains(id));
         let ranges = split_into_volumes(plan, splitter, owners, ids, &begun);
         let planned = ranges.iter();
@@ -88,7 +88,7 @@ impl Layout {
             ranges,
             volumes,
             complete,
-            next: next.max(behind),
+            next: next.max(behind).stored_as(splitter.encoding),
         })
     }
 }

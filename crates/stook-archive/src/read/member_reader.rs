@@ -4,11 +4,11 @@ use std::io;
 use std::sync::Arc;
 
 use stook_index::Row;
+use stook_sys::SysError;
 use stook_volume::{Header, Member, Segment, decode};
 
 use super::member::{check_row, segments_of};
 use super::volume::{VolumeBytes, VolumeVersion, fill_at};
-use super::volumes::Volumes;
 use crate::ArchiveError;
 use crate::cause::Cause;
 
@@ -26,12 +26,15 @@ pub struct MemberReader {
 /// # Errors
 /// `NotAFile` if it has no content, `Damaged` if the volume has another member there, or none; `Sys` if the volume cannot be
 /// opened.
-pub(crate) fn open_member(volumes: &Volumes, row: &Row) -> Result<MemberReader, ArchiveError> {
+pub(crate) fn open_member(
+    volume: impl FnOnce() -> Result<Arc<dyn VolumeBytes>, SysError>,
+    row: &Row,
+) -> Result<MemberReader, ArchiveError> {
     let name = || row.name.clone();
     if row.md5.is_none() {
         return Err(ArchiveError::NotAFile { name: name() });
     }
-    let volume = volumes.get(row.volume)?;
+    let volume = volume()?;
     MemberReader::open(volume, row).map_err(|cause| ArchiveError::Damaged {
         name: name(),
         cause,

@@ -13,9 +13,10 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
-use stook_index::{Config, Index, IndexError, Rebuild, VolumeId};
+use stook_index::{Config, Index, IndexError, Rebuild, VolumeId, VolumeParts};
 use stook_sys::exists;
 use stook_timers::scope;
+use stook_volume::ZstdLevel;
 
 pub use options::ReindexOptions;
 
@@ -25,7 +26,7 @@ use crate::folder::Folder;
 use crate::observer::{CountingObserver, Damage, Observer};
 use crate::plan::{DEFAULT_VOLUME_BYTES, refuse_planned};
 use crate::read::LocalFolder;
-use volume::{Found, VolumeReader, require_going_on};
+use volume::{Found, ReadVolume, VolumeReader, require_going_on};
 
 /// What a `reindex` did.
 #[derive(Debug, Clone, Default)]
@@ -66,13 +67,21 @@ pub fn reindex(
         refuse_planned(archive, old)?;
     }
     let _lock = folder.lock()?;
-    let volumes = require_volumes(&folder)?;
+    let level = zstd_level(old.as_ref(), &require_volumes(&folder)?);
+    let mut volumes = require_volumes(&folder)?;
+    if level.is_none() {
+        // A file of the user that is called so.
+        volumes.retain(|volume| !volume.is_compressed());
+    }
     let config = old
         .as_ref()
         .and_then(|old| old.config().ok())
         .unwrap_or_else(unknown_config);
     let mut rebuild = Rebuild::new(folder.index(), &config)?;
     rebuild.set_interrupt(&folder.interrupt)?;
+    if let Some(level) = level {
+        rebuild.set_zstd_level(level.number())?;
+    }
     let mut report = ReindexReport::default();
     observer.phase("reindex", None, Some(total_len(&folder, &volumes)));
     let _scope = scope!("reindex");
@@ -85,10 +94,16 @@ pub fn reindex(
             options: &options,
             buffers: Arc::default(),
             observer: &observer,
+            frames: Arc::default(),
         };
         let read = reader.read(old.as_ref());
         require_going_on(&observer)?;
-        let (volume, found, attributes) = match read {
+        let ReadVolume {
+            volume,
+            found,
+            attributes,
+            frames,
+        } = match read {
             Err(ArchiveError::Sys(error)) => {
                 reader.out_of_reach(&error);
                 unopened = unopened.or(Some(error));
@@ -101,7 +116,11 @@ pub fn reindex(
         report.bytes = found
             .iter()
             .fold(report.bytes, |sum, found| sum.saturating_add(found.size));
-        rebuild.add_volume(&volume, found.iter().map(Found::as_row), &attributes)?;
+        let parts = VolumeParts {
+            attributes: &attributes,
+            frames: &frames,
+        };
+        rebuild.add_volume(&volume, found.iter().map(Found::as_row), parts)?;
     }
     match unopened {
         Some(error) if report.volumes == 0 => return Err(error.into()),
@@ -124,6 +143,19 @@ pub fn reindex(
     report.damages = observer.damages();
     report.failed = observer.failures();
     Ok(report)
+}
+
+/// Returns at which level new volumes will be compressed: as before, or, if the old index is gone, the usual one where there
+/// are compressed volumes.
+fn zstd_level(old: Option<&Index>, volumes: &[VolumeId]) -> Option<ZstdLevel> {
+    let usual = || {
+        let are_compressed = volumes.iter().any(|volume| volume.is_compressed());
+        are_compressed.then(ZstdLevel::default)
+    };
+    match old.map(Index::zstd_level) {
+        Some(Ok(level)) => level.and_then(ZstdLevel::new),
+        Some(Err(_)) | None => usual(),
+    }
 }
 
 fn require_volumes(folder: &Folder) -> Result<Vec<VolumeId>, ArchiveError> {
