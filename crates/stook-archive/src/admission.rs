@@ -9,6 +9,7 @@ use stook_volume::Dialect;
 
 use crate::ArchiveError;
 use crate::folder::is_needed;
+use crate::observer::{Note, Observer};
 use crate::plan::{DEFAULT_VOLUME_BYTES, refuse_planned};
 use crate::session::Session;
 use crate::transfer::StoreOptions;
@@ -88,8 +89,13 @@ impl Session<'_> {
                 .as_bytes()
                 .to_vec(),
         };
-        self.folder
-            .create_index(&config, command, self.options.zstd)
+        let made = self
+            .folder
+            .create_index(&config, command, self.options.zstd)?;
+        if self.options.zstd.is_some() {
+            self.observer.note(&Note::Compressed);
+        }
+        Ok(made)
     }
 }
 

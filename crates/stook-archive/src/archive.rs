@@ -308,6 +308,15 @@ impl Archive {
         open_member(volume, row)
     }
 
+    /// Returns at which level of zstd new volumes are compressed; None if they are plain tar files.
+    ///
+    /// # Errors
+    /// `Index` if the index cannot be read.
+    pub fn zstd_level(&self) -> Result<Option<ZstdLevel>, ArchiveError> {
+        let level = lock(&self.index).zstd_level()?;
+        Ok(level.and_then(ZstdLevel::new))
+    }
+
     /// Returns how many frames of compressed volumes its readers have decoded: a few that were used last are kept.
     pub fn decoded_frames(&self) -> u64 {
         self.volumes.decoded_frames()

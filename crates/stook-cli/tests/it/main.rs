@@ -16,6 +16,7 @@ mod bench_fs;
 mod bench_report;
 mod bench_update;
 mod commands;
+mod compressed;
 mod copy;
 mod crash;
 mod crash_calls;
