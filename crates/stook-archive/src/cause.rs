@@ -185,8 +185,10 @@ pub enum Cause {
     #[error("cannot read: {0}; members behind this place are left out")]
     RestLeftOut(#[source] Box<Cause>),
     /// A frame of a compressed volume cannot be read.
-    #[error("the frame at byte {stored} of the volume's file is damaged: {source}")]
+    #[error("the frame at byte {stored} of the file {volume} is damaged: {source}")]
     BadFrame {
+        /// The volume.
+        volume: VolumeId,
         /// Where it begins in the file.
         stored: u64,
         /// Where it ends in the uncompressed volume.

@@ -24,7 +24,7 @@ use crate::cause::Cause;
 /// A compressed volume: reads as the uncompressed one.
 #[derive(Debug)]
 pub struct FramedVolume {
-    number: u64,
+    id: VolumeId,
     file: Arc<dyn VolumeBytes>,
     table: FrameTable,
     cache: Arc<FrameCache>,
@@ -65,7 +65,7 @@ impl FramedVolume {
             source: Cause::from(error).into(),
         })?;
         Ok(Self {
-            number: id.0,
+            id,
             file,
             table,
             cache: Arc::clone(cache),
@@ -84,13 +84,14 @@ impl FramedVolume {
 
     /// Returns the content of a frame, which stays for whoever reads the rest of it.
     fn content(&self, frame: &FramePlace) -> io::Result<Arc<Vec<u8>>> {
-        let key = (self.number, frame.number);
+        let key = (self.id.0, frame.number);
         self.cache.get(key, |content| self.decode(frame, content))
     }
 
     /// Appends the content of a frame.
     fn decode(&self, frame: &FramePlace, content: &mut Vec<u8>) -> io::Result<()> {
         let damaged = |source| Cause::BadFrame {
+            volume: self.id,
             stored: frame.stored.start,
             end: frame.content.end,
             source: Arc::new(source),
@@ -133,7 +134,7 @@ impl FramedVolume {
         range: &Range<u64>,
         buffer: &mut Vec<u8>,
     ) -> io::Result<()> {
-        let kept = self.cache.peek((self.number, frame.number));
+        let kept = self.cache.peek((self.id.0, frame.number));
         if kept.is_none() && range == &frame.content {
             return self.decode(frame, buffer);
         }

@@ -45,7 +45,10 @@ fn a_level_is_a_number_that_zstd_knows() {
         let ran = place.run(&["create", "src", "arc", refused]);
         assert_eq!(ran.status, Some(2), "{}", ran.stderr);
     }
-    assert_snapshot!(place.run(&["create", "src", "arc", "--zstd=0"]).stderr, @"");
+    assert_snapshot!(place.run(&["create", "src", "arc", "--zstd=0"]).stderr, @r"
+    error: invalid value `0` for `--zstd[=<LEVEL>]`: a level of zstd is a number from 1 to 22
+    hint: `--help` shows the options
+    ");
 }
 
 #[test]
@@ -56,7 +59,10 @@ fn zstash_and_compression_do_not_go_together() {
     place.stderr(&["create", "src", "arc", "--zstd"]);
     let ran = place.run(&["update", "src", "arc", "--compat", "zstash"]);
     assert_eq!(ran.status, Some(1));
-    assert_snapshot!(ran.stderr, @"");
+    assert_snapshot!(ran.stderr, @r"
+    error: cannot use `arc` as zstash would: its volumes are compressed, and zstash cannot read them
+    hint: `stook list`, `stook extract` and the other commands of stook read it
+    ");
     let front = Front::with(&small_tree());
     front
         .place
@@ -185,7 +191,12 @@ fn a_damaged_frame_is_named_with_its_members() {
     std::fs::write(&path, bytes).unwrap();
     let ran = place.run(&["check", "arc"]);
     assert_eq!(ran.status, Some(4));
-    assert_snapshot!(ran.stderr, @"");
+    assert_snapshot!(ran.stderr, @r"
+    error: 000000.tar.zst at byte 0, `a`: the frame at byte 0 of the file 000000.tar.zst is damaged: zstd says: Data corruption detected
+    error: 000000.tar.zst at byte 2048, `d`: the frame at byte 0 of the file 000000.tar.zst is damaged: zstd says: Data corruption detected
+    error: 000000.tar.zst at byte 3584, `d/b`: the frame at byte 0 of the file 000000.tar.zst is damaged: zstd says: Data corruption detected
+    checked 0 members, 0 B, in 1 volume: 3 damages
+    ");
     let ran = place.run(&["cat", "arc", "a"]);
     assert_eq!(ran.status, Some(4), "{}", ran.stderr);
 }
