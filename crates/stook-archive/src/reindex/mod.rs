@@ -67,12 +67,7 @@ pub fn reindex(
         refuse_planned(archive, old)?;
     }
     let _lock = folder.lock()?;
-    let level = zstd_level(old.as_ref(), &require_volumes(&folder)?);
-    let mut volumes = require_volumes(&folder)?;
-    if level.is_none() {
-        // A file of the user that is called so.
-        volumes.retain(|volume| !volume.is_compressed());
-    }
+    let (volumes, level) = volumes_to_read(&folder, old.as_ref())?;
     let config = old
         .as_ref()
         .and_then(|old| old.config().ok())
@@ -116,11 +111,9 @@ pub fn reindex(
         report.bytes = found
             .iter()
             .fold(report.bytes, |sum, found| sum.saturating_add(found.size));
-        let parts = VolumeParts {
-            attributes: &attributes,
-            frames: &frames,
-        };
-        rebuild.add_volume(&volume, found.iter().map(Found::as_row), parts)?;
+        let rows = found.iter().map(Found::as_row);
+        let (attributes, frames) = (&attributes[..], &frames[..]);
+        rebuild.add_volume(&volume, rows, VolumeParts { attributes, frames })?;
     }
     match unopened {
         Some(error) if report.volumes == 0 => return Err(error.into()),
@@ -156,6 +149,20 @@ fn zstd_level(old: Option<&Index>, volumes: &[VolumeId]) -> Option<ZstdLevel> {
         Some(Ok(level)) => level.and_then(ZstdLevel::new),
         Some(Err(_)) | None => usual(),
     }
+}
+
+/// Returns the volumes, and at which level new ones will be compressed.
+fn volumes_to_read(
+    folder: &Folder,
+    old: Option<&Index>,
+) -> Result<(Vec<VolumeId>, Option<ZstdLevel>), ArchiveError> {
+    let mut volumes = require_volumes(folder)?;
+    let level = zstd_level(old, &volumes);
+    if level.is_none() {
+        // Files of the user that are called so.
+        volumes.retain(|volume| !volume.is_compressed());
+    }
+    Ok((volumes, level))
 }
 
 fn require_volumes(folder: &Folder) -> Result<Vec<VolumeId>, ArchiveError> {

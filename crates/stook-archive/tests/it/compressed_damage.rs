@@ -102,7 +102,10 @@ fn a_flipped_byte_costs_the_members_of_its_frame_and_no_other() {
     assert_eq!(told.len(), lost.len());
     for text in &told {
         let is_named = lost.iter().any(|name| text.contains(name.as_str()));
-        let place = format!("the frame at byte {} of the file 000000.tar.zst", frame.stored);
+        let place = format!(
+            "the frame at byte {} of the file 000000.tar.zst",
+            frame.stored
+        );
         assert!(is_named && text.contains(&place), "{text}");
     }
     let all = names_in(&scene.archive(), 0..u64::MAX).len() as u64;

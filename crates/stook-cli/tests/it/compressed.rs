@@ -134,7 +134,11 @@ fn volumes_travel_to_a_store_and_back() {
     place.stderr(&["extract", "copy", "--into", "out"]);
     place.assert_same_tree("src", "out");
     let status = place.run(&["status", "arc"]);
-    assert!(status.text().contains("000000.tar.zst"), "{}", status.text());
+    assert!(
+        status.text().contains("000000.tar.zst"),
+        "{}",
+        status.text()
+    );
 }
 
 #[test]
