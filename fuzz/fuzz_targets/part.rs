@@ -15,7 +15,7 @@ fuzz_target!(|bytes: &[u8]| {
 
 /// Takes the bytes as kind and payload of blocks, one after the other: a byte of length before each.
 fn with_right_checksums(mut bytes: &[u8]) -> Vec<u8> {
-    let mut part = b"stookplan\x04V".to_vec();
+    let mut part = b"stookplan\x05V".to_vec();
     let mut number = 0_u64;
     while let Some((&len, rest)) = bytes.split_first() {
         let (block, rest) = rest.split_at(rest.len().min(usize::from(len) + 1));

@@ -9,6 +9,7 @@ use stook_volume::Dialect;
 
 use crate::ArchiveError;
 use crate::folder::is_needed;
+use crate::observer::{Note, Observer};
 use crate::plan::{DEFAULT_VOLUME_BYTES, refuse_planned};
 use crate::session::Session;
 use crate::transfer::StoreOptions;
@@ -48,8 +49,10 @@ impl Session<'_> {
         }
     }
 
-    /// Refuses to write while the archive is reserved for a plan.
+    /// Refuses to write while the archive is reserved for a plan, or in a form that is not its own.
     pub(crate) fn refuse_planned(&self, index: Option<&Index>) -> Result<(), ArchiveError> {
+        // What the archive cannot be is refused first.
+        self.zstd(index)?;
         index.map_or(Ok(()), |index| refuse_planned(self.folder.path(), index))
     }
 
@@ -87,7 +90,13 @@ impl Session<'_> {
             maxsize: self.options.volume_bytes.unwrap_or(DEFAULT_VOLUME_BYTES),
             path: source.into_os_string().into_vec(),
         };
-        self.folder.create_index(&config, command)
+        let made = self
+            .folder
+            .create_index(&config, command, self.options.zstd)?;
+        if self.options.zstd.is_some() {
+            self.observer.note(&Note::Compressed);
+        }
+        Ok(made)
     }
 }
 

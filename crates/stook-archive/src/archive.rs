@@ -21,6 +21,8 @@ use stook_index::{
     ReadOptions, Row, RowRef, Run, RunCounts, RunId, Selection, Structure, Volume, VolumeId,
 };
 
+use stook_volume::ZstdLevel;
+
 use crate::ArchiveError;
 use crate::folder::Folder;
 use crate::mutex::lock;
@@ -317,7 +319,22 @@ impl Archive {
     /// `NotAFile` if it has no content, `Damaged` if the volume has another member there, or none; `Sys` if the volume
     /// cannot be opened.
     pub fn reader(&self, row: &Row) -> Result<MemberReader, ArchiveError> {
-        open_member(&self.volumes, row)
+        let volume = || self.volumes.get_indexed(row.volume, &lock(&self.index));
+        open_member(volume, row)
+    }
+
+    /// Returns at which level of zstd new volumes are compressed; None if they are plain tar files.
+    ///
+    /// # Errors
+    /// `Index` if the index cannot be read.
+    pub fn zstd_level(&self) -> Result<Option<ZstdLevel>, ArchiveError> {
+        let level = lock(&self.index).zstd_level()?;
+        Ok(level.and_then(ZstdLevel::new))
+    }
+
+    /// Returns how many frames of compressed volumes its readers have decoded: a few that were used last are kept.
+    pub fn decoded_frames(&self) -> u64 {
+        self.volumes.decoded_frames()
     }
 
     pub(crate) fn index(&mut self) -> &mut Index {
@@ -387,9 +404,12 @@ impl Folder {
         &self,
         config: &Config,
         command: &str,
+        zstd: Option<ZstdLevel>,
     ) -> Result<(Index, RunId), ArchiveError> {
         let started = stook_sys::utc_now().into();
-        let (mut index, run) = Index::create_for_run(self.index(), config, command, started)?;
+        let level = zstd.map(ZstdLevel::number);
+        let begun = (command, started);
+        let (mut index, run) = Index::create_for_run(self.index(), config, begun, level)?;
         index.set_interrupt(&self.interrupt)?;
         Ok((index, run))
     }

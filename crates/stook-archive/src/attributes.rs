@@ -2,7 +2,7 @@
 //! program has written them, from the volumes.
 
 use std::ops::{ControlFlow, RangeInclusive};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use stook_index::{
     Attributes, AttributesEncoder, Index, MemberKind, NewBlock, RowId, VolumeId, VolumeRows,
@@ -17,7 +17,7 @@ use crate::folder::Folder;
 use crate::memory::worker_pool;
 use crate::observer::{CountingObserver, Observer, require_going_on};
 use crate::plan::refuse_planned;
-use crate::read::{LocalFolder, SkipBadPages, VolumeBytes, VolumeStore};
+use crate::read::{LocalFolder, SkipBadPages, VolumeBytes, open_volume};
 
 /// Rows whose headers are read side by side.
 const ROWS: usize = 16_384;
@@ -201,7 +201,9 @@ impl Filling<'_> {
     ) -> Result<(), ArchiveError> {
         require_going_on(self.observer)?;
         // zstash may have moved it to tape.
-        let Ok(bytes) = LocalFolder::new(self.folder.path()).open(&volume.to_string()) else {
+        let store = LocalFolder::new(self.folder.path());
+        let frames = index.frames_of_volume(volume)?;
+        let Ok(bytes) = open_volume(&store, volume, frames, &Arc::default()) else {
             report.missing_volumes += 1;
             return Ok(());
         };

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use stook_index::{IndexDamage, Mtime, VolumeId};
 use stook_store::{StoreCause, StoreError};
 use stook_sys::{SysError, display_bytes};
-use stook_volume::VolumeError;
+use stook_volume::{FrameError, VolumeError};
 
 use crate::ArchiveError;
 
@@ -196,6 +196,25 @@ pub enum Cause {
     /// The rest of the volume cannot be read.
     #[error("cannot read: {0}; members behind this place are left out")]
     RestLeftOut(#[source] Box<Cause>),
+    /// A frame of a compressed volume cannot be read.
+    #[error("the frame at byte {stored} of the file {volume} is damaged: {source}")]
+    BadFrame {
+        /// The volume.
+        volume: VolumeId,
+        /// Where it begins in the file.
+        stored: u64,
+        /// Where it ends in the uncompressed volume.
+        end: u64,
+        /// What is wrong with it.
+        #[source]
+        source: Arc<FrameError>,
+    },
+    /// The index is wrong about the frames of a volume.
+    #[error("its frames do not lie where the index says")]
+    OtherFrames,
+    /// The frames of a volume cannot be written, or what says where they lie is wrong.
+    #[error("{0}")]
+    Frames(#[source] Arc<FrameError>),
     /// Bytes that are no member, and are passed over.
     #[error("{reason}; {len} bytes are skipped")]
     Skipped {
@@ -360,6 +379,15 @@ impl From<&SysError> for Cause {
             path: error.path.clone(),
             source: copy_of(&error.source),
         }))
+    }
+}
+
+impl From<FrameError> for Cause {
+    fn from(error: FrameError) -> Self {
+        match error {
+            FrameError::Io { source, .. } => source.into(),
+            other => Self::Frames(Arc::new(other)),
+        }
     }
 }
 

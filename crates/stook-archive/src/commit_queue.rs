@@ -11,7 +11,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::ControlFlow;
 
-use stook_index::{Index, Interrupt, RunId, Volume, VolumeId};
+use stook_index::{Index, Interrupt, RunId, Volume, VolumeId, VolumeParts};
 use stook_sys::{install_new, open_read_write};
 use stook_timers::scope;
 
@@ -225,6 +225,11 @@ impl<'a> CommitQueue<'a> {
         };
         let rows = std::mem::take(&mut closing.rows);
         let attributes = std::mem::take(&mut closing.attributes);
+        let frames = closing.unstaged_frames();
+        let parts = VolumeParts {
+            attributes: &attributes,
+            frames: &frames,
+        };
         let staging = closing.staging.take();
         let mut md5 = None;
         let make_durable = || -> Result<Vec<Volume>, ArchiveError> {
@@ -245,7 +250,7 @@ impl<'a> CommitQueue<'a> {
         let committed = index.commit_volume_when(
             id,
             rows.iter().map(PendingRow::as_new),
-            &attributes,
+            parts,
             staging.as_ref(),
             make_durable,
         );
@@ -288,7 +293,7 @@ impl<'a> CommitQueue<'a> {
         for (checkpoint, _) in recover(&folder, index, Some(*run)).unwrap_or_default() {
             // On a full disk, what is not durable need not take room.
             let partial = open_read_write(&self.folder.partial(checkpoint.volume));
-            let _ = partial.map(|file| file.set_len(checkpoint.offset));
+            let _ = partial.map(|file| file.set_len(checkpoint.stored));
         }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use stook_pool::Jobs;
 use stook_sys::Links;
 use stook_tree::Filter;
-use stook_volume::Dialect;
+use stook_volume::{Dialect, ZstdLevel};
 
 use crate::deletions::Deletions;
 use crate::metadata_change::MetadataChanges;
@@ -30,6 +30,8 @@ pub struct WriteOptions {
     pub jobs: Jobs,
     /// How members are written.
     pub dialect: Dialect,
+    /// At which level volumes are compressed; None: as the archive was created, or not at all. zstash cannot read such volumes.
+    pub zstd: Option<ZstdLevel>,
     /// By how many microseconds the time of an unchanged entry may differ from the archived one.
     pub time_tolerance: u64,
     /// Record each volume, with its length. A new archive without these records is one as zstash made before version 1.1.
@@ -73,6 +75,7 @@ impl Default for WriteOptions {
             links: Links::Refuse,
             jobs: Jobs::Adaptive,
             dialect: Dialect::Stook,
+            zstd: None,
             time_tolerance: 0,
             records_volumes: true,
             record_errors: vec![0],

@@ -6,6 +6,7 @@ use stook_index::{Index, VolumeId};
 use stook_sys::Owners;
 
 use crate::ArchiveError;
+use crate::compress::encoding_of;
 use crate::create::{WriteOptions, WriteReport};
 use crate::mutex::lock;
 use crate::not_visited::NotVisited;
@@ -40,7 +41,7 @@ impl Session<'_> {
             ..WriteReport::default()
         };
         let plan = Plan::from(found);
-        let (first, limit, deleted) = match index.map(lock) {
+        let (first, limit, deleted, zstd) = match index.map(lock) {
             Some(index) => {
                 let deleted = self.count_deleted(&index, name_table.as_ref(), &not_visited)?;
                 let blank = match index.unfinished_run()? {
@@ -51,13 +52,18 @@ impl Session<'_> {
                     next_volume(&self.folder, &index, blank)?,
                     index.config()?.maxsize,
                     deleted,
+                    self.zstd(Some(&index))?,
                 )
             }
-            None => (VolumeId(0), DEFAULT_VOLUME_BYTES, 0),
+            None => {
+                let first = VolumeId::plain(0);
+                (first, DEFAULT_VOLUME_BYTES, 0, self.zstd(None)?)
+            }
         };
         let splitter = VolumeSplitter {
             dialect: self.options.dialect,
             limit: self.options.volume_bytes.unwrap_or(limit),
+            encoding: encoding_of(zstd),
         };
         let plan = plan.summary(first, splitter, &Owners::default(), deleted);
         Ok(WriteReport {

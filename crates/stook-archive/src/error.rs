@@ -6,7 +6,7 @@ use stook_index::{IndexError, VolumeId};
 use stook_pool::NoThread;
 use stook_store::StoreError;
 use stook_sys::{LockError, SysError, display_bytes, display_path};
-use stook_volume::VolumeError;
+use stook_volume::{FrameError, VolumeError, ZstdLevel};
 
 use crate::cause::Cause;
 use crate::deleted::MissingName;
@@ -44,6 +44,31 @@ pub enum ArchiveError {
     Exists {
         /// The archive.
         path: PathBuf,
+    },
+    /// The volumes of the archive are compressed at another level, or not at all.
+    #[error("cannot write `{}`: its volumes are {}", display_path(path), compression(*level))]
+    OtherCompression {
+        /// The archive.
+        path: PathBuf,
+        /// Its level.
+        level: Option<ZstdLevel>,
+    },
+    /// zstash cannot read compressed volumes, so nothing is written for it beside them, or read in its name.
+    #[error(
+        "cannot use `{}` as zstash would: its volumes are compressed, and zstash cannot read them",
+        display_path(path)
+    )]
+    CompressedForZstash {
+        /// The archive.
+        path: PathBuf,
+    },
+    /// A volume cannot be compressed.
+    #[error("cannot compress `{}`: {source}", display_path(path))]
+    NotCompressed {
+        /// The volume.
+        path: PathBuf,
+        /// Why.
+        source: FrameError,
     },
     /// The folder has volumes, but no index.
     #[error(
@@ -347,6 +372,14 @@ pub enum ArchiveError {
     /// The user ended the operation.
     #[error("interrupted")]
     Interrupted,
+}
+
+/// Says how volumes are compressed.
+fn compression(level: Option<ZstdLevel>) -> String {
+    match level {
+        Some(level) => format!("compressed with zstd at level {level}"),
+        None => "not compressed".to_owned(),
+    }
 }
 
 impl From<IndexError> for ArchiveError {

@@ -11,7 +11,6 @@ use stook_volume::{Header, Segment, align_segments};
 use crate::buffers::Buffers;
 use crate::cause::Cause;
 use crate::observer::Observer;
-use crate::packed::Piece;
 use crate::read::{BATCH_BYTES, ContentMd5, Interrupted};
 
 /// Returns the data segments of a file with holes; None if storing them would save nothing.
@@ -61,7 +60,7 @@ pub(crate) fn stream_content(
     file: &File,
     header: &Header,
     (buffers, observer): (&Buffers, &dyn Observer),
-    send: &mut dyn FnMut(Piece) -> bool,
+    send: &mut dyn FnMut(Vec<u8>) -> io::Result<bool>,
 ) -> io::Result<Option<[u8; 16]>> {
     let whole = [Segment {
         offset: 0,
@@ -79,7 +78,7 @@ pub(crate) fn stream_content(
             md5.update(position, &bytes)?;
             advance(1);
             position += len;
-            if !send(Piece::Slice(bytes)) {
+            if !send(bytes)? {
                 return Ok(None);
             }
         }

@@ -3,6 +3,7 @@
 //! ```text
 //!   index.db               the index
 //!   000000.tar             a volume
+//!   000000.tar.zst         or a compressed one
 //!   000001.tar.partial     the volume being written
 //!   000001.rows.partial    its rows, up to the last checkpoint; also says that stook is writing it
 //!   stook.lock             names the writer, only while it runs
@@ -14,7 +15,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use stook_index::{Index, Interrupt, Origin, Staging, VolumeId, VolumeName};
+use stook_index::{Index, Interrupt, Origin, Staging, VolumeId};
 use stook_sys::{
     Context, Directory, FileId, NameBuffer, TemporaryNames, WriterLock, exists, look_at,
     require_regular,
@@ -83,7 +84,8 @@ impl Folder {
     }
 
     pub(crate) fn partial(&self, id: VolumeId) -> PathBuf {
-        self.path.join(format!("{id}.partial"))
+        // Compressed or not: the number is all that a volume has until it is complete.
+        self.path.join(format!("{:06x}.tar.partial", id.0))
     }
 
     pub(crate) fn staging(&self, id: VolumeId) -> PathBuf {
@@ -135,14 +137,9 @@ impl Folder {
         })
     }
 
-    /// Returns the volumes that are in the folder, in order.
+    /// Returns the volumes that are in the folder, in order, compressed ones too.
     pub(crate) fn volumes(&self) -> Result<Vec<VolumeId>, ArchiveError> {
         self.ids(|name| name.parse().ok())
-    }
-
-    /// Returns the numbers of all volumes in the folder, also of compressed ones, in order.
-    pub(crate) fn numbers(&self) -> Result<Vec<VolumeId>, ArchiveError> {
-        self.ids(|name| name.parse().ok().map(|name: VolumeName| name.id))
     }
 
     /// Returns the volumes that an interrupted run was writing.

@@ -51,7 +51,7 @@ impl Layout {
                 ranges: in_sequence(plan),
                 volumes: BTreeMap::new(),
                 complete: BTreeSet::new(),
-                next,
+                next: next.stored_as(splitter.encoding),
             });
         }
         let left: BTreeMap<VolumeId, u64> = partial_volumes
@@ -67,9 +67,11 @@ impl Layout {
         let first = match left.last_key_value() {
             None => next,
             Some(_) if !plan.supersedes_staged => index.next_volume()?,
-            Some((last, _)) => next.max(VolumeId(last.0 + 1)),
+            Some((last, _)) => next.max(VolumeId::plain(last.0 + 1)),
         };
-        let ids = (first.0..).map(VolumeId).filter(|id| !taken.contains(id));
+        let ids = (first.0..)
+            .map(|number| VolumeId::plain(number).stored_as(splitter.encoding))
+            .filter(|id| !taken.contains(id));
         let ranges = split_into_volumes(plan, splitter, owners, ids, &begun);
         let planned = ranges.iter();
         let planned = planned.filter_map(|range| Some((range.stream.volume()?, range.len)));
@@ -86,7 +88,7 @@ impl Layout {
             ranges,
             volumes,
             complete,
-            next: next.max(behind),
+            next: next.max(behind).stored_as(splitter.encoding),
         })
     }
 }

@@ -21,6 +21,7 @@ mod catalogue;
 mod cause;
 mod check;
 mod commit_queue;
+mod compress;
 mod create;
 mod deleted;
 mod deletions;
@@ -30,6 +31,7 @@ mod error;
 mod extract;
 mod file_content;
 mod folder;
+mod frame_log;
 mod guard;
 mod hasher;
 mod layout;
@@ -84,8 +86,8 @@ pub use plan::{
     plan,
 };
 pub use read::{
-    DEFAULT_MAX_HOLE_BYTES, LocalFolder, MemberReader, Patience, VolumeBytes, VolumeStore,
-    VolumeVersion,
+    DEFAULT_MAX_HOLE_BYTES, FramedVolume, LocalFolder, MemberReader, Patience, VolumeBytes,
+    VolumeStore, VolumeVersion,
 };
 pub use reindex::{ReindexOptions, ReindexReport, reindex};
 pub use remove_archived::{
@@ -98,7 +100,7 @@ pub use stook_index::{
     VolumeId, Writer,
 };
 pub use stook_pool::{Jobs, Observer as BaseObserver};
-pub use stook_volume::{Dialect, ReadAt};
+pub use stook_volume::{BadZstdLevel, Dialect, ReadAt, ZstdLevel};
 pub use stored::StoredPlace;
 pub use transfer::{
     FetchedVolumes, PullOptions, PullReport, SentReport, StatusReport, StoreOptions, TransferError,

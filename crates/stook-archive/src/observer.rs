@@ -118,6 +118,9 @@ pub enum Note {
     /// What a removal takes is not recorded, because an archive that only zstash has written stays as it is.
     #[error("what is removed is not recorded: only zstash has written the archive")]
     NotRecordedInForeignArchive,
+    /// A new archive has compressed volumes.
+    #[error("volumes are compressed: zstash cannot read this archive")]
+    Compressed,
 }
 
 fn more_members(number: u64) -> String {

@@ -8,22 +8,27 @@ use std::collections::HashMap;
 use std::fs::File;
 
 use stook_index::{
-    AttributesEncoder, Checkpoint, Mtime, NewBlock, NewRow, RunId, Staging, VolumeId,
+    AttributesEncoder, Checkpoint, Frame, Mtime, NewBlock, NewRow, RunId, Staging, VolumeId,
+    VolumeParts,
 };
 use stook_sys::{
     Context, FileId, SysError, create_new_file, drop_cached, metadata, open_read_write, set_mode,
     start_writeback, sync_directory, write_all_at,
 };
 use stook_timers::scope;
-use stook_volume::{Dialect, Kind, encode, trailer_len};
+use stook_volume::{
+    Dialect, FrameEncoder, Kind, ZstdLevel, encode, encode_seek_table, trailer_len,
+};
 
 use crate::ArchiveError;
 use crate::attributes::HeaderFacts;
+use crate::compress::{EncodedBytes, push_frame};
 use crate::folder::Folder;
+use crate::frame_log::{FrameLog, last_frames};
 use crate::hasher::{Answer, VolumeHasher, wait_for};
 use crate::packed::Packed;
 use crate::plan::VolumeSplitter;
-use crate::recovery::{PartialVolume, remove_unfinished};
+use crate::recovery::{PartialVolume, end_of, remove_unfinished};
 use crate::task::Task;
 
 /// Bytes after which the disk is asked to begin writing.
@@ -32,7 +37,11 @@ const WRITEBACK_BYTES: u64 = 32 << 20;
 pub(crate) struct OpenVolume {
     pub(crate) id: VolumeId,
     file: File,
+    /// Where the next member begins in the uncompressed volume.
     offset: u64,
+    /// Bytes of the file: as many, unless it is compressed.
+    stored: u64,
+    frames: FrameLog,
     /// Bytes that the plan gave to the members so far.
     planned: u64,
     /// What that will come to; 0 if there is no plan.
@@ -72,6 +81,7 @@ pub(crate) struct Unstaged {
 }
 
 struct LargeMember {
+    begin: Frame,
     row: PendingRow,
     facts: HeaderFacts,
     planned: u64,
@@ -96,6 +106,8 @@ impl OpenVolume {
             id,
             file,
             offset: 0,
+            stored: 0,
+            frames: FrameLog::default(),
             planned: 0,
             planned_end,
             written_back: 0,
@@ -124,11 +136,15 @@ impl OpenVolume {
         } = partial;
         let path = folder.partial(checkpoint.volume);
         let file = open_read_write(&path)?;
-        file.set_len(checkpoint.offset).context("truncate", &path)?;
+        file.set_len(checkpoint.stored).context("truncate", &path)?;
+        let end = end_of(&checkpoint);
+        let frames = FrameLog::resume(&staging.frames()?, end, &file).context("read", &path)?;
         Ok(Self {
             offset: checkpoint.offset,
+            stored: checkpoint.stored,
+            frames,
             planned: checkpoint.planned,
-            written_back: checkpoint.offset,
+            written_back: checkpoint.stored,
             staging: Some(staging),
             staged_offset: checkpoint.offset,
             names,
@@ -153,29 +169,56 @@ impl OpenVolume {
         self.rows.is_empty() && self.staging.is_none()
     }
 
-    pub(crate) fn fits(&self, splitter: VolumeSplitter, packed: &Packed, ahead: u64) -> bool {
-        splitter.fits(self.offset + ahead, packed.len, packed.size)
+    /// Returns true if members that stay together still go into the volume.
+    pub(crate) fn fits(&self, splitter: VolumeSplitter, members: &[Packed], ahead: u64) -> bool {
+        let len = members.iter().map(|packed| packed.len).sum();
+        let size = members.iter().map(|packed| packed.size).sum();
+        splitter.fits(self.offset + ahead, len, size)
     }
 
-    pub(crate) fn append(&mut self, folder: &Folder, bytes: Vec<u8>) -> Result<(), ArchiveError> {
+    /// Appends bytes of members.
+    pub(crate) fn append(
+        &mut self,
+        folder: &Folder,
+        encoded: EncodedBytes,
+    ) -> Result<(), ArchiveError> {
+        let mut place = self.end();
+        for &frame in &encoded.frames {
+            self.frames.push(place, frame);
+            place.offset += u64::from(frame.len);
+            place.stored += u64::from(frame.stored);
+        }
+        self.offset += encoded.len();
+        self.write(folder, encoded.bytes)
+    }
+
+    /// Returns where the volume ends so far.
+    fn end(&self) -> Frame {
+        Frame {
+            offset: self.offset,
+            stored: self.stored,
+        }
+    }
+
+    fn write(&mut self, folder: &Folder, bytes: Vec<u8>) -> Result<(), ArchiveError> {
         {
             let _scope = scope!("write volume");
-            write_all_at(&self.file, &bytes, self.offset)
+            write_all_at(&self.file, &bytes, self.stored)
                 .context("write", folder.partial(self.id))?;
         }
-        self.offset += bytes.len() as u64;
-        let len = self.offset - self.written_back;
+        self.stored += bytes.len() as u64;
+        let len = self.stored - self.written_back;
         if len >= WRITEBACK_BYTES {
             start_writeback(&self.file, self.written_back, len);
-            self.written_back = self.offset;
+            self.written_back = self.stored;
         }
         self.hasher.update(bytes);
         Ok(())
     }
 
-    /// Counts a member that the plan gave to this volume, and that went elsewhere.
-    pub(crate) fn pass_over(&mut self, packed: &Packed) {
-        self.planned += packed.planned;
+    /// Counts members that the plan gave to this volume, and that went elsewhere.
+    pub(crate) fn pass_over(&mut self, members: &[Packed]) {
+        self.planned += members.iter().map(|packed| packed.planned).sum::<u64>();
     }
 
     /// Adds the row of a member that is written from `offset` on.
@@ -215,17 +258,22 @@ impl OpenVolume {
     pub(crate) fn begin_large(
         &mut self,
         folder: &Folder,
-        bytes: Vec<u8>,
+        encoded: EncodedBytes,
         mut member: Packed,
     ) -> Result<(), ArchiveError> {
         self.hasher.mark();
-        let header = self.as_hard_link(&mut member).unwrap_or(bytes);
+        let header = match self.as_hard_link(&mut member) {
+            Some(header) => EncodedBytes::plain(header),
+            None => encoded,
+        };
+        let begin = self.end();
         let several = member.several_names.as_deref();
         let identity = several.map(|several| several.identity);
         let planned = member.planned;
         let facts = std::mem::take(&mut member.facts);
         let row = row_of(member, self.offset);
         self.large = Some(LargeMember {
+            begin,
             row,
             facts,
             planned,
@@ -240,6 +288,7 @@ impl OpenVolume {
             facts,
             planned,
             identity,
+            ..
         } = self.large.take()?;
         row.md5 = Some(md5);
         self.attributes.push(&facts.attributes(row.offset));
@@ -251,10 +300,14 @@ impl OpenVolume {
     pub(crate) fn abort_large(&mut self, folder: &Folder) -> Result<(), ArchiveError> {
         if let Some(large) = self.large.take() {
             self.hasher.rewind();
-            self.offset = large.row.offset;
-            self.written_back = self.written_back.min(self.offset);
+            self.frames.truncate(large.begin);
+            Frame {
+                offset: self.offset,
+                stored: self.stored,
+            } = large.begin;
+            self.written_back = self.written_back.min(self.stored);
             self.file
-                .set_len(self.offset)
+                .set_len(self.stored)
                 .context("truncate", folder.partial(self.id))?;
         }
         Ok(())
@@ -272,18 +325,18 @@ impl OpenVolume {
             run,
             volume: self.id,
             offset: self.offset,
+            stored: self.stored,
             planned: self.planned,
             planned_end: self.planned_end,
             md5_state: wait_for(self.hasher.state()).unwrap_or_default(),
         };
         let attributes = self.attributes.take();
-        record(
-            folder,
-            &mut self.staging,
-            &checkpoint,
-            &self.rows,
-            &attributes,
-        )?;
+        let parts = VolumeParts {
+            attributes: &attributes,
+            frames: self.frames.unstaged(),
+        };
+        record(folder, &mut self.staging, &checkpoint, &self.rows, parts)?;
+        self.frames.have_staged();
         self.rows.clear();
         self.name_bytes = 0;
         self.staged_offset = self.offset;
@@ -292,7 +345,7 @@ impl OpenVolume {
 
     /// Hints to the system that the durable part will not be read soon.
     pub(crate) fn drop_cached(&self) {
-        drop_cached(&self.file, 0, self.staged_offset);
+        drop_cached(&self.file, 0, self.stored);
     }
 
     /// Writes the end of the volume and makes it durable, on a thread of its own.
@@ -302,12 +355,12 @@ impl OpenVolume {
         is_read_only: bool,
         stays_cached: bool,
     ) -> Result<ClosingVolume, ArchiveError> {
-        let (content, unstaged) = (self.offset, self.unstaged());
+        let (end, unstaged) = (self.end(), self.unstaged());
         let md5_state = self.hasher.state();
-        let trailer = usize::try_from(trailer_len(content)).expect("a trailer is less than 12 KiB");
-        self.append(folder, vec![0; trailer])?;
+        let frames = self.frames.unstaged().to_vec();
+        let last_frames = self.append_end(folder)?;
         let (path, file, hasher) = (folder.partial(self.id), self.file, self.hasher);
-        let len = self.offset;
+        let len = self.stored;
         let syncing = Task::begin(move || {
             let _scope = scope!("sync");
             if is_read_only {
@@ -322,7 +375,9 @@ impl OpenVolume {
         });
         Ok(ClosingVolume {
             id: self.id,
-            content,
+            end,
+            frames,
+            last_frames,
             unstaged,
             planned: self.planned,
             len,
@@ -335,6 +390,31 @@ impl OpenVolume {
         })
     }
 
+    /// Appends the end marker, and where the frames lie; returns what the index keeps of both.
+    fn append_end(&mut self, folder: &Folder) -> Result<Vec<Frame>, ArchiveError> {
+        let end = self.end();
+        let len = usize::try_from(trailer_len(end.offset)).expect("it is less than 12 KiB");
+        let trailer = vec![0; len];
+        if !self.id.is_compressed() {
+            self.append(folder, EncodedBytes::plain(trailer))?;
+            return Ok(Vec::new());
+        }
+        let path = folder.partial(self.id);
+        let not_compressed = |source| ArchiveError::NotCompressed {
+            path: path.clone(),
+            source,
+        };
+        let frames = self.frames.entries().len() as u64;
+        // Zeros are the same frame at every level.
+        let mut encoder = FrameEncoder::new(ZstdLevel::default()).map_err(not_compressed)?;
+        let mut encoded = EncodedBytes::default();
+        push_frame(&mut encoder, &trailer, &mut encoded).map_err(not_compressed)?;
+        self.append(folder, encoded)?;
+        let table = encode_seek_table(self.frames.entries()).map_err(not_compressed)?;
+        self.write(folder, table)?;
+        Ok(last_frames(end, frames, self.stored).to_vec())
+    }
+
     pub(crate) fn discard(self, folder: &Folder) -> Result<(), ArchiveError> {
         remove_unfinished(folder, self.id)
     }
@@ -343,8 +423,12 @@ impl OpenVolume {
 /// A volume on its way to the disk: complete, not yet durable, not yet in the index.
 pub(crate) struct ClosingVolume {
     pub(crate) id: VolumeId,
-    /// Bytes before the trailer.
-    content: u64,
+    /// Where its members end.
+    end: Frame,
+    /// Of the members that no checkpoint covers yet, if it is compressed.
+    frames: Vec<Frame>,
+    /// Those behind the members.
+    last_frames: Vec<Frame>,
     unstaged: Unstaged,
     planned: u64,
     pub(crate) len: u64,
@@ -360,6 +444,11 @@ pub(crate) struct ClosingVolume {
 }
 
 impl ClosingVolume {
+    /// Returns all frames that no checkpoint covers, with those behind the members.
+    pub(crate) fn unstaged_frames(&self) -> Vec<Frame> {
+        [&self.frames[..], &self.last_frames].concat()
+    }
+
     /// Returns what a kill would lose now.
     pub(crate) fn unstaged(&self) -> Unstaged {
         self.unstaged
@@ -387,19 +476,19 @@ impl ClosingVolume {
         let checkpoint = Checkpoint {
             run,
             volume: self.id,
-            offset: self.content,
+            offset: self.end.offset,
+            stored: self.end.stored,
             planned: self.planned,
             planned_end: self.planned,
             md5_state: wait_for(self.md5_state.take()).unwrap_or_default(),
         };
-        let attributes = std::mem::take(&mut self.attributes);
-        record(
-            folder,
-            &mut self.staging,
-            &checkpoint,
-            &self.rows,
-            &attributes,
-        )?;
+        let parts = VolumeParts {
+            attributes: &self.attributes,
+            frames: &self.frames,
+        };
+        record(folder, &mut self.staging, &checkpoint, &self.rows, parts)?;
+        self.attributes.clear();
+        self.frames.clear();
         self.rows.clear();
         self.unstaged = Unstaged::default();
         Ok(())
@@ -411,14 +500,14 @@ fn record(
     staging: &mut Option<Staging>,
     checkpoint: &Checkpoint,
     rows: &[PendingRow],
-    attributes: &[NewBlock],
+    parts: VolumeParts<'_>,
 ) -> Result<(), ArchiveError> {
     let staging = match staging {
         Some(staging) => staging,
         // Made in the empty marker, so that the volume is never without one.
         None => staging.insert(Staging::create(folder.staging(checkpoint.volume))?),
     };
-    staging.record(checkpoint, rows.iter().map(PendingRow::as_new), attributes)?;
+    staging.record(checkpoint, rows.iter().map(PendingRow::as_new), parts)?;
     Ok(())
 }
 

@@ -16,11 +16,12 @@ use stook_sys::{
     Directory, FileKind, Links, Metadata, OpenPath, Owners, Xattr, get_xattrs, metadata, read_once,
 };
 use stook_timers::scope;
-use stook_volume::{Dialect, Header, encode, member_len, padding, stored_len};
+use stook_volume::{Dialect, FrameError, Header, encode, member_len, padding, stored_len};
 
 use crate::attributes::HeaderFacts;
 use crate::buffers::Buffers;
 use crate::cause::{Cause, Since};
+use crate::compress::{Compressor, EncodedBytes, LargeMemberFrames, first_group};
 use crate::file_content::{holes, read_content, stream_content};
 use crate::observer::{Failure, Observer};
 use crate::packed::{DirectedPiece, Packed, Piece, SeveralNames};
@@ -32,6 +33,8 @@ pub(crate) struct Packer<'a> {
     pub(crate) observer: &'a dyn Observer,
     pub(crate) buffers: &'a Buffers,
     pub(crate) dialect: Dialect,
+    /// None if volumes are not compressed.
+    pub(crate) compressor: Option<&'a Compressor>,
     pub(crate) links: Links,
     pub(crate) xattrs: bool,
     /// Since when files may have changed. What was planned is looked at before hours are spent on a large file.
@@ -82,7 +85,46 @@ impl Packer<'_> {
             advance(1);
         }
         take_md5s(&bytes, &contents, &mut members);
-        output.send(Piece::Members { bytes, members }.of(batch.stream));
+        match self.compressor {
+            None => output.send(Piece::Members { bytes, members }.of(batch.stream)),
+            Some(compressor) => {
+                let mut send = |piece: Piece| output.send(piece.of(batch.stream));
+                self.send_frames(compressor, &bytes, members, &mut send);
+                self.buffers.give(bytes);
+                true
+            }
+        };
+    }
+
+    /// Sends members in frames, as many in one as there is room for.
+    fn send_frames(
+        &self,
+        compressor: &Compressor,
+        bytes: &[u8],
+        mut members: Vec<Packed>,
+        send: &mut dyn FnMut(Piece) -> bool,
+    ) {
+        let mut start = 0;
+        while !members.is_empty() {
+            let (count, place) = first_group(&members, start);
+            start = place.end;
+            let rest = members.split_off(count);
+            let group = std::mem::replace(&mut members, rest);
+            match compressor.compress(&bytes[place], self.buffers) {
+                Ok(encoded) => {
+                    let members = group;
+                    if !send(Piece::Frames { encoded, members }) {
+                        return;
+                    }
+                }
+                Err(error) => {
+                    let cause = Cause::from(error);
+                    for member in group {
+                        self.fail(&Failure::new("archive", &member.name, cause.clone()));
+                    }
+                }
+            }
+        }
     }
 
     /// A file that was given up because the user has ended the run is not at fault.
@@ -184,22 +226,34 @@ impl Packer<'_> {
         packed.several_names = self.several_names(member, &header, bytes.len());
         packed.len = member_len(&header, self.dialect);
         packed.facts = HeaderFacts::new(header.clone(), bytes.len(), self.dialect);
-        let pad_len = pad(stored_len(&header, self.dialect));
+        let padding = vec![0; pad(stored_len(&header, self.dialect))];
+        let not_compressed = |error| Failure::new("archive", &member.path, Cause::from(error));
+        let mut frames = self
+            .compressor
+            .map(|it| LargeMemberFrames::new(it, self.buffers));
+        let encoded = encode_part(&mut frames, bytes).map_err(not_compressed)?;
+        let member_of_piece = Box::new(packed);
         if !send(Piece::Begin {
-            bytes,
-            member: Box::new(packed),
+            encoded,
+            member: member_of_piece,
         }) {
             return Ok(());
         }
-        let streamed = stream_content(&file, &header, (self.buffers, self.observer), send);
+        let mut send_slice = |bytes| {
+            let encoded = encode_part(&mut frames, bytes).map_err(Cause::from)?;
+            Ok(encoded.bytes.is_empty() || send(Piece::Slice(encoded)))
+        };
+        let for_reading = (self.buffers, self.observer);
+        let streamed = stream_content(&file, &header, for_reading, &mut send_slice);
         let Some(md5) = streamed.map_err(|error| self.not_read(&file, member, &error))? else {
             return Ok(());
         };
         self.check_unchanged(&file, member)?;
-        send(Piece::End {
-            bytes: vec![0; pad_len],
-            md5,
-        });
+        let encoded = match &mut frames {
+            Some(frames) => frames.finish(&padding).map_err(not_compressed)?,
+            None => EncodedBytes::plain(padding),
+        };
+        send(Piece::End { encoded, md5 });
         Ok(())
     }
 
@@ -367,6 +421,17 @@ impl Packer<'_> {
                 .map_err(|error| unreadable(member, &error))?;
         }
         Ok(())
+    }
+}
+
+/// Returns what of a large member goes into the volume now.
+fn encode_part(
+    frames: &mut Option<LargeMemberFrames<'_>>,
+    bytes: Vec<u8>,
+) -> Result<EncodedBytes, FrameError> {
+    match frames {
+        Some(frames) => frames.push(bytes),
+        None => Ok(EncodedBytes::plain(bytes)),
     }
 }
 

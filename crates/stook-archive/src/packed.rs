@@ -6,6 +6,7 @@ use stook_sys::FileId;
 use stook_volume::Header;
 
 use crate::attributes::HeaderFacts;
+use crate::compress::EncodedBytes;
 use crate::plan::OutputStream;
 
 /// What the writer needs to know of a member besides its bytes.
@@ -38,12 +39,23 @@ pub(crate) enum Piece {
         bytes: Vec<u8>,
         members: Vec<Packed>,
     },
+    /// Whole members in a frame, or one in several.
+    Frames {
+        encoded: EncodedBytes,
+        members: Vec<Packed>,
+    },
     /// The header of a large member; its content follows in slices. The MD5 is still missing.
-    Begin { bytes: Vec<u8>, member: Box<Packed> },
+    Begin {
+        encoded: EncodedBytes,
+        member: Box<Packed>,
+    },
     /// A slice of it.
-    Slice(Vec<u8>),
+    Slice(EncodedBytes),
     /// Its end: the padding, and the MD5.
-    End { bytes: Vec<u8>, md5: [u8; 16] },
+    End {
+        encoded: EncodedBytes,
+        md5: [u8; 16],
+    },
     /// It failed: everything since `Begin` is void.
     Abort,
     /// Nothing more comes in this stream.
@@ -68,10 +80,11 @@ impl Piece {
 impl Weight for DirectedPiece {
     fn weight(&self) -> usize {
         match &self.piece {
-            Piece::Members { bytes, .. }
-            | Piece::Begin { bytes, .. }
-            | Piece::End { bytes, .. }
-            | Piece::Slice(bytes) => bytes.len(),
+            Piece::Members { bytes, .. } => bytes.len(),
+            Piece::Frames { encoded, .. }
+            | Piece::Begin { encoded, .. }
+            | Piece::End { encoded, .. }
+            | Piece::Slice(encoded) => encoded.bytes.len(),
             Piece::Abort | Piece::EndOfStream => 0,
         }
     }

@@ -7,15 +7,17 @@ use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use stook_index::{Checkpoint, Index, IndexError, RunId, Staging, VolumeId};
+use stook_index::{Checkpoint, Frame, Index, IndexError, RunId, Staging, VolumeId};
 use stook_sys::{
     Context, FileId, exists, metadata, open_file, remove_file, rename_to_new, set_mode,
 };
 
-use stook_volume::Dialect;
+use stook_volume::{Dialect, ZstdLevel};
 
 use crate::ArchiveError;
+use crate::compress::encoding_of;
 use crate::folder::Folder;
+use crate::frame_log::are_usable;
 use crate::read::is_stooks;
 use crate::survey::{Survey, archive_order};
 
@@ -67,11 +69,11 @@ pub(crate) fn next_volume(
     index: &Index,
     blank: Blank,
 ) -> Result<VolumeId, ArchiveError> {
-    let in_index = index.next_volume()?.0.checked_sub(1).map(VolumeId);
-    let in_folder = folder.numbers()?.into_iter().next_back();
+    let in_index = index.next_volume()?.0.checked_sub(1).map(VolumeId::plain);
+    let in_folder = folder.volumes()?.into_iter().next_back();
     let foreign = foreign_numbers(folder, blank)?.into_iter().next_back();
     match in_index.max(in_folder).max(foreign) {
-        None => Ok(VolumeId(0)),
+        None => Ok(VolumeId::plain(0)),
         Some(last) => volume_behind(folder, last),
     }
 }
@@ -85,7 +87,7 @@ pub(crate) fn volume_behind(folder: &Folder, last: VolumeId) -> Result<VolumeId,
         return Ok(next);
     }
     // The one at fault is a file, unless it is in the index alone; behind it are at most the volumes of this run.
-    let in_folder = folder.numbers()?.into_iter().chain(folder.unfinished()?);
+    let in_folder = folder.volumes()?.into_iter().chain(folder.unfinished()?);
     let near = in_folder.filter(|id| last.0 - id.0 <= u64::from(u32::MAX));
     Err(ArchiveError::NoVolumeNumber {
         path: folder.path().to_owned(),
@@ -149,7 +151,9 @@ pub(crate) fn recover(
         return Ok(usable);
     }
     let first_uncommitted = index.next_volume()?;
+    let zstd = index.zstd_level()?.and_then(ZstdLevel::new);
     for id in unfinished {
+        let id = id.stored_as(encoding_of(zstd));
         if !folder.is_own_unfinished(id, run.is_some()) {
             continue;
         }
@@ -178,6 +182,9 @@ pub(crate) fn is_of_dialect(
     id: VolumeId,
     dialect: Dialect,
 ) -> Result<bool, ArchiveError> {
+    if id.is_compressed() {
+        return Ok(dialect == Dialect::Stook);
+    }
     let file = open_file(&folder.partial(id))?;
     Ok(is_stooks(&file) == (dialect == Dialect::Stook))
 }
@@ -212,7 +219,24 @@ fn read_checkpoint(
         Err(error) => return Err(error.into()),
     };
     let len = exists(&folder.partial(id))?.map_or(0, |metadata| metadata.size);
-    let is_usable =
-        checkpoint.volume == id && Some(checkpoint.run) == run && len >= checkpoint.offset;
+    let is_this = checkpoint.volume == id && checkpoint.volume.encoding() == id.encoding();
+    let is_there = Some(checkpoint.run) == run && len >= checkpoint.stored;
+    let is_usable = is_this && is_there && has_its_frames(&checkpoint, &staging)?;
     Ok(is_usable.then_some((checkpoint, staging)))
+}
+
+/// Returns true if the frames on record are all that a compressed volume holds.
+fn has_its_frames(checkpoint: &Checkpoint, staging: &Staging) -> Result<bool, ArchiveError> {
+    if !checkpoint.volume.is_compressed() {
+        return Ok(checkpoint.stored == checkpoint.offset);
+    }
+    Ok(are_usable(&staging.frames()?, end_of(checkpoint)))
+}
+
+/// Returns where the members of an unfinished volume end.
+pub(crate) fn end_of(checkpoint: &Checkpoint) -> Frame {
+    Frame {
+        offset: checkpoint.offset,
+        stored: checkpoint.stored,
+    }
 }

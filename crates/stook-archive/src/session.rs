@@ -16,11 +16,13 @@ use stook_index::{Checkpoint, Index, IndexError, Mtime, NameTable, Run, RunId, S
 use stook_pool::Jobs;
 use stook_sys::{Context, Directory, FileId, Owners, utc_now};
 use stook_timers::scope;
+use stook_volume::{Dialect, ZstdLevel};
 
 use crate::ArchiveError;
 use crate::attributes::fill_new_volumes;
 use crate::cause::Since;
 use crate::commit_queue::Target;
+use crate::compress::{Compressor, encoding_of};
 use crate::create::{WriteOptions, WriteReport};
 use crate::deletions::{Deletions, UnlikelyDeletions};
 use crate::folder::{Folder, folder_id};
@@ -341,7 +343,26 @@ impl<'a> Session<'a> {
         Ok(VolumeSplitter {
             dialect: self.options.dialect,
             limit: self.volume_limit(Some(index))?,
+            encoding: encoding_of(self.zstd(Some(index))?),
         })
+    }
+
+    /// Returns at which level volumes are compressed, if they are: as the archive was created.
+    pub(crate) fn zstd(&self, index: Option<&Index>) -> Result<Option<ZstdLevel>, ArchiveError> {
+        let wanted = self.options.zstd;
+        let level = match index {
+            Some(index) => index.zstd_level()?.and_then(ZstdLevel::new),
+            None => wanted,
+        };
+        let path = || self.folder.path().to_owned();
+        if level.is_some() && self.options.dialect == Dialect::Zstash {
+            return Err(ArchiveError::CompressedForZstash { path: path() });
+        }
+        if wanted.is_some() && wanted != level {
+            let path = path();
+            return Err(ArchiveError::OtherCompression { path, level });
+        }
+        Ok(level)
     }
 
     fn volume_limit(&self, index: Option<&Index>) -> Result<u64, ArchiveError> {
@@ -366,12 +387,14 @@ impl<'a> Session<'a> {
         let options = WriterOptions::new(self.options, self.splitter(index)?);
         let owners = Owners::default();
         let buffers = Arc::default();
+        let compressor = self.zstd(Some(&*index))?.map(Compressor::new);
         let packer = Packer {
             source: &self.source,
             owners: &owners,
             observer: &self.observer,
             buffers: &buffers,
             dialect: self.options.dialect,
+            compressor: compressor.as_ref(),
             links: self.options.links,
             xattrs: self.options.xattrs,
             since: Since::Found,
@@ -401,7 +424,7 @@ impl<'a> Session<'a> {
             writer.resume(partial, is_complete)
         });
         let result = resumed.and_then(|()| {
-            let batches = interleave(plan, &layout.ranges);
+            let batches = interleave(plan, &layout.ranges, options.splitter.encoding);
             pack_all(&packer, &mut writer, self.options.jobs, batches)
         });
         match result {

@@ -15,6 +15,7 @@ use stook_timers::scope;
 use crate::ArchiveError;
 use crate::buffers::Buffers;
 use crate::commit_queue::{BuiltPart, CommitQueue, Target, Wait};
+use crate::compress::EncodedBytes;
 use crate::create::WriteOptions;
 use crate::folder::Folder;
 use crate::hasher::{Hashing, VolumeHasher};
@@ -95,7 +96,7 @@ impl<'a> VolumeWriter<'a> {
             options,
             observer,
             hashing: Hashing::start(buffers)?,
-            next: VolumeId(0),
+            next: VolumeId::plain(0),
             in_sequence: None,
             open: BTreeMap::new(),
             planned: BTreeMap::new(),
@@ -134,7 +135,7 @@ impl<'a> VolumeWriter<'a> {
             }
             self.queue.expect([id]);
             self.in_sequence = Some(id);
-            self.next = self.next.max(VolumeId(id.0 + 1));
+            self.next = self.next.max(VolumeId::plain(id.0 + 1));
         }
         let dialect = self.options.splitter.dialect;
         if is_complete || !is_of_dialect(self.folder, id, dialect)? {
@@ -152,9 +153,10 @@ impl<'a> VolumeWriter<'a> {
         }
         match piece {
             Piece::Members { bytes, members } => self.take_members(stream, bytes, members)?,
-            Piece::Begin { bytes, member } => self.begin_large(stream, bytes, *member)?,
-            Piece::Slice(bytes) => self.take_slice(bytes)?,
-            Piece::End { bytes, md5 } => self.end_large(bytes, md5)?,
+            Piece::Frames { encoded, members } => self.take_frames(stream, encoded, members)?,
+            Piece::Begin { encoded, member } => self.begin_large(stream, encoded, *member)?,
+            Piece::Slice(encoded) => self.take_slice(encoded)?,
+            Piece::End { encoded, md5 } => self.end_large(encoded, md5)?,
             Piece::Abort => self.abort_large()?,
             Piece::EndOfStream => {
                 if let OutputStream::Volume(id) = stream {
@@ -179,7 +181,8 @@ impl<'a> VolumeWriter<'a> {
         for mut packed in members {
             let len = usize::try_from(packed.len)
                 .map_err(|error| ArchiveError::Output(std::io::Error::other(error)))?;
-            let Some(id) = self.volume_for(stream, &packed, &mut pending)? else {
+            let one = std::slice::from_ref(&packed);
+            let Some(id) = self.volume_for(stream, one, &mut pending)? else {
                 self.flush(&mut pending)?;
                 pending.skip(len);
                 continue;
@@ -193,9 +196,9 @@ impl<'a> VolumeWriter<'a> {
             match (link, &packed.several_names) {
                 (Some(header), Some(several)) => {
                     if let Some(bytes) = pending.take() {
-                        volume.append(self.folder, bytes)?;
+                        volume.append(self.folder, EncodedBytes::plain(bytes))?;
                     }
-                    volume.append(self.folder, header)?;
+                    volume.append(self.folder, EncodedBytes::plain(header))?;
                     pending.skip(several.header_len);
                     pending.extend(len - several.header_len);
                 }
@@ -208,31 +211,58 @@ impl<'a> VolumeWriter<'a> {
         self.flush(&mut pending)
     }
 
-    /// Returns the volume that a member goes to, begun if need be; None if it does not fit into the volume of a part.
+    /// Members of one frame go into one volume.
+    fn take_frames(
+        &mut self,
+        stream: OutputStream,
+        encoded: EncodedBytes,
+        members: Vec<Packed>,
+    ) -> Result<(), ArchiveError> {
+        let mut nothing = PendingBytes::new(Vec::new());
+        let Some(id) = self.volume_for(stream, &members, &mut nothing)? else {
+            return Ok(());
+        };
+        let Some(volume) = self.open.get_mut(&id) else {
+            return Ok(());
+        };
+        let mut offset = volume.offset();
+        volume.append(self.folder, encoded)?;
+        for packed in members {
+            self.observer.advanced(1, packed.size);
+            let len = packed.len;
+            let row = volume.push_row(packed, offset);
+            self.written.count(self.observer, id, row);
+            offset += len;
+        }
+        Ok(())
+    }
+
+    /// Returns the volume that members go to, begun if need be; None if they do not fit into the volume of a part.
     fn volume_for(
         &mut self,
         stream: OutputStream,
-        packed: &Packed,
+        members: &[Packed],
         pending: &mut PendingBytes,
     ) -> Result<Option<VolumeId>, ArchiveError> {
         let splitter = self.options.splitter;
         if let OutputStream::Volume(id) = stream {
             match self.open.get_mut(&id) {
-                Some(volume) if !volume.fits(splitter, packed, pending.ahead_of(id)) => {
-                    volume.pass_over(packed);
+                Some(volume) if !volume.fits(splitter, members, pending.ahead_of(id)) => {
+                    volume.pass_over(members);
                 }
                 Some(_) => return self.turn_to(id, pending).map(Some),
                 None => return self.begin(id).map(Some),
             }
         }
         if let Target::Part(built) = &mut self.queue.target {
-            built.overflowed.push(packed.name.clone());
+            let names = members.iter().map(|packed| packed.name.clone());
+            built.overflowed.extend(names);
             return Ok(None);
         }
         if let Some(id) = self.in_sequence
             && let Some(volume) = self.open.get(&id)
         {
-            if volume.fits(splitter, packed, pending.ahead_of(id)) {
+            if volume.fits(splitter, members, pending.ahead_of(id)) {
                 return self.turn_to(id, pending).map(Some);
             }
             self.flush(pending)?;
@@ -284,7 +314,7 @@ impl<'a> VolumeWriter<'a> {
     fn flush(&mut self, pending: &mut PendingBytes) -> Result<(), ArchiveError> {
         let volume = pending.volume.and_then(|id| self.open.get_mut(&id));
         match (pending.take(), volume) {
-            (Some(bytes), Some(volume)) => volume.append(self.folder, bytes),
+            (Some(bytes), Some(volume)) => volume.append(self.folder, EncodedBytes::plain(bytes)),
             _ => Ok(()),
         }
     }
@@ -292,11 +322,12 @@ impl<'a> VolumeWriter<'a> {
     fn begin_large(
         &mut self,
         stream: OutputStream,
-        bytes: Vec<u8>,
+        encoded: EncodedBytes,
         member: Packed,
     ) -> Result<(), ArchiveError> {
         let mut nothing = PendingBytes::new(Vec::new());
-        let Some(id) = self.volume_for(stream, &member, &mut nothing)? else {
+        let one = std::slice::from_ref(&member);
+        let Some(id) = self.volume_for(stream, one, &mut nothing)? else {
             return Ok(());
         };
         self.large = Some(Arriving {
@@ -304,30 +335,30 @@ impl<'a> VolumeWriter<'a> {
             reported: 0,
         });
         match self.open.get_mut(&id) {
-            Some(volume) => volume.begin_large(self.folder, bytes, member),
+            Some(volume) => volume.begin_large(self.folder, encoded, member),
             None => Ok(()),
         }
     }
 
-    fn take_slice(&mut self, bytes: Vec<u8>) -> Result<(), ArchiveError> {
+    fn take_slice(&mut self, encoded: EncodedBytes) -> Result<(), ArchiveError> {
         let Some(arriving) = &mut self.large else {
             return Ok(());
         };
-        let len = bytes.len() as u64;
+        let len = encoded.len();
         arriving.reported += len;
         self.observer.advanced(0, len);
         match self.open.get_mut(&arriving.volume) {
-            Some(volume) => volume.append(self.folder, bytes),
+            Some(volume) => volume.append(self.folder, encoded),
             None => Ok(()),
         }
     }
 
-    fn end_large(&mut self, bytes: Vec<u8>, md5: [u8; 16]) -> Result<(), ArchiveError> {
+    fn end_large(&mut self, encoded: EncodedBytes, md5: [u8; 16]) -> Result<(), ArchiveError> {
         let Some(arriving) = self.large.take() else {
             return Ok(());
         };
         if let Some(volume) = self.open.get_mut(&arriving.volume) {
-            volume.append(self.folder, bytes)?;
+            volume.append(self.folder, encoded)?;
             if let Some(row) = volume.end_large(md5) {
                 let rest = row.size.saturating_sub(arriving.reported);
                 self.observer.advanced(1, rest);

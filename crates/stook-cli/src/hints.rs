@@ -74,6 +74,12 @@ pub(crate) fn of_archive(error: &ArchiveError) -> Option<String> {
         ArchiveError::IntoArchive { .. } | ArchiveError::IntoOtherArchive { .. } => {
             "`--into` takes a folder that is not there yet, or any that is no archive".into()
         }
+        ArchiveError::CompressedForZstash { .. } => {
+            "`stook list`, `stook extract` and the other commands of stook read it".into()
+        }
+        ArchiveError::OtherCompression { .. } => {
+            "without `--zstd` the run goes on as the archive was created".into()
+        }
         ArchiveError::NameTaken { .. } => "move it away, then try again".into(),
         ArchiveError::NoSuchMember { archive, .. } => {
             format!("`stook list {}` shows what is there", display_path(archive))

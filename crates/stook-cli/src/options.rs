@@ -83,7 +83,10 @@ pub(crate) fn update_options(
 }
 
 pub(crate) fn plan_options(args: &PlanArgs) -> Result<PlanOptions, CliError> {
-    let write = update_options(&args.write, &args.compared)?;
+    let write = WriteOptions {
+        zstd: args.compression.zstd,
+        ..update_options(&args.write, &args.compared)?
+    };
     let defaults = PlanOptions::default();
     let memory = size_option("--memory", args.memory.as_deref(), |text| {
         size::parse(text, Bare::Bytes)

@@ -105,8 +105,13 @@ fn dispatch(command: Command, common: &Common) -> Result<Ending, CliError> {
 }
 
 fn create(args: &CreateArgs, common: &Common) -> Result<Ending, CliError> {
-    let CreateArgs { write: args, send } = args;
+    let CreateArgs {
+        write: args,
+        compression,
+        send,
+    } = args;
     let mut options = options::write_options(args)?;
+    options.zstd = compression.zstd;
     options.store = transfer::send_options(send, &args.archive)?;
     let (written, reporter) = observed_sending(common, options.store.is_some(), |reporter| {
         stook_archive::create(&args.source, &args.archive, &options, reporter)

@@ -84,7 +84,7 @@ impl StoredBlock {
         let decode = || {
             Some(Self {
                 id,
-                volume: VolumeId(volume?),
+                volume: VolumeId::plain(volume?),
                 first: first?,
                 entries: entries?,
                 crc: crc?,

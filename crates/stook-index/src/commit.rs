@@ -11,13 +11,23 @@ use rusqlite::{Connection, Statement, params};
 
 use crate::blocks::{self, NewBlock};
 use crate::error::{IndexError, StagingFault, WRITE};
+use crate::frames::{Frame, encode_frames};
 use crate::index::{Index, fault_at};
 use crate::name::escape_name;
 use crate::names::{NameWriter, Source};
 use crate::row::signed;
-use crate::schema::ATTRIBUTES;
+use crate::schema::{ATTRIBUTES, FRAMES};
 use crate::staging::Staging;
 use crate::types::{NewRow, Volume, VolumeId};
+
+/// What the index knows of a volume besides its rows.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct VolumeParts<'a> {
+    /// What headers say of members.
+    pub attributes: &'a [NewBlock],
+    /// Where the frames lie, if it is compressed; the last one has no content and says where the others end.
+    pub frames: &'a [Frame],
+}
 
 impl Index {
     /// Adds a volume: first the staged rows, then `rows`, then the volume itself. Returns the
@@ -33,14 +43,15 @@ impl Index {
         rows: impl IntoIterator<Item = NewRow<'r>>,
         staging: Option<&Staging>,
     ) -> Result<u64, IndexError> {
-        self.commit_volume_when(volume.id, rows, &[], staging, || Ok(vec![*volume]))
+        let parts = VolumeParts::default();
+        self.commit_volume_when(volume.id, rows, parts, staging, || Ok(vec![*volume]))
     }
 
     /// As [`Index::commit_volume`], while the volume is still on its way to the disk: when all
     /// rows are in the transaction, `make_durable` waits for that, and returns what is put on record of the volume: one record,
     /// but in tests of who reads several.
     ///
-    /// `attributes` are those of `rows`; those of the staged rows are staged with them. A volume whose attributes are not
+    /// `parts` are those of `rows`; those of the staged rows are staged with them. A volume whose attributes are not
     /// known of every row gets none here, and so is met by [`Index::volumes_without_attributes`].
     ///
     /// # Errors
@@ -49,7 +60,7 @@ impl Index {
         &mut self,
         id: VolumeId,
         rows: impl IntoIterator<Item = NewRow<'r>>,
-        attributes: &[NewBlock],
+        parts: VolumeParts<'_>,
         staging: Option<&Staging>,
         make_durable: impl FnOnce() -> Result<Vec<Volume>, E>,
     ) -> Result<u64, E> {
@@ -64,8 +75,17 @@ impl Index {
         }
         let count = inserter.finish()?;
         let mut blocks = staging.map_or(Ok(Vec::new()), Staging::attributes)?;
-        blocks.extend_from_slice(attributes);
+        blocks.extend_from_slice(parts.attributes);
         insert_attributes(&transaction, &self.path, id, &blocks, count)?;
+        let mut frames = staging.map_or(Ok(Vec::new()), Staging::frames)?;
+        frames.extend_from_slice(parts.frames);
+        blocks::insert(
+            &transaction,
+            &self.path,
+            FRAMES,
+            id,
+            &encode_frames(&frames),
+        )?;
         for volume in make_durable()? {
             insert_volume(&transaction, &self.path, &volume)?;
         }

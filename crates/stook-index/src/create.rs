@@ -10,6 +10,7 @@ use std::path::Path;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::access::Access;
+use crate::compression::insert_level;
 use crate::error::{IndexError, WRITE};
 use crate::index::{Index, fault_at};
 use crate::interrupt::Interrupt;
@@ -38,18 +39,22 @@ impl Index {
         Self::create_new(path.as_ref(), config, |_| Ok(()))
     }
 
-    /// As [`Index::create`], for a run that has begun once the index is there; returns its id, too.
+    /// As [`Index::create`], for a run that has begun once the index is there; returns its id, too. With a level, volumes are
+    /// compressed from the first one on.
     ///
     /// # Errors
     /// As [`Index::create`].
     pub fn create_for_run(
         path: impl AsRef<Path>,
         config: &Config,
-        command: &str,
-        started: Mtime,
+        (command, started): (&str, Mtime),
+        zstd_level: Option<u8>,
     ) -> Result<(Self, RunId), IndexError> {
         let mut run = None;
         let index = Self::create_new(path.as_ref(), config, |connection| {
+            if let Some(level) = zstd_level {
+                insert_level(connection, level)?;
+            }
             run = Some(insert_begun_run(connection, command, started, 1)?);
             Ok(())
         })?;
@@ -173,7 +178,8 @@ mod tests {
             path: b"/src".into(),
         };
         let paths = ["at-once", "afterwards"].map(|name| folder.path().join(name));
-        let (index, run) = Index::create_for_run(&paths[0], &config, "create", Mtime(7)).unwrap();
+        let (index, run) =
+            Index::create_for_run(&paths[0], &config, ("create", Mtime(7)), None).unwrap();
         let mut other = Index::create(&paths[1], &config).unwrap();
         assert_eq!(run, other.begin_run("create", Mtime(7)).unwrap());
         assert_eq!(index.runs().unwrap(), other.runs().unwrap());

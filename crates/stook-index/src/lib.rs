@@ -16,6 +16,7 @@ mod check;
 mod checks;
 mod column;
 mod commit;
+mod compression;
 mod create;
 mod damage;
 mod error;
@@ -55,6 +56,7 @@ pub use attributes::{
 };
 pub use blocks::NewBlock;
 pub use check::Structure;
+pub use commit::VolumeParts;
 pub use damage::{IndexDamage, IndexFault};
 pub use error::{IndexError, Missing, StagingFault};
 pub use frames::{Frame, FramesBlock, encode_frames};
@@ -73,5 +75,5 @@ pub use staging::{Checkpoint, Staging};
 pub use transfers::{StoreFact, Transfer};
 pub use types::{
     AsOf, BadVolumeName, Config, NewRow, Row, RowId, RowRef, Run, RunId, Volume, VolumeEncoding,
-    VolumeId, VolumeName,
+    VolumeId,
 };

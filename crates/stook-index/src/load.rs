@@ -217,7 +217,7 @@ impl<'a> RowReader<'a> {
             hasher: loader.hasher,
             names: RealNames::open(index)?,
             metadata: loader.metadata.map(open).transpose()?,
-            volume: (Vec::new(), VolumeId(0)),
+            volume: (Vec::new(), VolumeId::plain(0)),
         })
     }
 

@@ -15,17 +15,19 @@ use std::path::{Path, PathBuf};
 use rusqlite::params;
 use rusqlite::types::Value;
 
-use crate::blocks::NewBlock;
+use crate::blocks::{self, NewBlock};
 use crate::check::deletions::Deletions;
-use crate::commit::{Inserter, insert_attributes, insert_volume};
+use crate::commit::{Inserter, VolumeParts, insert_attributes, insert_volume};
+use crate::compression::insert_level;
 use crate::error::{IndexError, READ, WRITE};
+use crate::frames::encode_frames;
 use crate::index::Index;
 use crate::interrupt::Interrupt;
 use crate::names::{NameWriter, Source};
 use crate::origin::require_own_journal;
 use crate::place;
 use crate::releases::copy_releases;
-use crate::schema::ATTRIBUTES;
+use crate::schema::{ATTRIBUTES, FRAMES};
 use crate::transfers::StoreFact;
 use crate::types::Deletion;
 use crate::types::{Config, NewRow, RowId, Run, Volume, VolumeId};
@@ -55,6 +57,17 @@ impl Rebuild {
         })
     }
 
+    /// Has the archive's next volumes compressed.
+    ///
+    /// # Errors
+    /// `Sqlite`.
+    pub fn set_zstd_level(&mut self, level: u8) -> Result<(), IndexError> {
+        let index = self.index();
+        let transaction = index.begin()?;
+        insert_level(&transaction, level).map_err(index.fault(WRITE))?;
+        transaction.commit().map_err(index.fault(WRITE))
+    }
+
     /// Has everything but [`Rebuild::finish`] fail with `Interrupted` once `interrupt` is raised.
     ///
     /// # Errors
@@ -72,7 +85,7 @@ impl Rebuild {
             .expect("taken only by finish, which consumes self")
     }
 
-    /// Adds a volume, its rows in the order given, and their attributes if they are known of all of them; returns the
+    /// Adds a volume, its rows in the order given, and its parts; attributes only if they are known of all rows. Returns the
     /// number of rows.
     ///
     /// # Errors
@@ -81,16 +94,16 @@ impl Rebuild {
         &mut self,
         volume: &Volume,
         rows: impl IntoIterator<Item = NewRow<'r>>,
-        attributes: &[NewBlock],
+        parts: VolumeParts<'_>,
     ) -> Result<u64, IndexError> {
-        self.insert(volume.id, rows, attributes, &[*volume])
+        self.insert(volume.id, rows, parts, &[*volume])
     }
 
     fn insert<'r>(
         &mut self,
         id: VolumeId,
         rows: impl IntoIterator<Item = NewRow<'r>>,
-        attributes: &[NewBlock],
+        parts: VolumeParts<'_>,
         records: &[Volume],
     ) -> Result<u64, IndexError> {
         let (last_volume, last_id) = self
@@ -111,7 +124,9 @@ impl Rebuild {
         }
         let end = inserter.last_id.max(last_id);
         let count = inserter.finish()?;
-        insert_attributes(&transaction, &index.path, id, attributes, count)?;
+        insert_attributes(&transaction, &index.path, id, parts.attributes, count)?;
+        let frames = encode_frames(parts.frames);
+        blocks::insert(&transaction, &index.path, FRAMES, id, &frames)?;
         for volume in records {
             insert_volume(&transaction, &index.path, volume)?;
         }
@@ -121,7 +136,7 @@ impl Rebuild {
     }
 
     /// Takes over a volume that is not read, after those of smaller numbers: its rows with ids in `ids`, all that is on record of
-    /// it, and its attributes if they are known of all rows. Returns the number of rows.
+    /// it, and its attributes and frames if they are known. Returns the number of rows.
     ///
     /// # Errors
     /// As [`Rebuild::add_volume`], and `Sqlite` if the old index cannot be read for another reason than damage.
@@ -147,6 +162,7 @@ impl Rebuild {
             }
             ControlFlow::Continue(())
         })?;
+        let frames = old.frames_of_volume(id)?.unwrap_or_default();
         let mut records = old.volume_records()?;
         records.retain(|volume| volume.id == id);
         let rows = rows.iter().map(|row| NewRow {
@@ -156,7 +172,11 @@ impl Rebuild {
             md5: row.md5,
             offset: row.offset,
         });
-        self.insert(id, rows, &attributes, &records)
+        let parts = VolumeParts {
+            attributes: &attributes,
+            frames: &frames,
+        };
+        self.insert(id, rows, parts, &records)
     }
 
     /// Takes over where the volumes were sent, and the facts about the store; `index_version` replaces that of the index there.

@@ -125,7 +125,7 @@ fn release<'r>(id: RowId, row: &'r rusqlite::Row<'_>) -> rusqlite::Result<Releas
 pub(crate) fn names_its_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<bool> {
     let name = bytes(row.get_ref(1)?);
     let volume = match row.get_ref(2)? {
-        ValueRef::Integer(number) => u64::try_from(number).ok().map(VolumeId),
+        ValueRef::Integer(number) => u64::try_from(number).ok().map(VolumeId::plain),
         _ => None,
     };
     let tar = bytes(row.get_ref(5)?).and_then(VolumeId::from_name);

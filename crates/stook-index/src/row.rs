@@ -138,7 +138,7 @@ pub(crate) fn decode<'a>(
         size: unsigned(column(2)?).or_note(&mut bad, "size", BAD_SIZE, 0),
         mtime: mtime_of(column(3)?).or_note(&mut bad, "mtime", BAD_MTIME, Mtime::MIN),
         md5: md5_of(column(4)?).or_note(&mut bad, "md5", BAD_MD5, None),
-        volume: volume_of(column(5)?).or_note(&mut bad, "tar", BAD_VOLUME, VolumeId(0)),
+        volume: volume_of(column(5)?).or_note(&mut bad, "tar", BAD_VOLUME, VolumeId::plain(0)),
         offset: unsigned(column(6)?).or_note(&mut bad, "offset", BAD_OFFSET, 0),
     };
     Ok((row, bad))

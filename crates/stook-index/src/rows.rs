@@ -13,7 +13,7 @@ use crate::error::{IndexError, READ};
 use crate::index::{Index, fault_at};
 use crate::row::{Met, RealNames, bytes, decode, md5_of, meet, unsigned, volume_of};
 use crate::scan::{Step, is_unreadable, scan_ids};
-use crate::types::{Row, RowId, RowRef, Volume, VolumeId, VolumeName};
+use crate::types::{Row, RowId, RowRef, Volume, VolumeId};
 
 /// Ids from here on stand for staged rows in memory, so no stored row may have one.
 pub(crate) const FIRST_STAGED_ID: i64 = 1 << 62;
@@ -269,7 +269,7 @@ impl Index {
         if self.has_table("tars")? {
             next = next.max(self.next_volume_in("SELECT name FROM tars")?);
         }
-        Ok(VolumeId(next))
+        Ok(VolumeId::plain(next))
     }
 
     /// Reads a name only where it differs from the row before: rows of a volume lie together.
@@ -283,8 +283,8 @@ impl Index {
             if name == last {
                 continue;
             }
-            if let Some(volume) = VolumeName::from_name(name) {
-                next = next.max(volume.id.0 + 1);
+            if let Some(volume) = VolumeId::from_name(name) {
+                next = next.max(volume.0 + 1);
             }
             last.clear();
             last.extend_from_slice(name);

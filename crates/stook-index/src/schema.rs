@@ -3,7 +3,7 @@
 //! ```text
 //! config files tars        zstash's; never another column, zstash inserts by position
 //! stook_meta               format = 2; path = real bytes of config.path where not UTF-8; store = where the volumes lie,
-//!                          store_index = version of the index there
+//!                          store_index = version of the index there; zstd = level at which new volumes are compressed
 //! stook_runs               one row a run; the row ids it began and ended at
 //! stook_deleted            names found gone by a run; hides rows up to that run's last_file
 //! stook_checks             volumes that passed their last check, with what told their state then

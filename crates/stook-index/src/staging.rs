@@ -18,7 +18,9 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 
 use crate::access::exclusive_name;
 use crate::blocks::NewBlock;
+use crate::commit::VolumeParts;
 use crate::error::{IndexError, READ, StagingFault, WRITE};
+use crate::frames::Frame;
 use crate::index::{fault_at, set_durable};
 use crate::interrupt::Interrupt;
 use crate::mtime::Mtime;
@@ -34,11 +36,13 @@ CREATE TABLE checkpoint (
   run integer,
   volume text,
   offset integer,
+  stored integer,
   planned integer,
   planned_end integer,
   md5_state blob
 );
 CREATE TABLE attributes (id integer primary key, first integer, entries integer, data blob);
+CREATE TABLE frames (offset integer primary key, stored integer);
 ";
 
 /// How far a partial volume is known to be complete.
@@ -48,8 +52,10 @@ pub struct Checkpoint {
     pub run: RunId,
     /// The volume being written.
     pub volume: VolumeId,
-    /// Bytes of the partial volume that hold complete members and are durable.
+    /// Bytes of the uncompressed volume that hold complete members.
     pub offset: u64,
+    /// Bytes of the partial file that hold them, and are durable; as many, unless it is compressed.
+    pub stored: u64,
     /// Bytes that the plan gave to these members: a file with holes, say, takes fewer.
     pub planned: u64,
     /// What that comes to when all members planned for the volume are in it; 0 if there is no such plan.
@@ -173,12 +179,15 @@ impl Staging {
                 "run",
                 "volume",
                 "offset",
+                "stored",
                 "planned",
                 "planned_end",
                 "md5_state",
             ],
         )?;
+        schema::require_columns(&tables, &self.path, "frames", &["offset", "stored"])?;
         self.checkpoint()?;
+        self.frames()?;
         self.rows(|_| ControlFlow::Continue(()))
     }
 
@@ -187,7 +196,7 @@ impl Staging {
         &self.path
     }
 
-    /// Adds rows with their attributes and moves the checkpoint, in one durable transaction. The partial volume must
+    /// Adds rows with their parts and moves the checkpoint, in one durable transaction. The partial volume must
     /// be durable up to the checkpoint's offset by now.
     ///
     /// # Errors
@@ -196,7 +205,7 @@ impl Staging {
         &mut self,
         checkpoint: &Checkpoint,
         rows: impl IntoIterator<Item = NewRow<'r>>,
-        attributes: &[NewBlock],
+        parts: VolumeParts<'_>,
     ) -> Result<(), IndexError> {
         let fault = || fault_at(WRITE, &self.path);
         let transaction = self.connection.transaction().map_err(fault())?;
@@ -215,14 +224,16 @@ impl Staging {
                     .map_err(fault())?;
             }
         }
-        stage_attributes(&transaction, &self.path, attributes)?;
+        stage_attributes(&transaction, &self.path, parts.attributes)?;
+        stage_frames(&transaction, &self.path, parts.frames)?;
         transaction
             .execute(
-                "INSERT OR REPLACE INTO checkpoint VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6)",
+                "INSERT OR REPLACE INTO checkpoint VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6, ?7)",
                 params![
                     checkpoint.run.0,
                     checkpoint.volume.to_string(),
                     signed(checkpoint.offset, "offset", &self.path)?,
+                    signed(checkpoint.stored, "offset", &self.path)?,
                     signed(checkpoint.planned, "planned length", &self.path)?,
                     signed(checkpoint.planned_end, "planned length", &self.path)?,
                     checkpoint.md5_state
@@ -240,7 +251,7 @@ impl Staging {
         let decoded = self
             .connection
             .query_row(
-                "SELECT run, volume, offset, planned, planned_end, md5_state FROM checkpoint",
+                "SELECT run, volume, offset, stored, planned, planned_end, md5_state FROM checkpoint",
                 [],
                 |row| Ok(decode_checkpoint(row)),
             )
@@ -274,6 +285,29 @@ impl Staging {
             blocks.push(NewBlock::new(first, entries, data));
         }
         Ok(blocks)
+    }
+
+    /// Returns where the frames lie that were recorded, ascending; none if the volume is not compressed.
+    ///
+    /// # Errors
+    /// `BadStaging` if one is invalid, `Sqlite` if the file cannot be read.
+    pub fn frames(&self) -> Result<Vec<Frame>, IndexError> {
+        let query = "SELECT offset, stored FROM frames ORDER BY offset";
+        let mut statement = self.connection.prepare(query).map_err(self.fault(READ))?;
+        let mut rows = statement.query([]).map_err(self.fault(READ))?;
+        let mut frames: Vec<Frame> = Vec::new();
+        while let Some(row) = rows.next().map_err(self.fault(READ))? {
+            let number = |column| row.get_ref(column).map(unsigned).map_err(self.fault(READ));
+            let frame = number(0)?.zip(number(1)?);
+            let frame = frame.map(|(offset, stored)| Frame { offset, stored });
+            match frame {
+                Some(frame) if frames.last().is_none_or(|last| last.stored < frame.stored) => {
+                    frames.push(frame);
+                }
+                _ => return Err(self.bad(StagingFault::Wrong("its frames are invalid"))),
+            }
+        }
+        Ok(frames)
     }
 
     /// Shows the staged rows to `visit` in the order they were recorded, until it breaks off.
@@ -347,14 +381,29 @@ fn stage_attributes(
     Ok(())
 }
 
+fn stage_frames(connection: &Connection, path: &Path, frames: &[Frame]) -> Result<(), IndexError> {
+    let mut insert = connection
+        .prepare("INSERT INTO frames VALUES (?1, ?2)")
+        .map_err(fault_at(WRITE, path))?;
+    for frame in frames {
+        let offset = signed(frame.offset, "offset", path)?;
+        let stored = signed(frame.stored, "offset", path)?;
+        insert
+            .execute([offset, stored])
+            .map_err(fault_at(WRITE, path))?;
+    }
+    Ok(())
+}
+
 fn decode_checkpoint(row: &rusqlite::Row<'_>) -> Option<Checkpoint> {
     Some(Checkpoint {
         run: RunId(row.get(0).ok()?),
         volume: VolumeId::from_name(bytes(row.get_ref(1).ok()?)?)?,
         offset: unsigned(row.get_ref(2).ok()?)?,
-        planned: unsigned(row.get_ref(3).ok()?)?,
-        planned_end: unsigned(row.get_ref(4).ok()?)?,
-        md5_state: row.get(5).ok()?,
+        stored: unsigned(row.get_ref(3).ok()?)?,
+        planned: unsigned(row.get_ref(4).ok()?)?,
+        planned_end: unsigned(row.get_ref(5).ok()?)?,
+        md5_state: row.get(6).ok()?,
     })
 }
 

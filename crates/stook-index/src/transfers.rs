@@ -241,24 +241,24 @@ mod tests {
             at: Mtime(1_700_000_000_000_000),
         };
         let first = [
-            (VolumeId(0), transfer(7, None)),
-            (VolumeId(1), transfer(8, Some("a"))),
+            (VolumeId::plain(0), transfer(7, None)),
+            (VolumeId::plain(1), transfer(8, Some("a"))),
         ];
         index
             .record_transfers(
                 first.iter().map(|(id, sent)| (*id, sent)),
-                &[VolumeId(0), VolumeId(1)],
+                &[VolumeId::plain(0), VolumeId::plain(1)],
             )
             .unwrap();
-        let leaving = BTreeSet::from([VolumeId(0), VolumeId(1)]);
+        let leaving = BTreeSet::from([VolumeId::plain(0), VolumeId::plain(1)]);
         assert_eq!(index.leaving().unwrap(), leaving);
         assert_eq!(damages(&index), 0);
         let again = transfer(9, Some("b"));
         index
-            .record_transfers([(VolumeId(1), &again)], &[])
+            .record_transfers([(VolumeId::plain(1), &again)], &[])
             .unwrap();
         assert_eq!(index.leaving().unwrap(), BTreeSet::new());
-        let expected = BTreeMap::from([first[0].clone(), (VolumeId(1), again)]);
+        let expected = BTreeMap::from([first[0].clone(), (VolumeId::plain(1), again)]);
         assert_eq!(index.transfers().unwrap(), expected);
         assert_eq!(damages(&index), 0);
         index.forget_transfers().unwrap();
@@ -298,7 +298,7 @@ mod tests {
             at: Mtime(0),
         };
         index
-            .record_transfers([(VolumeId(0), &transfer)], &[])
+            .record_transfers([(VolumeId::plain(0), &transfer)], &[])
             .unwrap();
         let raw = rusqlite::Connection::open(&index.path).unwrap();
         raw.execute("UPDATE stook_transfers SET proof = 'read back'", [])

@@ -3,7 +3,9 @@
 //! Numbers that could be mixed up are newtypes. Rows come in three forms: borrowed while
 //! streaming, owned, and not yet stored.
 
+use std::cmp::Ordering;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::str::FromStr;
 
 use crate::mtime::Mtime;
@@ -11,13 +13,68 @@ use crate::mtime::Mtime;
 /// The greatest format this program reads and the one it writes.
 pub(crate) const FORMAT: i64 = 2;
 
-/// The number of a volume; prints as the volume's file name, `00000a.tar`.
+/// How the bytes of a volume lie in its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct VolumeId(pub u64);
+pub enum VolumeEncoding {
+    /// As they are: `.tar`.
+    Plain,
+    /// In frames of zstd: `.tar.zst`.
+    Zstd,
+}
+
+impl VolumeEncoding {
+    /// All there are.
+    pub const ALL: [Self; 2] = [Self::Plain, Self::Zstd];
+
+    /// Returns what follows the number in a file name.
+    pub fn suffix(self) -> &'static str {
+        match self {
+            Self::Plain => ".tar",
+            Self::Zstd => ".tar.zst",
+        }
+    }
+}
+
+/// A volume: its number, and how it is stored. Prints as the volume's file name: `00000a.tar`, or `00000a.tar.zst` if it is
+/// compressed.
+///
+/// Two are equal if their numbers are: an archive never has both, and offsets are those in the uncompressed volume either way.
+#[derive(Debug, Clone, Copy)]
+pub struct VolumeId(
+    /// Its number.
+    pub u64,
+    VolumeEncoding,
+);
+
+impl PartialEq for VolumeId {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl Eq for VolumeId {}
+
+impl Ord for VolumeId {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.cmp(&other.0)
+    }
+}
+
+impl PartialOrd for VolumeId {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Hash for VolumeId {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}
 
 impl fmt::Display for VolumeId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:06x}.tar", self.0)
+        write!(f, "{:06x}{}", self.0, self.1.suffix())
     }
 }
 
@@ -25,19 +82,43 @@ impl VolumeId {
     /// Largest number read back from a name: the one after it still fits.
     const LAST: u64 = i64::MAX as u64;
 
-    /// Returns the number behind this one; `None` if no volume can have it.
-    pub fn next(self) -> Option<Self> {
-        (self.0 < Self::LAST).then(|| Self(self.0 + 1))
+    /// Returns the volume of a number that is not compressed; or whose encoding does not matter, because only the number is
+    /// compared.
+    pub const fn plain(number: u64) -> Self {
+        Self(number, VolumeEncoding::Plain)
     }
 
-    /// Reads a volume's file name; `None` unless it is exactly as [`VolumeId`] prints it. Rows of compressed volumes are
-    /// rows of no volume until those can be read: see [`VolumeName`].
+    /// Returns the volume of the same number that is stored in this way.
+    #[must_use]
+    pub const fn stored_as(self, encoding: VolumeEncoding) -> Self {
+        Self(self.0, encoding)
+    }
+
+    /// Returns how it is stored.
+    pub const fn encoding(self) -> VolumeEncoding {
+        self.1
+    }
+
+    /// Returns true if it is compressed.
+    pub fn is_compressed(self) -> bool {
+        self.1 == VolumeEncoding::Zstd
+    }
+
+    /// Returns the number behind this one; `None` if no volume can have it.
+    pub fn next(self) -> Option<Self> {
+        (self.0 < Self::LAST).then(|| Self(self.0 + 1, self.1))
+    }
+
+    /// Reads a volume's file name; `None` unless it is exactly as [`VolumeId`] prints it.
     pub(crate) fn from_name(name: &[u8]) -> Option<Self> {
-        Self::from_digits(name.strip_suffix(b".tar")?)
+        VolumeEncoding::ALL.into_iter().find_map(|encoding| {
+            let digits = name.strip_suffix(encoding.suffix().as_bytes())?;
+            Some(Self(Self::number(digits)?, encoding))
+        })
     }
 
     /// Reads the number in front of a volume's suffix.
-    fn from_digits(digits: &[u8]) -> Option<Self> {
+    fn number(digits: &[u8]) -> Option<u64> {
         let canonical =
             digits.len() == 6 || (digits.len() > 6 && digits.len() <= 16 && digits[0] != b'0');
         if !canonical {
@@ -52,63 +133,7 @@ impl VolumeId {
             };
             number = number << 4 | u64::from(value);
         }
-        (number <= Self::LAST).then_some(Self(number))
-    }
-}
-
-/// How the bytes of a volume lie in its file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum VolumeEncoding {
-    /// As they are: `.tar`.
-    Plain,
-    /// In frames of zstd: `.tar.zst`.
-    Zstd,
-}
-
-impl VolumeEncoding {
-    const ALL: [Self; 2] = [Self::Plain, Self::Zstd];
-
-    /// Returns what follows the number in a file name.
-    pub fn suffix(self) -> &'static str {
-        match self {
-            Self::Plain => ".tar",
-            Self::Zstd => ".tar.zst",
-        }
-    }
-}
-
-/// The file name of a volume: `00000a.tar`, or `00000a.tar.zst` if it is compressed. An archive never has both: a number
-/// names one volume, and offsets are those in the uncompressed one either way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct VolumeName {
-    /// Its number.
-    pub id: VolumeId,
-    /// How it is stored.
-    pub encoding: VolumeEncoding,
-}
-
-impl VolumeName {
-    /// Reads a file name; `None` unless it is exactly as [`VolumeName`] prints it.
-    pub fn from_name(name: &[u8]) -> Option<Self> {
-        VolumeEncoding::ALL.into_iter().find_map(|encoding| {
-            let digits = name.strip_suffix(encoding.suffix().as_bytes())?;
-            let id = VolumeId::from_digits(digits)?;
-            Some(Self { id, encoding })
-        })
-    }
-}
-
-impl fmt::Display for VolumeName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:06x}{}", self.id.0, self.encoding.suffix())
-    }
-}
-
-impl FromStr for VolumeName {
-    type Err = BadVolumeName;
-
-    fn from_str(text: &str) -> Result<Self, BadVolumeName> {
-        Self::from_name(text.as_bytes()).ok_or(BadVolumeName)
+        (number <= Self::LAST).then_some(number)
     }
 }
 
@@ -292,7 +317,7 @@ mod tests {
     #[test]
     fn volume_names_round_trip_and_only_in_one_spelling() {
         for number in [0, 10, 0xff_ffff, 0x100_0000, VolumeId::LAST] {
-            let id = VolumeId(number);
+            let id = VolumeId::plain(number);
             assert_eq!(id.to_string().parse(), Ok(id));
         }
         for wrong in [
@@ -314,22 +339,21 @@ mod tests {
     }
     #[test]
     fn a_compressed_volume_has_the_number_of_a_plain_one() {
-        let id = VolumeId(0x1b);
-        for encoding in VolumeEncoding::ALL {
-            let name = VolumeName { id, encoding };
-            assert_eq!(name.to_string().parse(), Ok(name));
-        }
-        let compressed = "00001b.tar.zst";
-        assert_eq!(compressed.parse::<VolumeName>().unwrap().id, id);
-        // Not to be read as a plain one.
-        assert_eq!(compressed.parse::<VolumeId>(), Err(BadVolumeName));
+        let plain = VolumeId::plain(0x1b);
+        let compressed: VolumeId = "00001b.tar.zst".parse().unwrap();
+        assert_eq!(compressed, plain);
+        assert_eq!(compressed.to_string(), "00001b.tar.zst");
+        assert_eq!(compressed.next().unwrap().to_string(), "00001c.tar.zst");
+        assert!(compressed.is_compressed() && !plain.is_compressed());
+        let stored_as = compressed.stored_as(VolumeEncoding::Plain);
+        assert_eq!(stored_as.to_string(), "00001b.tar");
         for wrong in [
             "00001b.zst",
             "1b.tar.zst",
             "00001b.tar.zst.tar",
             "00001b.tar.ZST",
         ] {
-            assert_eq!(wrong.parse::<VolumeName>(), Err(BadVolumeName), "{wrong}");
+            assert_eq!(wrong.parse::<VolumeId>(), Err(BadVolumeName), "{wrong}");
         }
     }
 }

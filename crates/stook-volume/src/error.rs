@@ -141,3 +141,70 @@ pub enum VolumeError {
         problem: &'static str,
     },
 }
+
+/// Why a frame of a compressed volume, or the table of its frames, cannot be written or read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FrameError {
+    /// The source of the bytes failed.
+    #[error("cannot read the volume at byte {offset} of its file")]
+    Io {
+        /// Where it was read.
+        offset: u64,
+        /// Why it failed.
+        #[source]
+        source: io::Error,
+    },
+    /// There is no memory for zstd.
+    #[error("there is no memory for zstd")]
+    NoMemory,
+    /// zstd refused: the frame is damaged, mostly.
+    #[error("zstd says: {problem}")]
+    Zstd {
+        /// In its words.
+        problem: &'static str,
+    },
+    /// No frame begins here, or one that does not state the length of its content.
+    #[error("no frame of a compressed volume begins here")]
+    NoFrame,
+    /// A frame as stook writes none, without a checksum of its content.
+    #[error("the frame has no checksum")]
+    NoChecksum,
+    /// The bytes are a frame, and more, or less.
+    #[error("the frame does not end where the next one begins")]
+    NotOneFrame,
+    /// The content is longer than that of any frame.
+    #[error("a frame with {len} bytes of content is too long")]
+    TooLong {
+        /// Its length.
+        len: u64,
+    },
+    /// The content is not as long as the table of frames says.
+    #[error("the frame has {found} bytes of content, the table of frames says {expected}")]
+    WrongLength {
+        /// What the frame says.
+        found: u64,
+        /// What the table says.
+        expected: u64,
+    },
+    /// The volume has no table of its frames, or not its own.
+    #[error("the volume has no valid seek table: {problem}")]
+    NoSeekTable {
+        /// What does not fit.
+        problem: &'static str,
+    },
+    /// More frames than a table can have.
+    #[error("a volume of {frames} frames is too long to be compressed")]
+    TooManyFrames {
+        /// Their number.
+        frames: u64,
+    },
+}
+
+impl FrameError {
+    pub(crate) fn of(code: usize) -> Self {
+        Self::Zstd {
+            problem: zstd_safe::get_error_name(code),
+        }
+    }
+}

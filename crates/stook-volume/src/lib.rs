@@ -1,8 +1,9 @@
-//! Tar members: encode, decode, scan, salvage.
+//! Tar members: encode, decode, scan, salvage. Frames of compressed volumes.
 //!
 //! A volume is a PAX tar file. [`encode`] writes the header of one member, either byte for byte
 //! as zstash does or with the additions of stook; [`decode`] reads one member at a known offset,
-//! of any writer; [`Scanner`] walks a whole volume and finds its way past damage.
+//! of any writer; [`Scanner`] walks a whole volume and finds its way past damage. A compressed volume is the same file in
+//! frames of zstd ([`FrameEncoder`], [`FrameDecoder`]) with a table of them at its end ([`read_seek_table`]).
 //!
 //! Nothing here opens a file: callers hand in bytes or something that implements [`ReadAt`].
 //! Nothing here judges whether a name is safe to extract to.
@@ -12,19 +13,25 @@ mod block;
 mod decode;
 mod encode;
 mod error;
+mod frames;
 mod header;
 mod number;
 mod pax;
 mod salvage;
 mod scan;
+mod seek_table;
 mod source;
 mod sparse;
 
 pub use decode::{Decoded, HeaderCheck, MAX_HEADER, Member, decode, decode_bytes};
 pub use encode::{Dialect, encode, header_len, member_len, stored_len};
-pub use error::VolumeError;
+pub use error::{FrameError, VolumeError};
+pub use frames::{
+    BadZstdLevel, FrameDecoder, FrameEncoder, MAX_FRAME, ZstdLevel, frame_checksum, longest_frame,
+};
 pub use header::{Header, Kind, Segment};
 pub use scan::{Depth, Event, Scanner};
+pub use seek_table::{SeekEntry, encode_seek_table, read_seek_table, scan_frames, seek_table_len};
 pub use source::ReadAt;
 pub use sparse::align_segments;
 

@@ -76,7 +76,7 @@ impl<'a, S: ReadAt + ?Sized> Window<'a, S> {
     /// with what is asked for.
     pub(crate) fn bytes(&mut self, offset: u64, len: usize) -> Result<&[u8], VolumeError> {
         if self.held(offset, len).is_none() {
-            self.load(offset, len.max(self.chunk))
+            self.load(offset, len, len.max(self.chunk))
                 .map_err(|source| VolumeError::Io { offset, source })?;
         }
         let held = self.held(offset, 0).unwrap_or_default();
@@ -89,7 +89,9 @@ impl<'a, S: ReadAt + ?Sized> Window<'a, S> {
         self.bytes.get(skipped..).filter(|held| held.len() >= len)
     }
 
-    fn load(&mut self, offset: u64, len: usize) -> io::Result<()> {
+    /// Reads `len` bytes, or as many as the source gives at once, if those are the ones that are needed: what follows may cost
+    /// more, such as another frame of a compressed volume.
+    fn load(&mut self, offset: u64, needed: usize, len: usize) -> io::Result<()> {
         let kept = self.held(offset, 1).map_or(0, <[u8]>::len);
         self.bytes.drain(..self.bytes.len() - kept);
         self.start = offset;
@@ -108,6 +110,7 @@ impl<'a, S: ReadAt + ?Sized> Window<'a, S> {
             self.bytes.truncate(filled + count);
             match result {
                 Ok(0) => break,
+                Ok(count) if count < step && self.bytes.len() >= needed => break,
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),

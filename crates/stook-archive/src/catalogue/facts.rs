@@ -122,7 +122,7 @@ mod tests {
             size: 1,
             mtime,
             md5: None,
-            volume: VolumeId(0),
+            volume: VolumeId::plain(0),
             offset: 1024,
         }
     }

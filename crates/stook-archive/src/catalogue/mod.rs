@@ -258,7 +258,7 @@ impl Catalogue {
     /// cannot be opened.
     pub fn reader(&self, entry: EntryId) -> Result<MemberReader, ArchiveError> {
         match self.row_of(entry) {
-            Some(row) => open_member(&self.volumes, &row),
+            Some(row) => open_member(|| self.volumes.get(row.volume), &row),
             None => Err(ArchiveError::NotAFile {
                 name: self.path(entry),
             }),

@@ -337,7 +337,7 @@ impl<'a> Checker<'a> {
                 }
             }
             Err(error) => {
-                check.unreadable(batch.rows.first().map_or(0, |row| row.offset), &error);
+                check.unreadable(&batch.rows, batch.start(), &error);
             }
         }
     }
@@ -350,20 +350,28 @@ impl<'a> Checker<'a> {
         options: &CheckOptions,
     ) -> Result<bool, ArchiveError> {
         let id = listed.id;
-        let (volume, len) = match self.open(id) {
+        let (volume, len) = match self.open(id, index) {
             Ok(opened) => opened,
             Err(cause) => {
                 self.damaged(id, None, None, cause);
                 return Ok(false);
             }
         };
-        let record = self.matching_record(id, &listed.records, len);
+        let framed = volume.as_framed();
+        let file_len = match framed.map_or(Ok(len), |framed| framed.file().len()) {
+            Ok(file_len) => file_len,
+            Err(error) => {
+                self.damaged(id, None, None, Cause::volume_unusable("look at", &error));
+                return Ok(false);
+            }
+        };
+        let record = self.matching_record(id, &listed.records, file_len);
         let check = VolumeCheck {
             checker: self,
             id,
             volume: &*volume,
             has_its_length: record.is_some(),
-            is_stooks: is_stooks(&*volume),
+            is_stooks: id.is_compressed() || is_stooks(&*volume),
         };
         let expected = record
             .and_then(|record| record.md5)
@@ -374,8 +382,23 @@ impl<'a> Checker<'a> {
             Some(hashing) => hashing.begin(),
             None => VolumeHasher::none(buffers),
         };
-        check.check_sections(index, listed, len, options.jobs, &hasher)?;
-        let found = wait_for(hasher.finish());
+        let found = match framed {
+            None => {
+                check.check_sections(index, listed, len, options.jobs, &hasher)?;
+                wait_for(hasher.finish())
+            }
+            Some(framed) => {
+                let known = index.frames_of_volume(id)?;
+                if known.is_some_and(|known| known != framed.frames()) {
+                    self.damaged(id, None, None, Cause::OtherFrames);
+                }
+                let rest = |volume: &VolumeCheck<'_>, index: &mut Index| {
+                    let none = VolumeHasher::none(buffers);
+                    volume.check_sections(index, listed, len, options.jobs, &none)
+                };
+                check.check_framed(framed, hasher, || rest(&check, index))?
+            }
+        };
         if lock(&self.unread).contains(&id) {
             return Ok(false);
         }
@@ -390,8 +413,8 @@ impl<'a> Checker<'a> {
     }
 
     /// Opens a volume; returns its length, too, or what is wrong with it.
-    fn open(&self, id: VolumeId) -> Result<(Arc<dyn VolumeBytes>, u64), Cause> {
-        let volume = self.volumes.get(id).map_err(|error| {
+    fn open(&self, id: VolumeId, index: &Index) -> Result<(Arc<dyn VolumeBytes>, u64), Cause> {
+        let volume = self.volumes.get_indexed(id, index).map_err(|error| {
             if error.is_not_found() {
                 Cause::VolumeMissing
             } else {

@@ -15,10 +15,10 @@ use super::{CheckedVolume, Checker};
 use crate::ArchiveError;
 use crate::buffers::Buffers;
 use crate::cause::Cause;
-use crate::hasher::VolumeHasher;
+use crate::hasher::{VolumeHasher, wait_for};
 use crate::memory::{budget_bytes, worker_pool};
 use crate::observer::Observer;
-use crate::read::{BATCH_BYTES, LoadedRange, VolumeBytes, too_many_holes};
+use crate::read::{BATCH_BYTES, FramedVolume, LoadedRange, VolumeBytes, too_many_holes};
 use crate::task::begin_in;
 
 /// Sections that the index is read ahead.
@@ -26,6 +26,9 @@ const SECTIONS_AHEAD: usize = 16;
 
 /// Members of a section at most.
 const SECTION_ROWS: usize = 2048;
+
+/// Bytes of a compressed file that are read at once for its MD5.
+const SLICE_BYTES: usize = 1 << 20;
 
 /// A part of a volume: some members, from the first one up to where the next section begins.
 struct Section {
@@ -84,14 +87,16 @@ impl VolumeCheck<'_> {
         };
         if volume.most_rows() < SECTIONS_AHEAD as u64 {
             // There is at most one section more than rows, so all find room before anyone takes them.
-            send_sections(index, volume, len, &sender)?;
+            send_sections(index, volume, (self.volume, len), &sender)?;
             drop(sender);
             let sections: Vec<Section> = receiver.into_iter().collect();
             let pool = pool.at_most(sections.len());
             return pool.ordered(budget_bytes(), sections.into_iter(), work, consume);
         }
         std::thread::scope(|scope| {
-            let producer = begin_in(scope, move || send_sections(index, volume, len, &sender))?;
+            let producer = begin_in(scope, move || {
+                send_sections(index, volume, (self.volume, len), &sender)
+            })?;
             pool.ordered(budget_bytes(), receiver.into_iter(), work, consume)?;
             producer
                 .join()
@@ -117,7 +122,7 @@ impl VolumeCheck<'_> {
                     output.send(Checked(loaded.into_bytes()));
                 }
             }
-            Err(error) => self.unreadable(section.start, &error),
+            Err(error) => self.unreadable(&section.rows, section.start, &error),
         }
     }
 
@@ -139,7 +144,7 @@ impl VolumeCheck<'_> {
             let len = (section.end - position).min(BATCH_BYTES);
             let loaded = match LoadedRange::read(self.volume, self.buffers(), position, len) {
                 Ok(loaded) => loaded,
-                Err(error) => return self.unreadable(position, &error),
+                Err(error) => return self.unreadable(&section.rows, position, &error),
             };
             let mut taken = members
                 .iter_mut()
@@ -309,8 +314,53 @@ impl VolumeCheck<'_> {
             .damaged(self.id, Some(row.offset), Some(&row.name), cause);
     }
 
-    pub(super) fn unreadable(&self, offset: u64, error: &io::Error) {
-        self.damaged(offset, Cause::unreadable(error));
+    /// Names every member of a frame that is damaged; of other bytes the place.
+    pub(super) fn unreadable(&self, rows: &[Row], offset: u64, error: &io::Error) {
+        let cause = Cause::unreadable(error);
+        if rows.is_empty() || !matches!(cause, Cause::BadFrame { .. }) {
+            return self.damaged(offset, cause);
+        }
+        for row in rows {
+            self.row_damaged(row, cause.clone());
+        }
+    }
+
+    /// Checks a compressed volume: what says where its frames lie, and the MD5 of its file, if one is wanted, while `members`
+    /// checks what is in them. Returns the MD5.
+    pub(super) fn check_framed(
+        &self,
+        volume: &FramedVolume,
+        hasher: VolumeHasher,
+        members: impl FnOnce() -> Result<(), ArchiveError>,
+    ) -> Result<Option<[u8; 16]>, ArchiveError> {
+        match volume.seek_table_fault() {
+            Ok(None) => {}
+            Ok(Some(fault)) => self.checker.damaged(self.id, None, None, fault.into()),
+            Err(error) => self
+                .checker
+                .damaged(self.id, None, None, Cause::unreadable(&error)),
+        }
+        std::thread::scope(|scope| {
+            let whole = begin_in(scope, || self.hash_file(&**volume.file(), hasher))?;
+            members()?;
+            let md5 = whole.join();
+            Ok(md5.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        })
+    }
+
+    /// None if no MD5 is wanted, or the volume cannot be read to its end: the members in it say so.
+    fn hash_file(&self, file: &dyn VolumeBytes, hasher: VolumeHasher) -> Option<[u8; 16]> {
+        let mut offset = 0;
+        while hasher.is_running() && !self.checker.observer.is_interrupted() {
+            let mut bytes = self.buffers().take(SLICE_BYTES);
+            let count = file.append_at(&mut bytes, SLICE_BYTES, offset).ok()?;
+            if count == 0 {
+                return wait_for(hasher.finish());
+            }
+            offset += count as u64;
+            hasher.update(bytes);
+        }
+        None
     }
 }
 
@@ -337,9 +387,15 @@ pub(super) fn read_members<'r>(
 fn send_sections(
     index: &Index,
     volume: &CheckedVolume,
-    len: u64,
+    (bytes, len): (&dyn VolumeBytes, u64),
     sender: &SyncSender<Section>,
 ) -> Result<(), IndexError> {
+    let begins_frame = |offset| {
+        bytes
+            .frame_at(offset)
+            .is_some_and(|frame| frame.start == offset)
+    };
+    let is_compressed = bytes.as_framed().is_some();
     let mut section = Section {
         start: 0,
         end: len,
@@ -348,8 +404,12 @@ fn send_sections(
     };
     let mut is_wanted = true;
     index.rows_of_volume(volume.id, volume.rows.clone(), |row| {
-        let is_full =
-            row.offset - section.start >= BATCH_BYTES || section.rows.len() >= SECTION_ROWS;
+        let is_full = if is_compressed {
+            // So that a damaged frame is that of its members alone.
+            begins_frame(row.offset)
+        } else {
+            row.offset - section.start >= BATCH_BYTES || section.rows.len() >= SECTION_ROWS
+        };
         // A row past the end cannot begin a section; its own check names it.
         if is_full && !section.rows.is_empty() && row.offset > section.start && row.offset < len {
             let next = Section {
@@ -374,6 +434,28 @@ fn send_sections(
             ControlFlow::Break(())
         }
     })?;
+    let last = len.checked_sub(1).and_then(|last| bytes.frame_at(last));
+    if let Some(frame) = last
+        && section
+            .rows
+            .last()
+            .is_some_and(|row| row.offset < frame.start)
+        && section.start < frame.start
+    {
+        // The end marker is in a frame of its own.
+        let next = Section {
+            start: frame.start,
+            end: len,
+            rows: Vec::new(),
+            is_last: true,
+        };
+        let members = std::mem::replace(&mut section, next);
+        let _ = sender.send(Section {
+            end: frame.start,
+            is_last: false,
+            ..members
+        });
+    }
     // Nobody left to take it means nobody wants it.
     let _ = sender.send(section);
     Ok(())

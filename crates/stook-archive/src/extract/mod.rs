@@ -386,10 +386,7 @@ impl Extractor<'_> {
             .volumes
             .get(row.volume)
             .map_err(|error| sys_failure(&row.name, &error))?;
-        let batch = RowBatch {
-            volume: row.volume,
-            rows: vec![row.clone()],
-        };
+        let batch = RowBatch::new(row.volume, vec![row.clone()]);
         let loaded = LoadedRange::of(&batch, &*volume, &self.volumes.buffers)
             .map_err(|error| Failure::io("read", &row.name, &error))?;
         let member = read_member(row, &loaded)?;

@@ -17,7 +17,7 @@ pub(crate) const MAX_BLOCK: usize = 1 << 20;
 
 const MAGIC: &[u8; 9] = b"stookplan";
 /// The fuzz target `part` writes it, too.
-const VERSION: u8 = 4;
+const VERSION: u8 = 5;
 const END: u8 = b'E';
 
 /// Why a file of a plan cannot be used.

@@ -24,6 +24,7 @@ use super::{Batch, OutputStream, VolumeSplitter, batches};
 use crate::ArchiveError;
 use crate::cause::Since;
 use crate::commit_queue::{BuiltPart, Target};
+use crate::compress::{Compressor, encoding_of};
 use crate::folder::Folder;
 use crate::mutex::lock;
 use crate::observer::{CountingObserver, Observer};
@@ -152,12 +153,14 @@ impl Builder<'_> {
         let root = self.source.own_metadata().context("look at", self.part)?;
         let owners = Owners::default();
         let buffers = Arc::default();
+        let compressor = header.zstd.map(Compressor::new);
         let packer = Packer {
             source: self.source,
             owners: &owners,
             observer: self.observer,
             buffers: &buffers,
             dialect: header.dialect,
+            compressor: compressor.as_ref(),
             links: header.links,
             xattrs: header.xattrs,
             since: Since::Planned,
@@ -167,7 +170,8 @@ impl Builder<'_> {
         let target = Target::Part(BuiltPart::default());
         let options = writer_options(&header);
         let mut writer = VolumeWriter::new(&self.folder, target, options, self.observer, &buffers)?;
-        writer.expect([(ONLY_VOLUME, 0)].into(), VolumeId(1));
+        let id = ONLY_VOLUME.stored_as(options.splitter.encoding);
+        writer.expect([(id, 0)].into(), VolumeId::plain(1));
         let failure = Mutex::new(None);
         let members = PartMembers {
             reader,
@@ -175,8 +179,9 @@ impl Builder<'_> {
             piece: None,
             failure: &failure,
         };
-        let stream = OutputStream::Volume(ONLY_VOLUME);
-        let batches = batches(members, stream).chain(std::iter::once(Batch::end_of(stream)));
+        let stream = OutputStream::Volume(id);
+        let batches = batches(members, stream, options.splitter.encoding)
+            .chain(std::iter::once(Batch::end_of(stream)));
         let packed = pack_all(&packer, &mut writer, self.options.jobs, batches);
         if let Err(error) = &packed {
             writer.abandon(error);
@@ -210,6 +215,7 @@ fn writer_options(header: &PartHeader) -> WriterOptions {
         splitter: VolumeSplitter {
             dialect: header.dialect,
             limit: header.limit,
+            encoding: encoding_of(header.zstd),
         },
         takes_md5: header.takes_md5,
         read_only: header.read_only,

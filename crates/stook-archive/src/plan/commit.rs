@@ -16,7 +16,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use stook_index::{Index, Mtime, RunId, Staging, Volume, VolumeId};
+use stook_index::{Frame, Index, Mtime, RunId, Staging, Volume, VolumeId, VolumeParts};
 use stook_sys::{exists, remove_file, rename_to_new, sync_directory, utc_now};
 use stook_timers::scope;
 
@@ -31,8 +31,9 @@ use super::prepare::Preparation;
 use crate::ArchiveError;
 use crate::attributes::fill_new_volumes;
 use crate::folder::Folder;
+use crate::frame_log::last_frames;
 use crate::observer::{CountingObserver, Note, Observer};
-use crate::recovery::{remove_staging, remove_unfinished};
+use crate::recovery::{end_of, remove_staging, remove_unfinished};
 
 /// What a commit did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -285,7 +286,12 @@ impl Committer<'_> {
                 md5: volume.built.md5,
             }])
         };
-        index.commit_volume_when(id, [], &[], Some(&staging), make_durable)?;
+        let frames = unstaged_frames(&staging, volume)?;
+        let parts = VolumeParts {
+            frames: &frames,
+            ..VolumeParts::default()
+        };
+        index.commit_volume_when(id, [], parts, Some(&staging), make_durable)?;
         Ok(())
     }
 
@@ -296,7 +302,7 @@ impl Committer<'_> {
             checkpoint.volume = id;
             // No process adds to it from here on.
             checkpoint.planned_end = checkpoint.planned;
-            staging.record(&checkpoint, [], &[])?;
+            staging.record(&checkpoint, [], VolumeParts::default())?;
         }
         Ok(())
     }
@@ -334,6 +340,16 @@ impl Committer<'_> {
         self.remove_parts();
         self.directory.remove_log()
     }
+}
+
+/// Returns the frames of a built volume that its rows do not know: those behind its members.
+fn unstaged_frames(staging: &Staging, volume: &AssignedVolume) -> Result<Vec<Frame>, ArchiveError> {
+    let checkpoint = staging.checkpoint()?.filter(|_| volume.id.is_compressed());
+    let Some(checkpoint) = checkpoint else {
+        return Ok(Vec::new());
+    };
+    let frames = staging.frames()?.len() as u64;
+    Ok(last_frames(end_of(&checkpoint), frames, volume.built.len).to_vec())
 }
 
 fn present_volumes(index: &Index) -> Result<BTreeSet<VolumeId>, ArchiveError> {

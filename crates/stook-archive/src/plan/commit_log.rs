@@ -12,6 +12,7 @@ use super::directory::PlanDirectory;
 use super::plan_file::{PlanFile, decode_range, encode_range};
 use crate::ArchiveError;
 use crate::commit_queue::BuiltVolume;
+use crate::compress::encoding_of;
 
 /// The file `commit`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,7 +88,10 @@ pub(crate) fn read_log(
         let mut log = first.ok_or_else(|| blocks.malformed("it is no log"))?;
         while let Some((_, payload)) = blocks.next_block()? {
             match decode_assigned(payload) {
-                Some(volume) => log.volumes.push(volume),
+                Some(volume) => log.volumes.push(AssignedVolume {
+                    id: volume.id.stored_as(encoding_of(plan.header.zstd)),
+                    ..volume
+                }),
                 None => return Err(blocks.malformed("it is no volume")),
             }
         }
@@ -115,7 +119,7 @@ fn decode_assigned(payload: &[u8]) -> Option<AssignedVolume> {
     let mut fields = Fields(payload);
     let volume = AssignedVolume {
         part: fields.number32()?,
-        id: VolumeId(fields.number()?),
+        id: VolumeId::plain(fields.number()?),
         built: decode_volume(&mut fields)??,
         rows_md5: fields.array()?,
         members: fields.number()?,

@@ -13,7 +13,7 @@ use crate::folder::Folder;
 use crate::observer::Observer;
 
 /// The number of a volume that is built: no byte of it depends on it.
-pub(crate) const ONLY_VOLUME: VolumeId = VolumeId(0);
+pub(crate) const ONLY_VOLUME: VolumeId = VolumeId::plain(0);
 
 /// A part whose volume cannot be committed: it is to be built again.
 #[derive(Debug, thiserror::Error)]

@@ -348,6 +348,7 @@ impl Planner<'_> {
             takes_md5: options.volume_md5,
             read_only: options.read_only_volumes,
             is_retry: false,
+            zstd: session.zstd(Some(index))?,
             limit: session.splitter(index)?.limit,
             filesystem: root.filesystem,
         })

@@ -67,6 +67,7 @@ fn header() -> PartHeader {
         takes_md5: true,
         read_only: true,
         is_retry: false,
+        zstd: None,
         limit: super::DEFAULT_VOLUME_BYTES,
         filesystem: (8, 1),
     }

@@ -165,7 +165,8 @@ impl Plan {
         owners: &Owners,
         deleted: u64,
     ) -> PlanSummary {
-        let ids = (first.0..).map(VolumeId);
+        let id = |number| VolumeId::plain(number).stored_as(splitter.encoding);
+        let ids = (first.0..).map(id);
         let ranges = split_into_volumes(self, splitter, owners, ids.clone(), &BTreeMap::new());
         let volumes = ranges.iter().zip(ids).map(|(range, id)| PlannedVolume {
             id,

@@ -14,7 +14,7 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 use stook_sys::{Links, Metadata, Owners, open_file};
-use stook_volume::Dialect;
+use stook_volume::{Dialect, ZstdLevel};
 
 use super::block_file::bad_file;
 use super::blocks::{BlockReader, BlockWriter, Encode, Fields, FileRole, PlanFileError};
@@ -44,6 +44,8 @@ pub(crate) struct PartHeader {
     pub(crate) xattrs: bool,
     pub(crate) takes_md5: bool,
     pub(crate) read_only: bool,
+    /// At which level volumes are compressed, if they are.
+    pub(crate) zstd: Option<ZstdLevel>,
     /// Largest length of a volume.
     pub(crate) limit: u64,
     /// Its members failed in a part before.
@@ -96,6 +98,7 @@ impl PartHeader {
             u8::from(self.takes_md5),
             u8::from(self.read_only),
             u8::from(self.is_retry),
+            self.zstd.map_or(0, ZstdLevel::number),
         ]);
         block.number(self.limit);
         block.number(self.filesystem.0.into());
@@ -118,6 +121,10 @@ impl PartHeader {
             takes_md5: fields.flag()?,
             read_only: fields.flag()?,
             is_retry: fields.flag()?,
+            zstd: match fields.byte()? {
+                0 => None,
+                level => Some(ZstdLevel::new(level)?),
+            },
             limit: fields.number()?,
             filesystem: (fields.number32()?, fields.number32()?),
         })

@@ -19,6 +19,7 @@ use super::directory::PlanDirectory;
 use super::member::{Member, PlannedMember, content_len, header_of};
 use super::part::{PartHeader, PartReader, PartTotals, PartWriter};
 use crate::ArchiveError;
+use crate::compress::encoding_of;
 
 /// The members of one volume.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,6 +119,7 @@ impl<'o> PartsWriter<'o> {
         let splitter = VolumeSplitter {
             dialect,
             limit: self.header.limit,
+            encoding: encoding_of(self.header.zstd),
         };
         let header = header_of(&planned, self.owners, dialect);
         let len = member_len(&header, dialect);

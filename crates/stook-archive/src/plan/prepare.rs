@@ -22,6 +22,7 @@ use super::plan_file::PlanFile;
 use super::taken::{TakenPart, TakenParts};
 use super::verify::{VolumeToVerify, damaged_volumes};
 use crate::ArchiveError;
+use crate::compress::encoding_of;
 use crate::folder::Folder;
 use crate::observer::{Note, Observer};
 use crate::recovery::{Blank, next_volume, volume_behind};
@@ -123,7 +124,10 @@ impl Preparation<'_> {
         let mut last = None;
         for taken in &taken.parts {
             let id = match last {
-                None => next_volume(self.folder, index, Blank::Foreign)?,
+                None => {
+                    let encoding = encoding_of(self.plan.header.zstd);
+                    next_volume(self.folder, index, Blank::Foreign)?.stored_as(encoding)
+                }
                 Some(last) => volume_behind(self.folder, last)?,
             };
             match self.check(taken, id, &owners, &mut rest)? {
@@ -242,14 +246,14 @@ impl Preparation<'_> {
         comparison: &mut Comparison<'_, '_>,
     ) -> Result<Result<(), BuiltDamage>, ArchiveError> {
         let folder = Folder::until(taken, self.folder.interrupt.clone());
-        let (mut end, mut outcome) = (0, Ok(true));
+        let (mut end, mut stored, mut outcome) = (0, 0, Ok(true));
         let opened = Staging::open_until(folder.staging(ONLY_VOLUME), &folder.interrupt);
         let read = opened.and_then(|staging| {
             if let Some(checkpoint) = staging.checkpoint()? {
-                end = checkpoint.offset;
+                (end, stored) = (checkpoint.offset, checkpoint.stored);
             }
             staging.rows(|row| {
-                let is_in_place = row.offset < end && end <= len;
+                let is_in_place = row.offset < end && stored <= len;
                 outcome = comparison
                     .pass(&row)
                     .map(|is_planned| is_planned && is_in_place);

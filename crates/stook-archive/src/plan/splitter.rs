@@ -1,5 +1,6 @@
 //! Where a volume ends.
 
+use stook_index::VolumeEncoding;
 use stook_volume::{Dialect, padding, trailer_len};
 
 /// Decides where a volume ends.
@@ -7,6 +8,8 @@ use stook_volume::{Dialect, padding, trailer_len};
 pub(crate) struct VolumeSplitter {
     pub(crate) dialect: Dialect,
     pub(crate) limit: u64,
+    /// Whether volumes are compressed. Their limit holds for the uncompressed volume: only that length is known beforehand.
+    pub(crate) encoding: VolumeEncoding,
 }
 
 impl VolumeSplitter {

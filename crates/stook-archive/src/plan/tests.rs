@@ -19,6 +19,7 @@ pub(super) fn a_header() -> PartHeader {
         takes_md5: true,
         read_only: true,
         is_retry: false,
+        zstd: None,
         limit: 1 << 40,
         filesystem: (8, 1),
     }

@@ -11,7 +11,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use stook_index::VolumeId;
+use stook_index::{VolumeEncoding, VolumeId};
 use stook_sys::Owners;
 use stook_volume::member_len;
 
@@ -122,6 +122,7 @@ pub(crate) fn split_into_volumes(
 pub(crate) fn interleave<'p>(
     plan: &'p Plan,
     ranges: &'p [VolumeRange],
+    encoding: VolumeEncoding,
 ) -> impl Iterator<Item = Batch<'p>> + Send + use<'p> {
     let mut waiting = ranges.iter().enumerate().peekable();
     let mut active: VecDeque<(usize, OutputStream, _)> = VecDeque::new();
@@ -132,7 +133,7 @@ pub(crate) fn interleave<'p>(
             let Some((number, range)) = waiting.next_if(|(number, _)| is_near(*number)) else {
                 break;
             };
-            let batches = batches(plan.members_of(range), range.stream);
+            let batches = batches(plan.members_of(range), range.stream, encoding);
             active.push_back((number, range.stream, batches));
         }
         let (number, stream, mut batches) = active.pop_front()?;

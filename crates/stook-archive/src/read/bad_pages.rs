@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use stook_volume::ReadAt;
 
 use super::content_md5::Interrupted;
+use crate::cause::Cause;
 use crate::observer::Observer;
 
 /// What is given up at a time.
@@ -65,9 +66,29 @@ impl<S: ReadAt + ?Sized> ReadAt for SkipBadPages<'_, S> {
         }
         match self.source.read_at(buffer, offset) {
             Err(error) if is_bad_place(&error) => self.read_page(buffer, offset),
+            Err(error) => match damaged_frame(&error) {
+                Some(end) => Ok(skip_frame(buffer, offset, end)),
+                None => Err(error),
+            },
             other => other,
         }
     }
+}
+
+/// Returns where a frame ends that cannot be decoded, if that is the error. It costs no time to try again.
+fn damaged_frame(error: &io::Error) -> Option<u64> {
+    match Cause::from(error) {
+        Cause::BadFrame { end, .. } => Some(end),
+        _ => None,
+    }
+}
+
+/// Makes up the rest of a frame.
+fn skip_frame(buffer: &mut [u8], offset: u64, end: u64) -> usize {
+    let rest = usize::try_from(end.saturating_sub(offset)).unwrap_or(usize::MAX);
+    let len = rest.min(buffer.len());
+    buffer[..len].fill(NO_HEADER);
+    len
 }
 
 fn is_bad_place(error: &io::Error) -> bool {

@@ -3,13 +3,14 @@
 //! Rows come from the index in the order they were archived, which is the order of the volumes, so a batch is one long
 //! read.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::mpsc::{SyncSender, sync_channel};
 
 use stook_index::{Index, IndexError, Row, Selection, VolumeId};
 use stook_pool::{Budget, Jobs};
 
 use super::BATCH_BYTES;
+use super::volume::VolumeBytes;
 use super::volumes::Volumes;
 use crate::ArchiveError;
 use crate::memory::{budget_bytes, worker_pool};
@@ -33,9 +34,39 @@ const BATCHES_AHEAD: usize = 16;
 pub(crate) struct RowBatch {
     pub(crate) volume: VolumeId,
     pub(crate) rows: Vec<Row>,
+    /// In a compressed volume: from where the frame begins in which all of them do, to where that ends in which the last
+    /// one's content does.
+    frames: Option<Range<u64>>,
+    /// Where the first of these frames ends.
+    first_frame_end: u64,
 }
 
 impl RowBatch {
+    pub(crate) fn new(volume: VolumeId, rows: Vec<Row>) -> Self {
+        Self {
+            volume,
+            rows,
+            frames: None,
+            first_frame_end: 0,
+        }
+    }
+
+    /// Adds a row of a compressed volume.
+    fn push_framed(&mut self, row: Row, volume: Option<&dyn VolumeBytes>) {
+        let frame_at = |offset| volume.and_then(|volume| volume.frame_at(offset));
+        if self.rows.is_empty() {
+            self.frames = frame_at(row.offset);
+            self.first_frame_end = self.frames.as_ref().map_or(0, |frames| frames.end);
+        }
+        if let (Some(frames), Some(last)) = (
+            &mut self.frames,
+            frame_at(row.offset.saturating_add(row.size)),
+        ) {
+            frames.end = frames.end.max(last.end);
+        }
+        self.rows.push(row);
+    }
+
     /// Bytes from the first member to the presumed end of the last one.
     fn span(&self) -> u64 {
         match (self.rows.first(), self.rows.last()) {
@@ -47,7 +78,7 @@ impl RowBatch {
     }
 
     /// Returns where the first member begins.
-    pub(super) fn start(&self) -> u64 {
+    pub(crate) fn start(&self) -> u64 {
         self.rows.first().map_or(0, |row| row.offset)
     }
 
@@ -58,7 +89,9 @@ impl RowBatch {
         if span > 2 * BATCH_BYTES {
             LARGE_HEADER
         } else {
-            span
+            // No byte of the next frame is worth its decoding.
+            let frames = self.frames.as_ref();
+            frames.map_or(span, |frames| frames.end - self.start())
         }
     }
 
@@ -72,6 +105,10 @@ impl RowBatch {
         let Some((first, last)) = self.rows.first().zip(self.rows.last()) else {
             return true;
         };
+        if self.frames.is_some() {
+            let is_behind = volume == self.volume && offset > last.offset;
+            return is_behind && offset < self.first_frame_end;
+        }
         volume == self.volume
             && offset > last.offset
             && offset.saturating_add(size) - first.offset <= BATCH_BYTES
@@ -128,25 +165,23 @@ fn send_batches(
     volumes: &Volumes,
     sender: &SyncSender<RowBatch>,
 ) -> Result<(), IndexError> {
-    let mut batch = RowBatch {
-        volume: VolumeId(0),
-        rows: Vec::new(),
-    };
+    let mut batch = RowBatch::new(VolumeId::plain(0), Vec::new());
     let mut is_wanted = true;
     index.selected(selection, |row| {
         if !batch.takes(row.volume, row.offset, row.size) {
             volumes.prefetch(batch.volume, batch.start(), batch.loaded_len());
-            let full = std::mem::replace(
-                &mut batch,
-                RowBatch {
-                    volume: row.volume,
-                    rows: Vec::new(),
-                },
-            );
+            let next = RowBatch::new(row.volume, Vec::new());
+            let full = std::mem::replace(&mut batch, next);
             is_wanted = sender.send(full).is_ok();
         }
         batch.volume = row.volume;
-        batch.rows.push(row.to_row());
+        if row.volume.is_compressed() {
+            // A volume that cannot be opened is the worker's to report.
+            let volume = volumes.get_indexed(row.volume, index).ok();
+            batch.push_framed(row.to_row(), volume.as_deref());
+        } else {
+            batch.rows.push(row.to_row());
+        }
         if is_wanted {
             ControlFlow::Continue(())
         } else {

@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 use stook_index::Row;
 use stook_md5::Md5;
+use stook_sys::SysError;
 use stook_volume::{Header, Member, ReadAt, Segment, decode};
 
 use super::member::{check_row, segments_of};
 use super::volume::{VolumeBytes, VolumeVersion, fill_at};
-use super::volumes::Volumes;
 use crate::ArchiveError;
 use crate::cause::Cause;
 
@@ -31,12 +31,15 @@ pub struct MemberReader {
 /// # Errors
 /// `NotAFile` if it has no content, `Damaged` if the volume has another member there, or none; `Unreadable` if the place of
 /// the volume fails; `Sys` if the volume cannot be opened.
-pub(crate) fn open_member(volumes: &Volumes, row: &Row) -> Result<MemberReader, ArchiveError> {
+pub(crate) fn open_member(
+    volume: impl FnOnce() -> Result<Arc<dyn VolumeBytes>, SysError>,
+    row: &Row,
+) -> Result<MemberReader, ArchiveError> {
     if row.md5.is_none() {
         let name = row.name.clone();
         return Err(ArchiveError::NotAFile { name });
     }
-    let volume = volumes.get(row.volume)?;
+    let volume = volume()?;
     MemberReader::open(volume, row).map_err(|cause| ArchiveError::of_member(&row.name, cause))
 }
 

@@ -7,6 +7,9 @@
 //!        │                          ├──> MemberReader   any bytes of one member, from any thread
 //!   for_each_batch                  └──> SkipBadPages   what a scan reads past places that the disk cannot give
 //!     rows of an index ──> batches, prefetched ──> workers
+//!
+//!   of a compressed volume   VolumeBytes of the file ──> FramedVolume: VolumeBytes of the uncompressed one
+//!                                                        FrameTable: from the index, or the end of the file
 //! ```
 //! Where a volume lies is known to its [`VolumeStore`] alone; the local folder is the first. Calls through these traits are
 //! dynamic, one for each batch or header, none for each member of a batch. Nothing here writes, and nothing decides what
@@ -15,6 +18,9 @@
 mod bad_pages;
 mod batch;
 mod content_md5;
+mod frame_cache;
+mod frame_table;
+mod framed_volume;
 mod loaded_range;
 mod member;
 mod member_reader;
@@ -28,6 +34,9 @@ pub(crate) use bad_pages::SkipBadPages;
 pub(crate) use batch::{RowBatch, for_each_batch};
 pub use content_md5::DEFAULT_MAX_HOLE_BYTES;
 pub(crate) use content_md5::{ContentMd5, Interrupted, file_md5, too_many_holes};
+pub(crate) use frame_cache::FrameCache;
+pub use framed_volume::FramedVolume;
+pub(crate) use framed_volume::open_volume;
 pub(crate) use loaded_range::LoadedRange;
 pub(crate) use member::{check_row, is_stooks, segments_of};
 pub use member_reader::MemberReader;

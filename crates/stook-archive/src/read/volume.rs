@@ -3,12 +3,15 @@
 use std::fmt;
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use stook_index::VolumeId;
 use stook_sys::{Stamp, SysError, append_at, metadata, open_file, read_ahead, read_cached_at};
 use stook_volume::ReadAt;
+
+use super::framed_volume::FramedVolume;
 
 /// The bytes of one volume, wherever it lies; many threads read them at once.
 #[expect(
@@ -51,6 +54,17 @@ pub trait VolumeBytes: ReadAt + fmt::Debug + Send + Sync {
     /// Returns true if each read takes a round trip to another machine: what comes next is worth fetching meanwhile.
     fn is_far(&self) -> bool {
         false
+    }
+
+    /// Returns the frame in which a byte of a compressed volume lies, as offsets of the uncompressed one: reading it whole
+    /// costs as much as reading a part of it. None if the volume is not compressed, and past its end.
+    fn frame_at(&self, _offset: u64) -> Option<Range<u64>> {
+        None
+    }
+
+    /// Returns the volume as a compressed one; None if it is none.
+    fn as_framed(&self) -> Option<&FramedVolume> {
+        None
     }
 
     /// Returns a stamp of the state of the volume; any change from now on gives it another. None if there

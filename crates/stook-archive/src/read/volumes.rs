@@ -4,9 +4,11 @@ use std::collections::{BTreeSet, HashMap};
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 
-use stook_index::{Index, IndexError, Selection, VolumeId};
+use stook_index::{Frame, Index, IndexError, Selection, VolumeId};
 use stook_sys::{SysError, most_open_files};
 
+use super::frame_cache::FrameCache;
+use super::framed_volume::open_volume;
 use super::volume::{VolumeBytes, VolumeStore};
 use crate::buffers::Buffers;
 use crate::mutex::lock;
@@ -21,6 +23,7 @@ pub(crate) struct Volumes {
     open: Mutex<HashMap<VolumeId, Arc<dyn VolumeBytes>>>,
     /// What is read of them goes into these.
     pub(crate) buffers: Arc<Buffers>,
+    frames: Arc<FrameCache>,
 }
 
 impl Volumes {
@@ -29,7 +32,13 @@ impl Volumes {
             store,
             open: Mutex::default(),
             buffers: Arc::default(),
+            frames: Arc::default(),
         }
+    }
+
+    /// Returns how many frames of compressed volumes were decoded.
+    pub(crate) fn decoded_frames(&self) -> u64 {
+        self.frames.decoded()
     }
 
     /// Says that the volumes of these rows will be read, where that helps.
@@ -56,11 +65,30 @@ impl Volumes {
     }
 
     pub(crate) fn get(&self, id: VolumeId) -> Result<Arc<dyn VolumeBytes>, SysError> {
+        self.get_or_open(id, || None)
+    }
+
+    /// As [`Self::get`]; where the frames of a compressed volume lie is in the index, which saves reading that at its end.
+    pub(crate) fn get_indexed(
+        &self,
+        id: VolumeId,
+        index: &Index,
+    ) -> Result<Arc<dyn VolumeBytes>, SysError> {
+        // Frames that cannot be read are looked for in the volume.
+        self.get_or_open(id, || index.frames_of_volume(id).ok().flatten())
+    }
+
+    fn get_or_open(
+        &self,
+        id: VolumeId,
+        frames: impl FnOnce() -> Option<Vec<Frame>>,
+    ) -> Result<Arc<dyn VolumeBytes>, SysError> {
         if let Some(volume) = lock(&self.open).get(&id) {
             return Ok(Arc::clone(volume));
         }
         // Not under the lock: a store far away takes its time, and two that open the same volume do no harm.
-        let volume = self.store.open(&id.to_string())?;
+        let frames = if id.is_compressed() { frames() } else { None };
+        let volume = open_volume(&*self.store, id, frames, &self.frames)?;
         let mut open = lock(&self.open);
         let most = MOST_OPEN
             .min(most_open_files() / 8)

@@ -12,9 +12,10 @@ mod volume;
 use std::path::Path;
 use std::sync::Arc;
 
-use stook_index::{Config, Index, IndexError, Rebuild, VolumeId};
+use stook_index::{Config, Index, IndexError, Rebuild, VolumeId, VolumeParts};
 use stook_sys::exists;
 use stook_timers::scope;
+use stook_volume::ZstdLevel;
 
 pub use options::ReindexOptions;
 
@@ -24,7 +25,7 @@ use crate::observer::{CountingObserver, Observer};
 use crate::plan::{DEFAULT_VOLUME_BYTES, refuse_planned};
 use crate::read::LocalFolder;
 use away::{Away, keep_store};
-use volume::{Found, VolumeReader, require_going_on};
+use volume::{Found, ReadVolume, VolumeReader, require_going_on};
 
 /// What a `reindex` did.
 #[derive(Debug, Clone, Default)]
@@ -65,13 +66,16 @@ pub fn reindex(
         refuse_planned(archive, old)?;
     }
     let _lock = folder.lock()?;
-    let volumes = require_volumes(&folder)?;
+    let (volumes, level) = volumes_to_read(&folder, old.as_ref())?;
     let config = old
         .as_ref()
         .and_then(|old| old.config().ok())
         .unwrap_or_else(unknown_config);
     let mut rebuild = Rebuild::new(folder.index(), &config)?;
     rebuild.set_interrupt(&folder.interrupt)?;
+    if let Some(level) = level {
+        rebuild.set_zstd_level(level.number())?;
+    }
     let mut report = ReindexReport::default();
     observer.phase("reindex", None, Some(total_len(&folder, &volumes)));
     let _scope = scope!("reindex");
@@ -94,10 +98,16 @@ pub fn reindex(
             options: &options,
             buffers: Arc::default(),
             observer: &observer,
+            frames: Arc::default(),
         };
         let read = reader.read(old.as_ref());
         require_going_on(&observer)?;
-        let (volume, found, attributes) = match read {
+        let ReadVolume {
+            volume,
+            found,
+            attributes,
+            frames,
+        } = match read {
             Err(ArchiveError::Sys(error)) => {
                 reader.out_of_reach(&error);
                 unopened = unopened.or(Some(error));
@@ -110,7 +120,9 @@ pub fn reindex(
         report.bytes = found
             .iter()
             .fold(report.bytes, |sum, found| sum.saturating_add(found.size));
-        rebuild.add_volume(&volume, found.iter().map(Found::as_row), &attributes)?;
+        let rows = found.iter().map(Found::as_row);
+        let (attributes, frames) = (&attributes[..], &frames[..]);
+        rebuild.add_volume(&volume, rows, VolumeParts { attributes, frames })?;
     }
     match unopened {
         Some(error) if report.volumes == 0 => return Err(error.into()),
@@ -126,6 +138,33 @@ pub fn reindex(
     report.damages = observer.damages();
     report.failed = observer.failures();
     Ok(report)
+}
+
+/// Returns at which level new volumes will be compressed: as before, or, if the old index is gone, the usual one where there
+/// are compressed volumes.
+fn zstd_level(old: Option<&Index>, volumes: &[VolumeId]) -> Option<ZstdLevel> {
+    let usual = || {
+        let are_compressed = volumes.iter().any(|volume| volume.is_compressed());
+        are_compressed.then(ZstdLevel::default)
+    };
+    match old.map(Index::zstd_level) {
+        Some(Ok(level)) => level.and_then(ZstdLevel::new),
+        Some(Err(_)) | None => usual(),
+    }
+}
+
+/// Returns the volumes, and at which level new ones will be compressed.
+fn volumes_to_read(
+    folder: &Folder,
+    old: Option<&Index>,
+) -> Result<(Vec<VolumeId>, Option<ZstdLevel>), ArchiveError> {
+    let mut volumes = require_volumes(folder)?;
+    let level = zstd_level(old, &volumes);
+    if level.is_none() {
+        // Files of the user that are called so.
+        volumes.retain(|volume| !volume.is_compressed());
+    }
+    Ok((volumes, level))
 }
 
 fn require_volumes(folder: &Folder) -> Result<Vec<VolumeId>, ArchiveError> {

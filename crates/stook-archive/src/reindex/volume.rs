@@ -6,7 +6,8 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 
 use stook_index::{
-    AttributesEncoder, Index, IndexError, Mtime, NewBlock, NewRow, Row, RowId, Volume, VolumeId,
+    AttributesEncoder, Frame, Index, IndexError, Mtime, NewBlock, NewRow, Row, RowId, Volume,
+    VolumeId,
 };
 use stook_pool::Budget;
 use stook_sys::{Context, SysError};
@@ -23,8 +24,8 @@ use crate::memory::{budget_bytes, worker_pool};
 use crate::mutex::{into_inner, lock};
 use crate::observer::{CountingObserver, Damage, Failure, Observer};
 use crate::read::{
-    BATCH_BYTES, ContentMd5, Interrupted, LoadedRange, SkipBadPages, VolumeBytes, VolumeStore,
-    is_stooks, too_many_holes,
+    BATCH_BYTES, ContentMd5, FrameCache, FramedVolume, Interrupted, LoadedRange, SkipBadPages,
+    VolumeBytes, VolumeStore, is_stooks, open_volume, too_many_holes,
 };
 use crate::task::begin_in;
 
@@ -57,19 +58,30 @@ pub(super) struct VolumeReader<'a> {
     pub(super) options: &'a ReindexOptions,
     pub(super) buffers: Arc<Buffers>,
     pub(super) observer: &'a CountingObserver<'a>,
+    pub(super) frames: Arc<FrameCache>,
+}
+
+/// All that the new index gets of a volume.
+pub(super) struct ReadVolume {
+    pub(super) volume: Volume,
+    pub(super) found: Vec<Found>,
+    pub(super) attributes: Vec<NewBlock>,
+    pub(super) frames: Vec<Frame>,
 }
 
 impl VolumeReader<'_> {
-    pub(super) fn read(
-        &self,
-        old: Option<&Index>,
-    ) -> Result<(Volume, Vec<Found>, Vec<NewBlock>), ArchiveError> {
-        let bytes = self.store.open(&self.id.to_string())?;
+    pub(super) fn read(&self, old: Option<&Index>) -> Result<ReadVolume, ArchiveError> {
+        let bytes = open_volume(self.store, self.id, None, &self.frames)?;
+        let framed = bytes.as_framed();
+        if let Some(framed) = framed {
+            self.check_seek_table(framed);
+        }
         let members = self.scan(&*bytes)?;
-        let (mut found, md5) = self.take_md5s(&*bytes, &members)?;
+        let file = framed.map_or(&bytes, FramedVolume::file);
+        let (mut found, md5) = self.take_md5s(&*bytes, &**file, &members)?;
         // What was not got round to is not lost.
         require_going_on(self.observer)?;
-        let size = bytes.len().context("look at", self.id.to_string())?;
+        let size = file.len().context("look at", self.id.to_string())?;
         let mut volume = Volume {
             id: self.id,
             size,
@@ -98,14 +110,28 @@ impl VolumeReader<'_> {
         }
         found.retain(|found| self.is_kept(found));
         let attributes = attributes_of_found(&members, &found);
-        Ok((volume, found, attributes))
+        Ok(ReadVolume {
+            volume,
+            found,
+            attributes,
+            frames: framed.map_or_else(Vec::new, |framed| framed.frames().to_vec()),
+        })
+    }
+
+    /// Frames are found without their table, too, but not from the end of the volume.
+    fn check_seek_table(&self, volume: &FramedVolume) {
+        let fault = volume.seek_table_fault();
+        if let Some(cause) = fault.map_or_else(|error| Some(error.into()), |it| it.map(Cause::from))
+        {
+            self.damaged(None, None, cause);
+        }
     }
 
     fn scan(&self, volume: &dyn VolumeBytes) -> Result<Vec<Member>, ArchiveError> {
         let _scope = scope!("scan");
         let mut members = Vec::new();
         // A header without stook's CRC may promise more content than was written, and swallow members.
-        let depth = if is_stooks(volume) {
+        let depth = if self.id.is_compressed() || is_stooks(volume) {
             Depth::Headers
         } else {
             Depth::Contents
@@ -169,6 +195,7 @@ impl VolumeReader<'_> {
     fn take_md5s(
         &self,
         volume: &dyn VolumeBytes,
+        file: &dyn VolumeBytes,
         members: &[Member],
     ) -> Result<(Vec<Found>, Option<[u8; 16]>), ArchiveError> {
         let _scope = scope!("md5s");
@@ -177,7 +204,7 @@ impl VolumeReader<'_> {
         let hasher = hashing.begin();
         let budget = Budget::new(budget_bytes());
         let volume_md5 = std::thread::scope(|scope| {
-            let whole = begin_in(scope, || self.hash_volume(volume, hasher))?;
+            let whole = begin_in(scope, || self.hash_volume(file, hasher))?;
             let is_interrupted = || self.observer.is_interrupted();
             let pool = worker_pool("md5s", self.options.jobs).until(&is_interrupted);
             pool.for_each(members.chunks(256), |members| {

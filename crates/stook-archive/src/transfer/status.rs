@@ -166,6 +166,7 @@ fn gaps(volumes: &[VolumeStatus]) -> Vec<VolumeId> {
     let (Some(first), Some(last)) = (known.first(), known.last()) else {
         return Vec::new();
     };
-    let all = (first.0..last.0).map(VolumeId);
+    let encoding = first.encoding();
+    let all = (first.0..last.0).map(|number| VolumeId::plain(number).stored_as(encoding));
     all.filter(|volume| !known.contains(volume)).collect()
 }

@@ -134,7 +134,7 @@ fn the_blocks_of_a_volume_come_in_order_and_hold_every_member() {
     let mut found = Vec::new();
     let mut blocks = 0;
     index
-        .attributes_of_volume(VolumeId(0), |block| {
+        .attributes_of_volume(VolumeId::plain(0), |block| {
             assert!(block.len() <= 4096);
             found.extend(block.iter().map(|member| member.offset));
             blocks += 1;
@@ -184,7 +184,7 @@ fn add_as_zstash(scene: &Scene, volume: u64) -> bool {
         "theirs/" => dir(), "theirs/a" => file(b"of zstash"), "theirs/link" => symlink("a"),
     });
     other.create_with(&as_zstash(), &Silent);
-    let (archive, name) = (scene.archive(), VolumeId(volume).to_string());
+    let (archive, name) = (scene.archive(), VolumeId::plain(volume).to_string());
     fs::copy(other.archive().join("000000.tar"), archive.join(&name)).unwrap();
     let other = other.archive().join("index.db");
     sql(
@@ -374,13 +374,13 @@ fn rows_between_the_members_of_a_block_are_filled_in_with_it() {
     let mut index = Index::open_write(archive.join("index.db")).unwrap();
     let ids = index.rows_by_volume().unwrap();
     let gaps = index
-        .rows_without_attributes(VolumeId(0), &ids[&VolumeId(0)], |_, _| {
+        .rows_without_attributes(VolumeId::plain(0), &ids[&VolumeId::plain(0)], |_, _| {
             ControlFlow::Continue(())
         })
         .unwrap();
     assert!(gaps.is_empty());
     let mut encoder = stook_index::AttributesEncoder::default();
-    let block = index.attributes_at(VolumeId(0), 0).unwrap().unwrap();
+    let block = index.attributes_at(VolumeId::plain(0), 0).unwrap().unwrap();
     for member in block
         .iter()
         .filter(|member| member.offset != rows[1].offset)
@@ -391,7 +391,7 @@ fn rows_between_the_members_of_a_block_are_filled_in_with_it() {
         return;
     }
     index
-        .fill_attributes(VolumeId(0), &gaps, &encoder.take())
+        .fill_attributes(VolumeId::plain(0), &gaps, &encoder.take())
         .unwrap();
     drop(index);
     assert_eq!(unknown(&archive), ["b"]);

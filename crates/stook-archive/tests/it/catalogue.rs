@@ -565,7 +565,7 @@ impl Rows {
             md5: Some([7; 16]),
             offset: number * 512,
         });
-        let (id, size, md5) = (VolumeId(self.volumes), 0, None);
+        let (id, size, md5) = (VolumeId::plain(self.volumes), 0, None);
         self.volumes += 1;
         if !names.is_empty() {
             let volume = Volume { id, size, md5 };

@@ -103,7 +103,7 @@ pub(crate) fn write_archive_with(
     }
     let trailer = trailer_len(bytes.len() as u64);
     pad(&mut bytes, trailer);
-    let id = VolumeId(0);
+    let id = VolumeId::plain(0);
     std::fs::write(archive.join(id.to_string()), &bytes).unwrap();
     let config = Config {
         hpss: "none".to_owned(),

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use stook_index::{
     Attributes, AttributesEncoder, Config, Index, IndexError, MemberKind, Mtime, NewRow, Volume,
-    VolumeId,
+    VolumeId, VolumeParts,
 };
 use stook_sys::Timestamp;
 
@@ -115,7 +115,7 @@ pub(crate) fn write_index(archive: &Path, members: u64) {
     for number in 0..members.div_ceil(VOLUME_MEMBERS) {
         let first = number * VOLUME_MEMBERS;
         let last = members.min(first + VOLUME_MEMBERS);
-        write_volume(&mut index, VolumeId(number), first..last);
+        write_volume(&mut index, VolumeId::plain(number), first..last);
     }
     index.finish_run(run, Mtime(1), 0, []).unwrap();
 }
@@ -135,7 +135,11 @@ fn write_volume(index: &mut Index, id: VolumeId, numbers: std::ops::Range<u64>) 
         let (size, md5) = (offset, None);
         Ok::<_, IndexError>(vec![Volume { id, size, md5 }])
     };
+    let parts = VolumeParts {
+        attributes: &encoder.take(),
+        ..VolumeParts::default()
+    };
     index
-        .commit_volume_when(id, rows, &encoder.take(), None, made)
+        .commit_volume_when(id, rows, parts, None, made)
         .unwrap();
 }

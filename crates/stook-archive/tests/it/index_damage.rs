@@ -393,7 +393,7 @@ fn of_two_runs() -> Scene {
     let mut index = Index::open_write(scene.archive().join("index.db")).unwrap();
     let passed = [0, 1].map(|number| {
         let stamp = format!("{number}0240 77 1700000000.000000000 1700000000.123456789");
-        (VolumeId(number), Some(stamp))
+        (VolumeId::plain(number), Some(stamp))
     });
     index
         .record_checks(&passed.into(), Mtime(1_700_000_000_000_000))

@@ -13,6 +13,8 @@ mod by_path;
 mod byte_for_byte;
 mod catalogue;
 mod changing_files;
+mod compressed;
+mod compressed_damage;
 mod crafted;
 mod damage;
 mod defects;

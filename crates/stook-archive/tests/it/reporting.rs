@@ -97,7 +97,7 @@ fn volumes_come_in_order_and_so_do_their_members() {
         with_prefix.map(ToOwned::to_owned).collect()
     };
     let volumes: Vec<String> = (0..written.volumes)
-        .map(|id| VolumeId(id).to_string())
+        .map(|id| VolumeId::plain(id).to_string())
         .collect();
     assert!(volumes.len() > 8, "{volumes:?}");
     assert_eq!(only("ready "), volumes);
@@ -120,7 +120,7 @@ fn volumes_come_in_order_and_so_do_their_members() {
 fn a_refused_volume_leaves_nothing() {
     let scene = Scene::new(&large());
     let told = Told {
-        refused: Some(VolumeId(2)),
+        refused: Some(VolumeId::plain(2)),
         ..Told::default()
     };
     let options = in_small_volumes();

@@ -40,7 +40,7 @@ fn assert_same(source: &Snapshot, extracted: &Snapshot, facts: &Compare, context
 }
 
 /// Creates, checks and extracts; returns the scene for more.
-fn assert_round_trip(tree: Tree, write: &WriteOptions, context: &str) -> Scene {
+pub(crate) fn assert_round_trip(tree: Tree, write: &WriteOptions, context: &str) -> Scene {
     let scene = Scene::new(&holdable(tree));
     let recorder = Recorder::new();
     let report = scene.create_with(write, &recorder);

@@ -19,6 +19,7 @@ use std::path::PathBuf;
 
 use clap::builder::Styles;
 use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use stook_archive::ZstdLevel;
 
 pub(crate) use bench::{
     BenchArgs, BenchCacheArgs, BenchCommand, BenchFsArgs, BenchPairArgs, BenchUpdateArgs,
@@ -410,6 +411,8 @@ pub(crate) struct CreateArgs {
     #[command(flatten)]
     pub(crate) write: WriteArgs,
     #[command(flatten)]
+    pub(crate) compression: CompressionArgs,
+    #[command(flatten)]
     pub(crate) send: SendArgs,
 }
 
@@ -422,6 +425,24 @@ pub(crate) struct UpdateArgs {
     pub(crate) send: SendArgs,
     #[command(flatten)]
     pub(crate) compared: ComparedArgs,
+}
+
+// How the volumes of a new archive are stored.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct CompressionArgs {
+    /// Compress volumes with zstd, at this level from 1 to 22 (default: 3)
+    ///
+    /// Volumes are called 000000.tar.zst then, and `zstd -d` makes plain tar files of them. Any file can be read without the rest. `update` goes on
+    /// at the same level. zstash cannot read such an archive. --volume-size counts bytes before compression.
+    #[arg(
+        long,
+        value_name = "LEVEL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "3",
+        conflicts_with = "compat"
+    )]
+    pub(crate) zstd: Option<ZstdLevel>,
 }
 
 // What counts as changed, besides size, kind and time.

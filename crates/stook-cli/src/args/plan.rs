@@ -4,13 +4,15 @@ use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 
-use super::{ComparedArgs, PATTERNS, WriteArgs};
+use super::{ComparedArgs, CompressionArgs, PATTERNS, WriteArgs};
 
 #[derive(Debug, ClapArgs)]
 #[command(after_long_help = PATTERNS)]
 pub(crate) struct PlanArgs {
     #[command(flatten)]
     pub(crate) write: WriteArgs,
+    #[command(flatten)]
+    pub(crate) compression: CompressionArgs,
     #[command(flatten)]
     pub(crate) compared: ComparedArgs,
     /// Memory for members that are not sorted yet; more are sorted in files (default: 128MiB)

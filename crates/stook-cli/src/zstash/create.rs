@@ -178,7 +178,7 @@ fn has_volumes(cache: &Cache) -> Result<bool, FrontError> {
     let mut found = false;
     Directory::open(&cache.folder)?
         .names(&mut NameBuffer::default(), |it| {
-            found |= it.name.ends_with(b".tar");
+            found |= it.name.ends_with(b".tar") || it.name.ends_with(b".tar.zst");
         })
         .context("list", &cache.folder)?;
     Ok(found)

@@ -93,7 +93,7 @@ mod tests {
             let tars = Tars::parse(text.as_bytes()).unwrap();
             let found: Vec<u64> = [0, 1, 2, 3, 10]
                 .into_iter()
-                .filter(|&number| tars.matches(VolumeId(number)))
+                .filter(|&number| tars.matches(VolumeId::plain(number)))
                 .collect();
             assert_eq!(found, expected, "{text}");
         }

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use stook_archive::{
-    Archive, Change, DiffOptions, Difference, OpenOptions, PullOptions, StoreOptions, WriteOptions,
-    diff, pull,
+    Archive, ArchiveError, Change, DiffOptions, Difference, OpenOptions, PullOptions, StoreOptions,
+    WriteOptions, diff, pull,
 };
 use stook_sys::exists;
 use stook_tree::split;
@@ -82,7 +82,12 @@ pub(crate) fn open(cache: &Cache) -> Result<Archive, FrontError> {
         scratch: Some(std::env::temp_dir()),
         ..OpenOptions::default()
     };
-    Ok(Archive::open(&cache.folder, &options)?)
+    let archive = Archive::open(&cache.folder, &options)?;
+    if archive.zstd_level()?.is_some() {
+        let path = cache.folder.clone();
+        return Err(ArchiveError::CompressedForZstash { path }.into());
+    }
+    Ok(archive)
 }
 
 /// Fetches the index if it is not here. Without a place to fetch it from nothing is made.

@@ -8,7 +8,7 @@ use cargo_metadata::{DependencyKind, MetadataCommand, Package};
 use crate::place::{Place, names};
 
 /// Who may depend on a heavy package, or on one that opens a door: one owner, and the test kit where it must.
-const OWNERS: [(&str, &[&str]); 22] = [
+const OWNERS: [(&str, &[&str]); 24] = [
     ("clap", &["stook-cli"]),
     ("clap_complete", &["stook-cli"]),
     ("clap_mangen", &["stook-cli"]),
@@ -25,6 +25,8 @@ const OWNERS: [(&str, &[&str]); 22] = [
     ("rustix", &["stook-sys", "stook-testkit", "stook-timers"]),
     ("libc", &["stook-sys"]),
     ("crc32fast", &["stook-index", "stook-volume"]),
+    ("zstd-safe", &["stook-volume"]),
+    ("zstd-sys", &[]),
     ("quanta", &["stook-timers"]),
     ("md-5", &["stook-md5", "stook-store", "stook-testkit"]),
     ("object_store", &["stook-store"]),

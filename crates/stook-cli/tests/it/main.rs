@@ -17,6 +17,7 @@ mod bench_report;
 mod bench_study;
 mod bench_update;
 mod commands;
+mod compressed;
 mod copy;
 mod crash;
 mod crash_calls;

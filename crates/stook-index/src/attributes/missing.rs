@@ -85,7 +85,7 @@ impl Index {
         scan_ids(&self.path, &mut statement, i64::MIN..=i64::MAX, |step| {
             if let Step::Row(_, row) = step {
                 let number = row.get::<_, i64>(1).map(u64::try_from);
-                covered.extend(number.ok().and_then(Result::ok).map(VolumeId));
+                covered.extend(number.ok().and_then(Result::ok).map(VolumeId::plain));
             }
             Ok(ControlFlow::Continue(()))
         })?;

@@ -99,7 +99,7 @@ fn encode(members: &[Member], offsets: &[u64]) -> Vec<NewBlock> {
 }
 
 fn decode(block: &NewBlock) -> Option<AttributesBlock> {
-    AttributesBlock::decode(VolumeId(3), block.first(), block.data().to_vec())
+    AttributesBlock::decode(VolumeId::plain(3), block.first(), block.data().to_vec())
 }
 
 proptest! {
@@ -137,7 +137,7 @@ proptest! {
             data[usize::from(at) % len] = value;
         }
         data.truncate(usize::from(cut) % (2 * data.len()));
-        if let Some(block) = AttributesBlock::decode(VolumeId(0), 512, data) {
+        if let Some(block) = AttributesBlock::decode(VolumeId::plain(0), 512, data) {
             prop_assert_eq!(block.iter().count(), block.len());
             for member in &block {
                 prop_assert_eq!(block.find(member.offset), Some(member));
@@ -169,15 +169,15 @@ fn a_block_that_is_cut_off_or_too_long_is_none() {
     for len in 0..data.len() {
         let cut = data[..len].to_vec();
         assert!(
-            AttributesBlock::decode(VolumeId(0), 0, cut).is_none(),
+            AttributesBlock::decode(VolumeId::plain(0), 0, cut).is_none(),
             "{len}"
         );
     }
     let longer = [data, b"\0"].concat();
-    assert!(AttributesBlock::decode(VolumeId(0), 0, longer).is_none());
-    assert!(AttributesBlock::decode(VolumeId(0), 1, data.to_vec()).is_none());
+    assert!(AttributesBlock::decode(VolumeId::plain(0), 0, longer).is_none());
+    assert!(AttributesBlock::decode(VolumeId::plain(0), 1, data.to_vec()).is_none());
     let far = u64::MAX - 511;
-    assert!(AttributesBlock::decode(VolumeId(0), far, data.to_vec()).is_none());
+    assert!(AttributesBlock::decode(VolumeId::plain(0), far, data.to_vec()).is_none());
 }
 
 #[test]

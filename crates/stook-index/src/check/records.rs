@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use rusqlite::types::ValueRef;
 
 use super::{Check, is_strict_md5, strict_time, text};
+use crate::compression;
 use crate::damage::{IndexDamage, IndexFault};
 use crate::error::{IndexError, READ};
 use crate::index::read_maxsize;
@@ -67,6 +68,9 @@ impl Check<'_> {
                     (!is_that).then_some("its value is not what the path in `config` stands for")
                 }
                 (Some("path"), _) => Some("its value is not a path outside UTF-8, in bytes"),
+                (Some(key), value) if compression::is_key(key) => compression::level_of(value)
+                    .is_none()
+                    .then_some("its value is not a level of zstd"),
                 (Some(key), value) if StoreFact::is_key(key) => text(value)
                     .is_none_or(str::is_empty)
                     .then_some("its value is not a text"),

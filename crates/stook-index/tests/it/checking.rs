@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt;
 
 use stook_index::{
     AsOf, Deleted, Index, IndexDamage, Mtime, NameTable, NewRow, Selection, Structure, Volume,
-    VolumeId,
+    VolumeId, VolumeParts,
 };
 use stook_pool::Jobs;
 
@@ -45,7 +45,7 @@ fn commit(index: &mut Index, number: u64, names: &[&[u8]]) {
         offset: at as u64 * 2048,
     });
     let volume = Volume {
-        id: VolumeId(number),
+        id: VolumeId::plain(number),
         size: 10_240,
         md5: Some([1; 16]),
     };
@@ -68,7 +68,7 @@ fn two_runs() -> Folder {
     index
         .record_checks(
             &[(
-                VolumeId(0),
+                VolumeId::plain(0),
                 Some("10240 77 1.000000000 1.000000000".to_owned()),
             )]
             .into(),
@@ -422,7 +422,7 @@ fn rows_behind_a_damaged_page_are_read_and_those_on_it_are_told() {
     let mut by_offset = Vec::new();
     index
         .rows_of_volume(
-            VolumeId(0),
+            VolumeId::plain(0),
             stook_index::RowId(0)..=stook_index::RowId(i64::MAX),
             |row| {
                 by_offset.push(String::from_utf8(row.name.to_vec()).unwrap());
@@ -561,7 +561,7 @@ fn a_new_volume_is_numbered_past_rows_that_make_no_sense() {
     let folder = two_runs();
     folder.sql("UPDATE files SET tar = 'x' WHERE id = 2");
     let index = Index::open_read(&folder.index).unwrap();
-    assert_eq!(index.next_volume().unwrap(), VolumeId(2));
+    assert_eq!(index.next_volume().unwrap(), VolumeId::plain(2));
     assert_eq!(index.volumes().unwrap().len(), 2);
     drop(index);
     folder.sql("UPDATE tars SET size = 'x'");
@@ -582,7 +582,7 @@ fn deletions_of_names_that_no_volume_holds_do_not_survive_a_rebuild() {
     let rows = all_rows(&old);
     let kept = rows
         .iter()
-        .filter(|row| row.volume == VolumeId(0) && row.name != b"gone");
+        .filter(|row| row.volume == VolumeId::plain(0) && row.name != b"gone");
     let kept = kept.map(|row| NewRow {
         name: &row.name,
         size: row.size,
@@ -591,11 +591,13 @@ fn deletions_of_names_that_no_volume_holds_do_not_survive_a_rebuild() {
         offset: row.offset,
     });
     let volume = Volume {
-        id: VolumeId(0),
+        id: VolumeId::plain(0),
         size: 10_240,
         md5: None,
     };
-    rebuild.add_volume(&volume, kept, &[]).unwrap();
+    rebuild
+        .add_volume(&volume, kept, VolumeParts::default())
+        .unwrap();
     assert_eq!(rebuild.carry_over(&old).unwrap(), 2);
     drop(old);
     rebuild.finish().unwrap();

@@ -99,7 +99,7 @@ fn reading_changes_no_byte_and_leaves_no_file() {
 fn rows_of_a_volume_come_by_offset() {
     let folder = copy("volumes");
     let index = Index::open_read(&folder.index).unwrap();
-    assert_eq!(index.next_volume().unwrap(), VolumeId(11));
+    assert_eq!(index.next_volume().unwrap(), VolumeId::plain(11));
     let mut total = 0;
     for volume in index.volumes().unwrap() {
         let mut last = None;
@@ -129,7 +129,7 @@ fn a_missing_tars_table_reads_as_empty_and_is_made_by_the_first_write() {
     let folder = copy("no-tars-table");
     let index = Index::open_read(&folder.index).unwrap();
     assert_eq!(index.volumes().unwrap(), []);
-    assert_eq!(index.next_volume().unwrap(), VolumeId(1));
+    assert_eq!(index.next_volume().unwrap(), VolumeId::plain(1));
     drop(index);
     let mut index = Index::open_write(&folder.index).unwrap();
     commit(&mut index, 1, &["new"], 5);

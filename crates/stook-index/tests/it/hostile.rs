@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use stook_index::{Index, IndexError, Interrupt, Mtime, NameTable, Rebuild, Staging};
+use stook_index::{Index, IndexError, Interrupt, Mtime, NameTable, Rebuild, Staging, VolumeParts};
 use stook_pool::Jobs;
 
 use crate::samples::{Folder, commit, config, row, volume};
@@ -194,7 +194,7 @@ fn a_rebuild_that_is_interrupted_leaves_the_old_index() {
         flag.store(true, Ordering::Relaxed);
         row(b"new", 1)
     });
-    assert_interrupted(rebuild.add_volume(&volume(0), rows, &[]));
+    assert_interrupted(rebuild.add_volume(&volume(0), rows, VolumeParts::default()));
     drop(rebuild);
     assert_eq!(folder.files(), ["index.db"]);
 }

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use stook_index::{
-    AsOf, Checkpoint, Deleted, IndexError, Mtime, NameTable, RunId, Staging, VolumeId,
+    AsOf, Checkpoint, Deleted, IndexError, Mtime, NameTable, RunId, Staging, VolumeId, VolumeParts,
 };
 use stook_pool::Jobs;
 
@@ -13,8 +13,9 @@ use crate::samples::{Folder, all_rows, commit, row, state, volume};
 fn checkpoint(offset: u64) -> Checkpoint {
     Checkpoint {
         run: RunId(1),
-        volume: VolumeId(3),
+        volume: VolumeId::plain(3),
         offset,
+        stored: offset,
         planned: offset + 512,
         planned_end: offset + 1024,
         md5_state: vec![1, 2, 3],
@@ -43,10 +44,14 @@ fn checkpoints_and_rows_survive_reopening() {
     let mut staging = Staging::create(&path).unwrap();
     assert_eq!(staging.checkpoint().unwrap(), None);
     staging
-        .record(&checkpoint(4096), [row(b"a", 1), row(b"\xff", 2)], &[])
+        .record(
+            &checkpoint(4096),
+            [row(b"a", 1), row(b"\xff", 2)],
+            VolumeParts::default(),
+        )
         .unwrap();
     staging
-        .record(&checkpoint(8192), [row(b"b", 3)], &[])
+        .record(&checkpoint(8192), [row(b"b", 3)], VolumeParts::default())
         .unwrap();
     drop(staging);
     let staging = Staging::open(&path).unwrap();
@@ -71,7 +76,11 @@ fn staged_rows_are_committed_first_and_in_order() {
     let mut index = folder.create();
     let mut staging = Staging::create(staging_path(&folder)).unwrap();
     staging
-        .record(&checkpoint(4096), [row(b"a", 1), row(b"\xff", 2)], &[])
+        .record(
+            &checkpoint(4096),
+            [row(b"a", 1), row(b"\xff", 2)],
+            VolumeParts::default(),
+        )
         .unwrap();
     assert_eq!(
         index
@@ -98,7 +107,7 @@ fn staged_rows_of_another_volume_are_refused() {
     let mut index = folder.create();
     let mut staging = Staging::create(staging_path(&folder)).unwrap();
     staging
-        .record(&checkpoint(4096), [row(b"a", 1)], &[])
+        .record(&checkpoint(4096), [row(b"a", 1)], VolumeParts::default())
         .unwrap();
     let error = index
         .commit_volume(&volume(4), [], Some(&staging))
@@ -121,7 +130,7 @@ fn staged_rows_are_known_on_top_of_stored_ones() {
         .record(
             &checkpoint(4096),
             [row(b"a", 5), row(b"new", 6), row(b"lost", 7)],
-            &[],
+            VolumeParts::default(),
         )
         .unwrap();
     let name_table = NameTable::load(&index, Some(&staging), Jobs::default()).unwrap();
@@ -151,7 +160,11 @@ fn only_staged_names_not_visited_are_deleted_too() {
     let run = index.begin_run("create", Mtime(0)).unwrap();
     let mut staging = Staging::create(staging_path(&folder)).unwrap();
     staging
-        .record(&checkpoint(4096), [row(b"kept", 1), row(b"lost", 2)], &[])
+        .record(
+            &checkpoint(4096),
+            [row(b"kept", 1), row(b"lost", 2)],
+            VolumeParts::default(),
+        )
         .unwrap();
     let name_table = NameTable::load(&index, Some(&staging), Jobs::default()).unwrap();
     name_table.lookup(b"kept");
@@ -194,7 +207,7 @@ fn damaged_staging_files_are_refused_as_no_checkpoint() {
         .record(
             &checkpoint(1),
             names.iter().map(|name| row(name.as_bytes(), 1)),
-            &[],
+            VolumeParts::default(),
         )
         .unwrap();
     drop(staging);
@@ -213,7 +226,7 @@ fn a_record_cut_off_by_a_crash_leaves_the_checkpoint_before() {
     let path = staging_path(&folder);
     let mut staging = Staging::create(&path).unwrap();
     staging
-        .record(&checkpoint(4096), [row(b"a", 1)], &[])
+        .record(&checkpoint(4096), [row(b"a", 1)], VolumeParts::default())
         .unwrap();
     drop(staging);
     let writer = rusqlite::Connection::open(&path).unwrap();

@@ -4,7 +4,9 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 
 use proptest::prelude::*;
-use stook_index::{AsOf, Deleted, Index, Mtime, NameLookup, Rebuild, RunId, Selection, Version};
+use stook_index::{
+    AsOf, Deleted, Index, Mtime, NameLookup, Rebuild, RunId, Selection, Version, VolumeParts,
+};
 
 use crate::samples::{Folder, all_rows, commit, config, row, selected, volume};
 
@@ -347,10 +349,12 @@ fn a_rebuilt_index_finds_names_without_a_scan() {
         .add_volume(
             &volume(0),
             [row(b"a", 1), row(b"found", 1), row(b"b", 1)],
-            &[],
+            VolumeParts::default(),
         )
         .unwrap();
-    rebuild.add_volume(&volume(1), [row(b"b", 2)], &[]).unwrap();
+    rebuild
+        .add_volume(&volume(1), [row(b"b", 2)], VolumeParts::default())
+        .unwrap();
     rebuild.carry_over(&old).unwrap();
     rebuild.finish().unwrap();
     let index = Index::open_read(&folder.index).unwrap();

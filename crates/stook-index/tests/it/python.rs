@@ -140,7 +140,7 @@ fn zstash_goes_on_with_an_index_of_stook() {
         find(&index, b"b").unwrap().mtime.to_string(),
         "2021-02-03 04:05:06.000700"
     );
-    assert_eq!(index.next_volume().unwrap(), VolumeId(2));
+    assert_eq!(index.next_volume().unwrap(), VolumeId::plain(2));
     assert_eq!(
         NameTable::load(&index, None, Jobs::default())
             .unwrap()

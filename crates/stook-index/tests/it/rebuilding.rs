@@ -1,6 +1,6 @@
 //! Writing an index anew: what is kept, and what a failed rebuild leaves.
 
-use stook_index::{AsOf, Deleted, Index, IndexError, Mtime, Rebuild, RowId};
+use stook_index::{AsOf, Deleted, Index, IndexError, Mtime, Rebuild, RowId, VolumeParts};
 
 use crate::samples::{Folder, all_rows, commit, config, row, state, volume};
 
@@ -17,12 +17,18 @@ fn a_rebuilt_index_replaces_the_old_one() {
     let mut rebuild = Rebuild::new(&folder.index, &config()).unwrap();
     assert_eq!(
         rebuild
-            .add_volume(&volume(0), [row(b"a", 1), row(b"\xff", 2)], &[])
+            .add_volume(
+                &volume(0),
+                [row(b"a", 1), row(b"\xff", 2)],
+                VolumeParts::default()
+            )
             .unwrap(),
         2
     );
     assert_eq!(
-        rebuild.add_volume(&volume(5), [row(b"a", 3)], &[]).unwrap(),
+        rebuild
+            .add_volume(&volume(5), [row(b"a", 3)], VolumeParts::default())
+            .unwrap(),
         1
     );
     assert_eq!(std::fs::read(&folder.index).unwrap(), b"rubbish");
@@ -47,9 +53,11 @@ fn a_rebuild_that_is_given_up_leaves_the_old_index_alone() {
     commit(&mut folder.create(), 0, &["old"], 1);
     let mut rebuild = Rebuild::new(&folder.index, &config()).unwrap();
     rebuild
-        .add_volume(&volume(1), [row(b"new", 1)], &[])
+        .add_volume(&volume(1), [row(b"new", 1)], VolumeParts::default())
         .unwrap();
-    let error = rebuild.add_volume(&volume(1), [], &[]).unwrap_err();
+    let error = rebuild
+        .add_volume(&volume(1), [], VolumeParts::default())
+        .unwrap_err();
     assert!(matches!(error, IndexError::VolumeOrder { .. }), "{error:?}");
     drop(rebuild);
     assert_eq!(folder.files(), ["index.db"]);
@@ -82,12 +90,18 @@ fn runs_and_deletions_are_carried_over_by_volume() {
         .add_volume(
             &volume(0),
             [row(b"a", 1), row(b"b", 1), row(b"found", 1)],
-            &[],
+            VolumeParts::default(),
         )
         .unwrap();
-    rebuild.add_volume(&volume(1), [row(b"c", 1)], &[]).unwrap();
-    rebuild.add_volume(&volume(2), [row(b"b", 2)], &[]).unwrap();
-    rebuild.add_volume(&volume(3), [row(b"a", 4)], &[]).unwrap();
+    rebuild
+        .add_volume(&volume(1), [row(b"c", 1)], VolumeParts::default())
+        .unwrap();
+    rebuild
+        .add_volume(&volume(2), [row(b"b", 2)], VolumeParts::default())
+        .unwrap();
+    rebuild
+        .add_volume(&volume(3), [row(b"a", 4)], VolumeParts::default())
+        .unwrap();
     assert_eq!(rebuild.carry_over(&old).unwrap(), 3);
     rebuild.finish().unwrap();
 

@@ -4,7 +4,7 @@ use std::os::unix::fs::FileExt;
 
 use stook_index::{
     Attributes, AttributesEncoder, Index, IndexError, MemberKind, Mtime, NameTable, NewRow,
-    NewestRow, RecordedMetadata, VolumeId,
+    NewestRow, RecordedMetadata, VolumeId, VolumeParts,
 };
 use stook_pool::Jobs;
 
@@ -47,9 +47,13 @@ fn commit(index: &mut Index, id: u64, members: u64) {
         ..row(name.as_bytes(), 1)
     });
     let attributes = encoder.take();
+    let parts = VolumeParts {
+        attributes: &attributes,
+        ..VolumeParts::default()
+    };
     let durable = || Ok::<_, IndexError>(vec![volume(id)]);
     index
-        .commit_volume_when(VolumeId(id), rows, &attributes, None, durable)
+        .commit_volume_when(VolumeId::plain(id), rows, parts, None, durable)
         .unwrap();
 }
 

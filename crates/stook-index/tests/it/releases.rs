@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use stook_index::{AsOf, Deleted, Index, Mtime, NameTable, Rebuild, RowId};
+use stook_index::{AsOf, Deleted, Index, Mtime, NameTable, Rebuild, RowId, VolumeParts};
 use stook_pool::Jobs;
 
 use crate::samples::{Folder, commit, config, row, state, volume};
@@ -170,11 +170,13 @@ fn a_rebuilt_index_keeps_releases_under_its_own_ids() {
         ..row(b"found", 1)
     };
     rebuild
-        .add_volume(&volume(0), [row(b"a", 1), found], &[])
+        .add_volume(&volume(0), [row(b"a", 1), found], VolumeParts::default())
         .unwrap();
-    rebuild.add_volume(&volume(1), [row(b"b", 1)], &[]).unwrap();
     rebuild
-        .add_volume(&volume(2), [row(b"other", 1)], &[])
+        .add_volume(&volume(1), [row(b"b", 1)], VolumeParts::default())
+        .unwrap();
+    rebuild
+        .add_volume(&volume(2), [row(b"other", 1)], VolumeParts::default())
         .unwrap();
     rebuild.carry_over(&old).unwrap();
     drop(old);

@@ -62,7 +62,7 @@ pub(crate) fn row(name: &[u8], size: u64) -> NewRow<'_> {
 
 pub(crate) fn volume(number: u64) -> Volume {
     Volume {
-        id: VolumeId(number),
+        id: VolumeId::plain(number),
         size: 10_240,
         md5: Some([1; 16]),
     }

@@ -148,7 +148,7 @@ fn selections_choose_by_whole_rows_and_stop_when_told() {
     commit(&mut index, 0, &["a", "b"], 1);
     commit(&mut index, 1, &["a", "c"], 2);
     let old = Selection::of(&index, AsOf::Now, Deleted::Hide, &|row| {
-        row.volume == VolumeId(0)
+        row.volume == VolumeId::plain(0)
     })
     .unwrap();
     assert_eq!(

@@ -1,8 +1,11 @@
 //! Committing volumes: all or nothing, names of any bytes, refusals.
 
-use stook_index::{AsOf, Deleted, Index, IndexError, Mtime, NewRow, RowId, Volume, VolumeId};
+use stook_index::{
+    AsOf, Checkpoint, Deleted, Frame, Index, IndexError, Mtime, NewRow, RowId, RunId, Staging,
+    Volume, VolumeId, VolumeParts,
+};
 
-use crate::samples::{Folder, all_rows, commit, find, row, state, volume};
+use crate::samples::{Folder, all_rows, commit, config, find, row, state, volume};
 
 #[test]
 fn rows_come_back_as_they_were_given() {
@@ -38,7 +41,7 @@ fn rows_come_back_as_they_were_given() {
             (found.size, found.mtime, found.md5, found.offset),
             (given.size, given.mtime, given.md5, given.offset)
         );
-        assert_eq!(found.volume, VolumeId(0));
+        assert_eq!(found.volume, VolumeId::plain(0));
         assert_eq!(index.row(found.id).unwrap().as_ref(), Some(found));
         assert_eq!(find(&index, given.name).as_ref(), Some(found));
     }
@@ -109,15 +112,12 @@ fn d8_a_volume_is_committed_once() {
     assert!(
         matches!(
             error,
-            IndexError::VolumeExists {
-                volume: VolumeId(3),
-                ..
-            }
+            IndexError::VolumeExists { volume, .. } if volume == VolumeId::plain(3)
         ),
         "{error:?}"
     );
     assert_eq!(all_rows(&index).len(), 1);
-    assert_eq!(index.next_volume().unwrap(), VolumeId(4));
+    assert_eq!(index.next_volume().unwrap(), VolumeId::plain(4));
 }
 
 #[test]
@@ -140,11 +140,11 @@ fn a_commit_that_fails_leaves_nothing() {
 fn d12_a_volume_without_rows_takes_its_number() {
     let folder = Folder::new();
     let mut index = folder.create();
-    assert_eq!(index.next_volume().unwrap(), VolumeId(0));
+    assert_eq!(index.next_volume().unwrap(), VolumeId::plain(0));
     commit(&mut index, 0, &["a"], 1);
     commit(&mut index, 0x100_0000, &[], 1);
     commit(&mut index, 2, &["b"], 1);
-    assert_eq!(index.next_volume().unwrap(), VolumeId(0x100_0001));
+    assert_eq!(index.next_volume().unwrap(), VolumeId::plain(0x100_0001));
 }
 
 #[test]
@@ -206,4 +206,60 @@ fn rows_come_by_their_places_however_they_were_stored() {
         .rows_by_place(first)
         .unwrap();
     assert_eq!(seen, 1);
+}
+
+#[test]
+fn frames_of_a_compressed_volume_come_back_with_those_that_were_staged() {
+    let folder = Folder::new();
+    let mut index = folder.create();
+    let frame = |number: u64| Frame {
+        offset: number << 20,
+        stored: number * 300_000,
+    };
+    let frames: Vec<Frame> = (0..5000).map(frame).collect();
+    let id: VolumeId = "000000.tar.zst".parse().unwrap();
+    let path = folder.folder.path().join("000000.rows.partial");
+    let mut staging = Staging::create(path).unwrap();
+    let checkpoint = Checkpoint {
+        run: RunId(1),
+        volume: id,
+        offset: 4500 << 20,
+        stored: 4500 * 300_000,
+        planned: 0,
+        planned_end: 0,
+        md5_state: Vec::new(),
+    };
+    let parts = |frames| VolumeParts {
+        frames,
+        ..VolumeParts::default()
+    };
+    let staged = parts(&frames[..4500]);
+    staging.record(&checkpoint, [row(b"a", 1)], staged).unwrap();
+    assert_eq!(staging.checkpoint().unwrap(), Some(checkpoint));
+    let made = || Ok::<_, IndexError>(vec![Volume { id, ..volume(0) }]);
+    let rest = parts(&frames[4500..]);
+    index
+        .commit_volume_when(id, [], rest, Some(&staging), made)
+        .unwrap();
+    assert_eq!(index.frames_of_volume(id).unwrap(), Some(frames));
+    assert_eq!(index.frames_of_volume(VolumeId::plain(1)).unwrap(), None);
+    assert_eq!(all_rows(&index)[0].volume.to_string(), "000000.tar.zst");
+    assert_eq!(index.next_volume().unwrap(), VolumeId::plain(1));
+    drop(index);
+    folder.sql("UPDATE stook_frames SET data = zeroblob(5) WHERE first > 0");
+    let index = Index::open_read(&folder.index).unwrap();
+    assert_eq!(index.frames_of_volume(id).unwrap(), None);
+}
+
+#[test]
+fn the_level_of_zstd_stays_with_the_archive() {
+    let folder = Folder::new();
+    let started = ("create", Mtime(7));
+    let (index, _) = Index::create_for_run(&folder.index, &config(), started, Some(7)).unwrap();
+    assert_eq!(index.zstd_level().unwrap(), Some(7));
+    drop(index);
+    folder.sql("UPDATE stook_meta SET value = 23 WHERE key = 'zstd'");
+    let index = Index::open_read(&folder.index).unwrap();
+    let refused = index.zstd_level();
+    assert!(matches!(refused, Err(IndexError::Damaged { .. })));
 }

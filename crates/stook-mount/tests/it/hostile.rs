@@ -47,7 +47,7 @@ fn write_archive(archive: &Path, names: &[&[u8]]) {
     }
     let trailer = trailer_len(bytes.len() as u64);
     pad(&mut bytes, trailer);
-    let id = VolumeId(0);
+    let id = VolumeId::plain(0);
     fs::write(archive.join(id.to_string()), &bytes).unwrap();
     let config = Config {
         hpss: "none".to_owned(),
