@@ -595,6 +595,7 @@ mod tests {
             (Remedy::MeasureMoreRounds, "`--rounds` with a larger number"),
             (Remedy::DropCaches, "`--cold`"),
             (Remedy::CopyFirst, "a copy"),
+            (Remedy::CopyIndex, "name that with --archive"),
             (Remedy::KeepSource, "must stay as it is"),
         ]
     }

@@ -225,7 +225,7 @@ fn a_plan_is_given_up_only_when_nothing_else_helps() {
     };
     with(9, 77);
     assert_snapshot!(refused(&COMMIT), @"
-    error: cannot use `arc/stook.plan/plan`: it is of version 77, and this stook knows version 4
+    error: cannot use `arc/stook.plan/plan`: it is of version 77, and this stook knows version 5
     hint: use the stook that made the plan
     ");
     with(40, 77);

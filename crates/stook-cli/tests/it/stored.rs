@@ -229,7 +229,9 @@ fn an_interruption_ends_a_read_that_waits_for_a_server() {
     let server = Canned::start(move |request, stream| {
         let (is_index, is_head) = (request.target == "/index.db", request.method == "HEAD");
         if request.target == "/index.db-journal" {
-            let _ = stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n");
+            // The next request would come on this connection, which ends here.
+            let gone = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+            let _ = stream.write_all(gone);
             return;
         }
         if !is_index && !is_head {
