@@ -194,16 +194,17 @@ fn cached(
     Ok(Arc::new(volumes))
 }
 
-fn cache_options(args: &StoreCacheArgs, defaults: CacheOptions) -> Result<CacheOptions, CliError> {
+fn cache_options(
+    args: &StoreCacheArgs,
+    mut options: CacheOptions,
+) -> Result<CacheOptions, CliError> {
     let size = size_option("--cache-size", args.cache_size.as_deref(), |text| {
         size::parse(text, Bare::Bytes)
     })?;
-    Ok(CacheOptions {
-        directory: args.cache.clone(),
-        disk_bytes: size.unwrap_or(defaults.disk_bytes),
-        is_offline: args.offline,
-        ..defaults
-    })
+    options.directory.clone_from(&args.cache);
+    options.disk_bytes = size.unwrap_or(options.disk_bytes);
+    options.is_offline = args.offline;
+    Ok(options)
 }
 
 /// Opens the store at a place that `--store` names, or an archive remembers.

@@ -44,6 +44,17 @@ pub struct ReindexReport {
     pub failed: u64,
 }
 
+impl ReindexReport {
+    /// Counts a volume in which these members were found.
+    fn add(&mut self, found: &[Found]) {
+        self.volumes += 1;
+        self.members += found.len() as u64;
+        for found in found {
+            self.bytes = self.bytes.saturating_add(found.size);
+        }
+    }
+}
+
 /// Rebuilds the index of an archive.
 ///
 /// # Errors
@@ -115,11 +126,7 @@ pub fn reindex(
             }
             other => other?,
         };
-        report.volumes += 1;
-        report.members += found.len() as u64;
-        report.bytes = found
-            .iter()
-            .fold(report.bytes, |sum, found| sum.saturating_add(found.size));
+        report.add(&found);
         let rows = found.iter().map(Found::as_row);
         let (attributes, frames) = (&attributes[..], &frames[..]);
         rebuild.add_volume(&volume, rows, VolumeParts { attributes, frames })?;

@@ -143,7 +143,7 @@ fn names(path: &Path) -> Result<Vec<Vec<u8>>, SysError> {
     let mut names = Vec::new();
     let directory = Directory::open(path)?;
     let listed = directory.names(&mut NameBuffer::default(), |found| {
-        names.push(found.name.to_vec())
+        names.push(found.name.to_vec());
     });
     listed.context("list", path)?;
     Ok(names)

@@ -54,9 +54,8 @@ impl FrontError {
 
     /// Returns how to log in, if a login is what was missing.
     pub(crate) fn login_hint(&self) -> Option<String> {
-        let error = match self {
-            Self::Store(error) | Self::Archive(ArchiveError::Store(error)) => error,
-            _ => return None,
+        let (Self::Store(error) | Self::Archive(ArchiveError::Store(error))) = self else {
+            return None;
         };
         let is_login = error.advice() == Advice::Login;
         is_login.then(|| hints::of_store(error)).flatten()
