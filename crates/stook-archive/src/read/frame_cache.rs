@@ -5,7 +5,7 @@
 //!        ──> nobody has it: Decoding ──> Here           decoded by the thread that asks first
 //!        ──> Decoding: waits for that thread
 //! ```
-//! What fails leaves nothing: whoever waited tries for itself, and gets the error. The frames that were used last stay.
+//! What fails leaves nothing: a reader that waited tries for itself, and gets the error. The frames that were used last stay.
 
 use std::collections::HashMap;
 use std::io;

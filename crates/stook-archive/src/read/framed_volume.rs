@@ -82,7 +82,7 @@ impl FramedVolume {
         &self.file
     }
 
-    /// Returns the content of a frame, which stays for whoever reads the rest of it.
+    /// Returns the content of a frame, which stays for the next reader of it.
     fn content(&self, frame: &FramePlace) -> io::Result<Arc<Vec<u8>>> {
         let key = (self.id.0, frame.number);
         self.cache.get(key, |content| self.decode(frame, content))

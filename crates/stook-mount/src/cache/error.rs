@@ -25,7 +25,7 @@ pub enum CacheError {
         path: PathBuf,
         /// Its owner.
         owner: u32,
-        /// Whoever opens it.
+        /// The user who opens it.
         user: u32,
     },
     /// Others may look into the directory, or write to it.

@@ -22,7 +22,7 @@ pub(super) struct Flight {
 pub(super) enum Outcome {
     Arrived(Block),
     Failed(ReadError),
-    /// Nobody tried hard: whoever waits is to fetch it.
+    /// It was only tried ahead: a reader that waits fetches it itself.
     Abandoned,
 }
 
@@ -39,7 +39,7 @@ impl Flight {
         }
     }
 
-    /// Says that somebody waits for it; whoever says so has the lock of its part of the table.
+    /// Says that a reader waits for it; the caller has the lock of its part of the table.
     pub(super) fn want(&self) {
         self.is_wanted.store(true, Ordering::Relaxed);
     }

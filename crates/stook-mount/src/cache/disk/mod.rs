@@ -7,7 +7,7 @@
 //! - Each shard has its own lock and an equal part of the budget, so that writers rarely meet, and none has to know the whole.
 //! - Nothing is synced: after a crash a block may be damaged, which its CRC shows, and it is fetched again.
 //! - The time of a file is when it was used last, to the minute.
-//! - No failure here is a failure of a reader: what cannot be read is fetched, what cannot be written is not cached.
+//! - A failure here never fails a reader: what cannot be read is fetched, what cannot be written is not cached.
 
 mod layout;
 mod ledger;
