@@ -51,7 +51,7 @@ impl Layout {
                 ranges: in_sequence(plan),
                 volumes: BTreeMap::new(),
                 complete: BTreeSet::new(),
-                next: next.stored_as(splitter.encoding),
+                next,
             });
         }
         let left: BTreeMap<VolumeId, u64> = partial_volumes
@@ -88,7 +88,7 @@ impl Layout {
             ranges,
             volumes,
             complete,
-            next: next.max(behind).stored_as(splitter.encoding),
+            next: next.max(behind),
         })
     }
 }

@@ -47,7 +47,7 @@ pub(crate) struct VolumeWriter<'a> {
     folder: &'a Folder,
     options: WriterOptions,
     observer: &'a dyn Observer,
-    /// The next number for the sequence.
+    /// The next number for the sequence; how the volume is stored is the splitter's to say.
     next: VolumeId,
     /// The volume that the sequence has come to.
     in_sequence: Option<VolumeId>,
@@ -269,7 +269,7 @@ impl<'a> VolumeWriter<'a> {
             self.end(id)?;
         }
         self.flush(pending)?;
-        let id = self.next;
+        let id = self.next.stored_as(splitter.encoding);
         self.next = volume_behind(self.folder, id)?;
         self.queue.expect([id]);
         self.in_sequence = Some(id);

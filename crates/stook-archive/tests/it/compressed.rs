@@ -239,6 +239,32 @@ fn an_interrupted_run_goes_on_to_the_same_volumes() {
 }
 
 #[test]
+fn a_volume_behind_one_that_was_begun_is_compressed_too() {
+    let scene = Scene::new(&files(150));
+    let options = WriteOptions {
+        volume_bytes: Some(16 << 20),
+        checkpoint_bytes: 1 << 20,
+        ..compressed()
+    };
+    // What is left fits into one volume, but not into the rest of the one that was begun.
+    drop(create(
+        scene.source(),
+        &scene.archive(),
+        &options,
+        &Stopper::after(80),
+    ));
+    let more = vec![b'x'; 7 << 20];
+    fs::write(scene.path("z"), more).unwrap();
+    create(scene.source(), &scene.archive(), &options, &Silent).unwrap();
+    assert_eq!(
+        scene.archive_files(),
+        ["000000.tar.zst", "000001.tar.zst", "index.db"]
+    );
+    let checked = check(&scene.archive(), &CheckOptions::default(), &Silent).unwrap();
+    assert_eq!(checked.damages, 0);
+}
+
+#[test]
 fn a_lost_index_is_made_anew_from_the_volumes() {
     let scene = Scene::new(&files(150));
     let options = WriteOptions {
