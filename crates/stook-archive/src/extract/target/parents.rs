@@ -92,12 +92,12 @@ impl Target {
                     return Err(Cause::IntoArchive.into());
                 }
                 has_made = true;
+                // It was not there a moment ago. Noted first: its own member may come right behind.
+                self.made.insert(&hash);
                 match directory.create_directory(component, self.made.mode(&hash)) {
-                    Ok(()) => self.made.insert(&hash),
-                    Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-                    Err(error) => return Err(error),
+                    Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
+                    _ => Ok(()),
                 }
-                Ok(())
             })?;
         }
         Ok(())
