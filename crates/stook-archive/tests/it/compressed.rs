@@ -240,21 +240,25 @@ fn an_interrupted_run_goes_on_to_the_same_volumes() {
 
 #[test]
 fn a_volume_behind_one_that_was_begun_is_compressed_too() {
-    let scene = Scene::new(&files(150));
+    let mut tree = Tree::new();
+    for name in ["a", "b", "c"] {
+        tree.insert(name, file(text(&mut Random::new(8), 2 << 20)));
+    }
+    let scene = Scene::new(&tree);
     let options = WriteOptions {
-        volume_bytes: Some(16 << 20),
-        checkpoint_bytes: 1 << 20,
+        volume_bytes: Some(8 << 20),
+        jobs: Jobs::Fixed(1),
         ..compressed()
     };
-    // What is left fits into one volume, but not into the rest of the one that was begun.
-    drop(create(
+    let stopped = create(
         scene.source(),
         &scene.archive(),
         &options,
-        &Stopper::after(80),
-    ));
-    let more = vec![b'x'; 7 << 20];
-    fs::write(scene.path("z"), more).unwrap();
+        &Stopper::after(1),
+    );
+    assert!(stopped.is_err());
+    // What is left fits into one volume, but not into the rest of the one that was begun.
+    fs::write(scene.path("d"), vec![b'x'; 3 << 20]).unwrap();
     create(scene.source(), &scene.archive(), &options, &Silent).unwrap();
     assert_eq!(
         scene.archive_files(),
