@@ -8,10 +8,10 @@
 //! A store without versions is asked again before the index is put. What another machine does between that answer and the
 //! end of the put is not seen: `docs/stores.md` names this window.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use stook_index::{Index, StoreFact, VolumeId};
+use stook_index::{Index, StoreFact, Volume, VolumeId};
 use stook_store::{
     Condition, Download, FileVersion, Location, Store, StoredFile, TransferObserver,
 };
@@ -179,7 +179,7 @@ pub(super) fn record_sent_index(
 /// Returns true if the store lacks something of the archive.
 pub(crate) fn is_unsent(index: &Index) -> Result<bool, ArchiveError> {
     let transfers = index.transfers()?;
-    let lacks = |volume: &stook_index::Volume| !transfers.contains_key(&volume.id);
+    let lacks = |volume: &Volume| !transfers.contains_key(&volume.id);
     let sent_run = sent_index(index)?.map(|(run, _)| run);
     Ok(sent_run != Some(last_run(index)?) || index.volumes()?.iter().any(lacks))
 }
@@ -189,7 +189,8 @@ pub(super) fn last_run(index: &Index) -> Result<i64, ArchiveError> {
     Ok(index.runs()?.last().map_or(0, |run| run.id.0))
 }
 
-/// Returns true if all rows of an index are rows of another, at the same places: an earlier state of it, or the same.
+/// Returns true if an index is an earlier state of another, or the same: its volumes are volumes of the other, by length and
+/// MD5, and so are its first and its last row.
 pub(super) fn is_state_of(earlier: &Index, later: &Index) -> Result<bool, ArchiveError> {
     let last = earlier.last_row()?;
     for id in [1, last] {
@@ -198,14 +199,18 @@ pub(super) fn is_state_of(earlier: &Index, later: &Index) -> Result<bool, Archiv
             return Ok(false);
         }
     }
-    let volumes = |index: &Index| -> Result<BTreeSet<VolumeId>, ArchiveError> {
-        Ok(index
-            .volumes()?
-            .into_iter()
-            .map(|volume| volume.id)
-            .collect())
+    let there = later.volumes()?;
+    let is_there = |volume: &Volume| {
+        let place = there.binary_search_by_key(&volume.id, |other| other.id);
+        place.is_ok_and(|place| is_same_volume(volume, &there[place]))
     };
-    Ok(earlier.last_row()? <= later.last_row()? && volumes(earlier)?.is_subset(&volumes(later)?))
+    Ok(last <= later.last_row()? && earlier.volumes()?.iter().all(is_there))
+}
+
+/// Of volumes with the same number: one without an MD5 on record is compared by length.
+fn is_same_volume(one: &Volume, other: &Volume) -> bool {
+    let md5s = one.md5.zip(other.md5);
+    one.size == other.size && md5s.is_none_or(|(one, other)| one == other)
 }
 
 /// A copy of the store's index beside the one in the folder, until it is dropped.

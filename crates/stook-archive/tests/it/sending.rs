@@ -423,6 +423,31 @@ fn a_store_with_an_archive_is_not_overwritten() {
 }
 
 #[test]
+fn an_archive_that_differs_in_the_middle_is_another() {
+    let sending = Sending::new();
+    sending.create().unwrap();
+    let mut tree = sample();
+    tree.insert("file06", file(vec![b'b'; 40_000]));
+    let other = Scene::new(&tree);
+    other.create_with(
+        &WriteOptions {
+            volume_bytes: Some(100_000),
+            ..options()
+        },
+        &Recorder::new(),
+    );
+    let pushed = push(&other.archive(), &sending.store_options(), &Recorder::new());
+    let error = pushed.unwrap_err();
+    assert!(
+        is(&error, |error| matches!(
+            error,
+            TransferError::Diverged { .. }
+        )),
+        "{error}"
+    );
+}
+
+#[test]
 fn of_two_machines_that_update_one_store_the_second_is_refused() {
     let sending = Sending::new();
     sending.create().unwrap();
