@@ -235,7 +235,7 @@ fn kill_9_at_any_moment_and_update_gives_the_same_copy() {
     let place = Place::with(&tree);
     let started = Instant::now();
     place.stderr(&["copy", "src", "whole"]);
-    let whole = started.elapsed();
+    let mut whole = started.elapsed();
     let mut kills = 0;
     for point in 0..points {
         let mut arguments = vec!["copy", "src", "b"];
@@ -247,7 +247,12 @@ fn kill_9_at_any_moment_and_update_gives_the_same_copy() {
             let started = Instant::now();
             wait_until(&mut child, || started.elapsed() >= delay);
             child.kill().unwrap();
-            kills += usize::from(child.wait().unwrap().code().is_none());
+            let is_killed = child.wait().unwrap().code().is_none();
+            kills += usize::from(is_killed);
+            if again == 0 && !is_killed {
+                // The machine was busier when the whole run was timed.
+                whole = whole.min(started.elapsed());
+            }
             assert_looks_done_only_if_it_is(&place);
             if again == 0 {
                 arguments.push("--update");

@@ -174,7 +174,7 @@ impl Crashes {
         let started = Instant::now();
         self.prepare(before);
         self.place.stderr(arguments);
-        let whole = started.elapsed();
+        let mut whole = started.elapsed();
         assert_equal_archives(expected, &self.place.path("arc"));
         for point in 0..points {
             self.prepare(before);
@@ -184,8 +184,14 @@ impl Crashes {
                 moments.push(Moment::draw(&mut self.random, next, whole));
             }
             println!("point {point} of {}: {moments:?}", arguments[0]);
-            for &moment in &moments {
-                self.kills += usize::from(killed(&self.place, arguments, moment));
+            for (again, &moment) in moments.iter().enumerate() {
+                let started = Instant::now();
+                let is_killed = killed(&self.place, arguments, moment);
+                self.kills += usize::from(is_killed);
+                if again == 0 && !is_killed {
+                    // The machine was busier when the whole run was timed.
+                    whole = whole.min(started.elapsed());
+                }
                 for name in self.place.names("arc") {
                     *self.seen.entry(name).or_default() += 1;
                 }
