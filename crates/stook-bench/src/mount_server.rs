@@ -1,4 +1,4 @@
-//! The server of a mount that can be asked what it keeps and does, and told to forget.
+//! The server of a mount: what it does, and how it is made to forget what it keeps.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::error::BenchError;
 
-/// A server of a mount, whoever can talk to it.
+/// The server of a mount, over its control socket.
 pub trait MountServer: fmt::Debug + Send + Sync {
     /// Returns the number of its process.
     fn process(&self) -> u32;

@@ -35,7 +35,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Why nothing can be fetched.
 pub(crate) const LOCAL: &str = "its volumes are on this machine: there is nothing to fetch";
 
-/// How often who waits for a long answer gets an empty line: if it cannot be sent, nobody waits any more.
+/// How often a client that waits for a long answer gets an empty line; if that cannot be sent, it has gone.
 const SIGN_OF_LIFE: Duration = Duration::from_millis(500);
 
 /// What a mount can be asked for.
@@ -172,13 +172,14 @@ impl Control {
             .spawn(move || {
                 let facts = Arc::new(facts);
                 for stream in listener.incoming().flatten() {
-                    let Ok(request) = receive(&stream) else {
-                        continue;
+                    let request = match receive(&stream) {
+                        Err(_gone) => continue,
+                        Ok(Ok(request)) if request.takes_long() => {
+                            answer_later(stream, request, &facts);
+                            continue;
+                        }
+                        Ok(request) => request,
                     };
-                    if request.as_ref().is_ok_and(Request::takes_long) {
-                        answer_later(stream, request, &facts);
-                        continue;
-                    }
                     let _answering = lock(&held);
                     let answer = request.map(|request| answer_to(&request, &facts, &unmounter));
                     // One at a time, and who asks and does not listen is not waited for.
@@ -227,19 +228,18 @@ fn send(mut stream: &UnixStream, answer: &Answer) -> io::Result<()> {
 }
 
 /// Has a thread of its own answer; it stops what it does when nobody waits for it any more.
-fn answer_later(stream: UnixStream, request: Result<Request, String>, facts: &Arc<Facts>) {
+fn answer_later(stream: UnixStream, request: Request, facts: &Arc<Facts>) {
     let (facts, is_left) = (Arc::clone(facts), Arc::<AtomicBool>::default());
     let begun = thread::Builder::new().name("mount-answer".to_owned());
-    // Who asked sees that there is no answer.
+    // Without a thread there is no answer, which the client sees.
     let _ = begun.spawn(move || {
         let (sender, answered) = channel();
         let left = Arc::clone(&is_left);
         thread::scope(|scope| {
             scope.spawn(move || {
                 let is_left = || left.load(Ordering::Relaxed);
-                let answer = request.map(|request| long_answer(&request, &facts, &is_left));
                 // There is a receiver until the answer has come.
-                let _ = sender.send(answer.unwrap_or_else(Answer::Error));
+                let _ = sender.send(long_answer(&request, &facts, &is_left));
             });
             loop {
                 match answered.recv_timeout(SIGN_OF_LIFE) {

@@ -47,7 +47,9 @@ pub fn timers_tree(report: &Report) -> String {
     let (callbacks, helpers) = report.roots.iter().cloned().partition(is_callback);
     let part = |roots: Vec<Record>| Report {
         roots,
-        ..report.clone()
+        dropped: report.dropped,
+        threads: report.threads,
+        ..Report::default()
     };
     let total = Duration::from_nanos(times.total_ns);
     let of_total = |nanoseconds: u64| {

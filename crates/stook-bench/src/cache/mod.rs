@@ -71,7 +71,7 @@ pub struct CacheOptions {
     pub warm_hook: Option<Job>,
     /// The process that works for the command, if there is one.
     pub watch: Option<Watch>,
-    /// The server of a mount that the command reads, which is watched and told to forget.
+    /// The server of a mount that the command reads, which is watched and made to forget what it keeps.
     pub server: Option<Arc<dyn MountServer>>,
     /// Files and trees that the command reads; it is watched for them if there are none.
     pub files: Vec<PathBuf>,

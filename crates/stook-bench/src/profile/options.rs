@@ -71,7 +71,7 @@ pub struct ProfileOptions {
     pub unwind: Unwind,
     /// What is made of the caches; nothing if None.
     pub cache: Option<CacheState>,
-    /// The server of a mount, which is told to forget what is not there in that state.
+    /// The server of a mount, which forgets what is not there in that state.
     pub server: Option<Arc<dyn MountServer>>,
     /// A line for the shell that is run before each run, such as one that removes what the run before has made.
     pub before: Option<String>,

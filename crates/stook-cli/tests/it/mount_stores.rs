@@ -129,7 +129,7 @@ fn files_are_fetched_before_they_are_read_and_then_need_no_server() {
 }
 
 #[test]
-fn a_mount_fetches_what_it_was_told_to_while_it_is_used() {
+fn a_mount_fetches_files_while_it_is_used() {
     if !has_fuse() {
         return;
     }
@@ -300,7 +300,7 @@ fn answer(folder: &std::path::Path, request: &Request, stream: &mut TcpStream) {
     let head = format!(
         "HTTP/1.1 {status}\r\nETag: \"one\"\r\nContent-Length: {len}\r\nConnection: close\r\n\r\n"
     );
-    // Who asked may be gone.
+    // The client may be gone.
     let _ = stream.write_all(head.as_bytes());
     if request.method != "HEAD" {
         let _ = stream.write_all(part);
@@ -432,6 +432,8 @@ fn a_bench_of_a_mount_proves_its_states_and_counts_its_server() {
             assert_eq!(proof("store_bytes") > 0.0, state == "cold", "{sample}");
             assert_eq!(proof("cache_bytes") > 0.0, state == "warm", "{sample}");
             assert!(proof("client_blocked_seconds") >= 0.0);
+            // Of the files in the mount the kernel says what it has.
+            assert_eq!(proof("pages_share") > 0.9, state == "hot", "{sample}");
             assert!(sample["served_seconds"].is_number());
             if state == "hot" {
                 assert_eq!(proof("waiting_for_fetch_seconds"), 0.0, "{sample}");
@@ -495,7 +497,7 @@ fn a_profile_of_a_mount_shows_what_decodes() {
         assert!(drawing.contains("_decompress"));
         assert!(place.path(folder).join("off-cpu.svg").exists());
     }
-    // The command is no part of it, and its failure is told.
+    // The command is no part of it, and its failure is an error.
     assert!(
         !fs::read_to_string(place.path("warm/on-cpu.folded"))
             .unwrap()

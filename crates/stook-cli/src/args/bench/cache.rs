@@ -47,8 +47,8 @@ pub(crate) struct BenchCacheArgs {
     pub(crate) watch: Option<PathBuf>,
     /// The mounted archive that the command reads (default: the one that the working directory is in)
     ///
-    /// Its server is told before each cold run to forget all it has fetched, before each warm run what is in its memory, and
-    /// shows what it read from where; its CPU time is counted.
+    /// Before each cold run its server forgets all it has fetched, before each warm run what is in its memory. Its CPU time is
+    /// counted, and printed is what it read from where.
     #[arg(long, value_name = "DIR")]
     pub(crate) mount: Option<PathBuf>,
     /// File or tree that the command reads, or its cache on disk, used to verify the states; may be repeated
