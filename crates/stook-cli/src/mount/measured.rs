@@ -41,11 +41,11 @@ pub(crate) fn server_at(path: &Path) -> Option<Arc<dyn MountServer>> {
 
 impl Asked {
     fn ask(&self, request: &Request) -> Result<Value, BenchError> {
-        ask(&self.directory, &self.mountpoint, request).map_err(refused)
+        ask(&self.directory, &self.mountpoint, request).map_err(|error| refused(&error))
     }
 }
 
-fn refused(error: MountError) -> BenchError {
+fn refused(error: &MountError) -> BenchError {
     BenchError::Refused {
         what: error.to_string(),
         remedy: None,
