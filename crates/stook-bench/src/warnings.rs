@@ -35,6 +35,8 @@ pub enum Warning {
     Busy(f64),
     /// A run read so many bytes from devices, though all was to be in memory.
     ReadThoughHot(f64),
+    /// The server of the mount took so many bytes from where they should not have been, or where it should not have looked.
+    FromElsewhere(f64),
     /// A run from the cold state read nothing from devices itself.
     ReadNothing,
     /// Before so many of so many cold or warm runs, some of the files were back in memory.
@@ -69,6 +71,10 @@ impl fmt::Display for Warning {
             ),
             Self::ReadThoughHot(bytes) => &format!(
                 "a run read {:.1} MB from devices; not all is in memory",
+                bytes / 1e6
+            ),
+            Self::FromElsewhere(bytes) => &format!(
+                "in a run the server of the mount read {:.1} MB that belong to another state",
                 bytes / 1e6
             ),
             Self::ReadNothing => {

@@ -3,13 +3,15 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use stook_bench::BenchError;
 use stook_bench::profile::{self, CacheState, LinesOptions, ProfileOptions, Subject, Unwind, View};
+use stook_bench::{BenchError, server_of};
+use stook_sys::display_path;
 
 use crate::args::{CacheArg, Common, ProfileArgs};
 use crate::bench::BenchObserver;
 use crate::exit::{CliError, Ending, report, to_stdout};
 use crate::hints;
+use crate::mount::server_at;
 use crate::output;
 use crate::progress::Reporter;
 use crate::report::Line;
@@ -33,7 +35,7 @@ pub(crate) fn profile(args: &ProfileArgs, common: &Common) -> Result<Ending, Cli
         )?;
         return Ok(failure.map_or(Ending::Done, |error| report(&error.into(), common.json)));
     }
-    let options = options(args);
+    let options = options(args)?;
     let found = profile::profile(&options, &observer)?;
     print(common, || lines(&found), || text(&found))?;
     for error in &found.missing {
@@ -50,24 +52,21 @@ pub(crate) fn profile(args: &ProfileArgs, common: &Common) -> Result<Ending, Cli
     })
 }
 
-fn options(args: &ProfileArgs) -> ProfileOptions {
+fn options(args: &ProfileArgs) -> Result<ProfileOptions, CliError> {
+    let is_any = !args.on_cpu && !args.off_cpu && !args.syscalls;
+    // System calls of a server are not counted while a command runs.
+    let is_watching = is_any && args.watch.is_some();
     let views = [
-        (args.on_cpu, View::OnCpu),
-        (args.off_cpu, View::OffCpu),
+        (args.on_cpu || is_watching, View::OnCpu),
+        (args.off_cpu || is_watching, View::OffCpu),
         (args.syscalls, View::SystemCalls),
     ];
     let folder = || {
         let now = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S");
         PathBuf::from(format!("stook-profile-{now}"))
     };
-    ProfileOptions {
-        subject: match args.pid {
-            Some(pid) => Subject::Process {
-                pid,
-                longest: args.longest,
-            },
-            None => Subject::Command(args.command.clone()),
-        },
+    Ok(ProfileOptions {
+        subject: subject(args)?,
         views: views
             .into_iter()
             .filter_map(|(is_wanted, view)| is_wanted.then_some(view))
@@ -81,10 +80,32 @@ fn options(args: &ProfileArgs) -> ProfileOptions {
             CacheArg::Warm => CacheState::Warm,
             CacheArg::Hot => CacheState::Hot,
         }),
+        server: args.watch.as_deref().and_then(server_at),
         before: args.before.clone(),
         folder: args.out.clone().unwrap_or_else(folder),
         search_path: search_path(),
+    })
+}
+
+fn subject(args: &ProfileArgs) -> Result<Subject, CliError> {
+    let process = |pid, during| Subject::Process {
+        pid,
+        longest: args.longest,
+        during,
+    };
+    if let Some(pid) = args.pid {
+        return Ok(process(pid, None));
     }
+    let Some(mount) = &args.watch else {
+        return Ok(Subject::Command(args.command.clone()));
+    };
+    let pid = server_of(&stook_sys::absolute(mount)?)?;
+    let pid = pid.ok_or_else(|| CliError::Option {
+        option: "--watch",
+        value: display_path(mount),
+        why: "no process is found that serves it".to_owned(),
+    })?;
+    Ok(process(pid, Some(args.command.clone())))
 }
 
 /// Where programs are looked for; where nothing is set, as the C library does.

@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use stook_archive::{
     Archive, FetchedVolumes, Observer, OpenOptions, StoreOptions, StoredPlace, status,
 };
 use stook_mount::{CacheOptions, CachedVolumes, VolumeIdentity};
-use stook_store::{Location, Silent, Store};
+use stook_store::{Location, Settings, Silent, Store, StoreCause};
 use stook_sys::{Context, display_path};
 
 use crate::args::{FetchArgs, SourceArgs, StoreCacheArgs};
@@ -36,6 +37,8 @@ struct Fetched {
 /// How volumes that are not in the folder are read.
 struct ReadOptions {
     cache: CacheOptions,
+    /// Other stores with the same volumes.
+    mirrors: Vec<Arc<dyn Store>>,
     /// What volumes that are fetched whole may take.
     spool_bytes: Option<u64>,
 }
@@ -72,11 +75,12 @@ impl Opened {
     ) -> Result<Self, CliError> {
         let options = ReadOptions {
             cache: cache_options(&source.cache, cache)?,
+            mirrors: mirrors(&source.mirrors)?,
             spool_bytes,
         };
         match location(archive)? {
-            Some(location) => Self::stored(&location, &options.cache),
-            None => Self::local(archive, source, &options),
+            Some(location) => Self::stored(&location, options),
+            None => Self::local(archive, source, options),
         }
     }
 
@@ -91,15 +95,16 @@ impl Opened {
             archive.rely_on(there.map(|volume| volume.volume).collect());
             let options = ReadOptions {
                 cache: CacheOptions::for_commands(),
+                mirrors: Vec::new(),
                 spool_bytes: None,
             };
-            Self::attach(&mut archive, store, &options)?;
+            Self::attach(&mut archive, store, options)?;
         }
         Ok(archive)
     }
 
     /// Volumes that are not in the folder are read from the store of the archive.
-    fn local(path: &Path, source: &SourceArgs, options: &ReadOptions) -> Result<Self, CliError> {
+    fn local(path: &Path, source: &SourceArgs, options: ReadOptions) -> Result<Self, CliError> {
         let (mut archive, store) = Self::with_store(path, source.place.store.as_deref())?;
         let fetched = match store {
             Some(store) => Self::attach(&mut archive, store, options)?,
@@ -120,7 +125,9 @@ impl Opened {
             None => archive.store_place()?,
         };
         let store = match place {
-            Some(place) if archive.lacks_volumes()? => Some((open(&place)?, place)),
+            Some(place) if archive.lacks_volumes()? => {
+                Some((location_of(&place)?.open(&reading()?)?, place))
+            }
             _ => None,
         };
         Ok((archive, store))
@@ -130,10 +137,10 @@ impl Opened {
     fn attach(
         archive: &mut Archive,
         (store, place): NamedStore,
-        options: &ReadOptions,
+        options: ReadOptions,
     ) -> Result<Option<Fetched>, CliError> {
         if store.abilities().has_ranges {
-            let volumes = cached(archive, store, &options.cache)?;
+            let volumes = cached(archive, all(store, options.mirrors), &options.cache)?;
             archive.read_missing_from(Arc::clone(&volumes) as _);
             return Ok(Some(Fetched {
                 index_bytes: 0,
@@ -149,19 +156,19 @@ impl Opened {
         Ok(None)
     }
 
-    fn stored(location: &Location, options: &CacheOptions) -> Result<Self, CliError> {
-        let store = location.open(&settings()?)?;
+    fn stored(location: &Location, options: ReadOptions) -> Result<Self, CliError> {
+        let stores = all(location.open(&reading()?)?, options.mirrors);
         let open_options = OpenOptions {
             scratch: Some(std::env::temp_dir()),
             ..OpenOptions::default()
         };
         let place = StoredPlace {
-            stores: std::slice::from_ref(&store),
+            stores: &stores,
             cache: &cache()?,
-            is_offline: options.is_offline,
+            is_offline: options.cache.is_offline,
         };
         let (mut archive, index_bytes) = Archive::open_fetched(&place, &open_options, &Silent)?;
-        let volumes = cached(&archive, store, options)?;
+        let volumes = cached(&archive, stores, &options.cache)?;
         archive.read_volumes_from(Arc::clone(&volumes) as _);
         let fetched = Some(Fetched {
             index_bytes,
@@ -186,12 +193,43 @@ impl Opened {
 /// Returns the volumes of an archive in a store, read through the cache.
 fn cached(
     archive: &Archive,
-    store: Arc<dyn Store>,
+    stores: Vec<Arc<dyn Store>>,
     options: &CacheOptions,
 ) -> Result<Arc<CachedVolumes>, CliError> {
     let records = VolumeIdentity::of_archive(archive)?;
-    let volumes = CachedVolumes::new(vec![store], records, options)?;
+    let volumes = CachedVolumes::new(stores, records, options)?;
     Ok(Arc::new(volumes))
+}
+
+fn all(store: Arc<dyn Store>, mirrors: Vec<Arc<dyn Store>>) -> Vec<Arc<dyn Store>> {
+    [vec![store], mirrors].concat()
+}
+
+/// Opens the stores that `--mirror` names, each of which must be able to read parts of files.
+fn mirrors(typed: &[String]) -> Result<Vec<Arc<dyn Store>>, CliError> {
+    let open = |text: &String| {
+        let refused = |why: String| CliError::Option {
+            option: "--mirror",
+            value: text.clone(),
+            why,
+        };
+        let location = Location::parse(text).map_err(|error| refused(error.to_string()))?;
+        let store = location.open(&reading()?)?;
+        match store.abilities().has_ranges {
+            true => Ok(store),
+            false => Err(refused(StoreCause::NoRanges.to_string())),
+        }
+    };
+    typed.iter().map(open).collect()
+}
+
+/// How stores are reached that somebody waits for: one that stalls is asked again, or another one is, within the time in
+/// which a sender would still have patience.
+fn reading() -> Result<Settings, CliError> {
+    let mut settings = settings()?;
+    settings.network.connect_timeout = Duration::from_secs(5);
+    settings.network.idle_timeout = Duration::from_secs(10);
+    Ok(settings)
 }
 
 fn cache_options(

@@ -5,6 +5,8 @@ use std::fmt;
 use stook_archive::VolumeId;
 use stook_sys::{SysError, display_bytes};
 
+use crate::prefetch::Prefetched;
+
 /// Something that went wrong; all else is still served.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -22,6 +24,16 @@ pub enum Event {
     NoControl {
         /// Why.
         error: SysError,
+    },
+    /// Files that were to be fetched after mounting are in the cache, as far as could be.
+    Prefetched {
+        /// What came of it.
+        prefetched: Prefetched,
+    },
+    /// Nothing was fetched after mounting.
+    NotPrefetched {
+        /// Why, in one line.
+        cause: String,
     },
     /// Names that the kernel cannot show are left out.
     LeftOut {
@@ -43,6 +55,8 @@ impl fmt::Display for Event {
                 write!(f, ": {cause}")
             }
             Self::NoControl { error } => write!(f, "nobody can talk to this mount: {error}"),
+            Self::Prefetched { prefetched } => prefetched.fmt(f),
+            Self::NotPrefetched { cause } => write!(f, "nothing is prefetched: {cause}"),
             Self::LeftOut { names, path } => write!(
                 f,
                 "{names} names of more than 1,024 bytes are left out, such as `{}`",

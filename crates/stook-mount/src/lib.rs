@@ -29,11 +29,13 @@ mod control;
 mod error;
 mod event;
 mod nodes;
+mod prefetch;
 mod readers;
 mod serve;
 mod server;
 mod session;
 mod statistics;
+mod timers;
 mod tree;
 mod verify;
 mod workers;
@@ -43,8 +45,10 @@ pub use cache::{
     BLOCK_BYTES, CacheError, CacheOptions, CacheStats, CachedVolumes, Layer, PrefetchReport,
     ReadError, VolumeIdentity, VolumeRange,
 };
-pub use control::{Request, TimersFormat, talk};
+pub use control::{EvictedLayers, Request, TimersDetail, talk};
 pub use error::MountError;
 pub use event::{Event, Log};
+pub use prefetch::Prefetched;
 pub use session::{MountOptions, Mounted, Shown, Unmounter, require_apart};
 pub use stook_sys::{Holder, Unmount};
+pub use timers::{CallbackTimes, timers_tree};

@@ -98,7 +98,9 @@ impl Requests {
         self.statistics.count_waited();
         let server = Arc::clone(server);
         self.workers.submit(move || {
+            let scope = call.scope();
             job(&server);
+            drop(scope);
             drop(call);
         });
     }
@@ -235,7 +237,6 @@ impl Filesystem for Requests {
         };
         if let Some(reply) = server.read(entry, wanted, Patience::None, reply) {
             self.later(call, server, move |server| {
-                let _scope = scope!("mount.read");
                 // With patience nothing is left to be answered.
                 let _ = server.read(entry, wanted, Patience::Waits, reply);
             });
@@ -291,7 +292,6 @@ impl Filesystem for Requests {
         match next.next() {
             Some(first) if !tree.is_in_memory(first.entry) => {
                 self.later(call, server, move |server| {
-                    let _scope = scope!("mount.readdirplus");
                     server.list(directory, position, Patience::Waits, reply);
                 });
             }
@@ -329,7 +329,6 @@ impl Filesystem for Requests {
         }
         let name = name.as_bytes().to_vec();
         self.later(call, server, move |server| {
-            let _scope = scope!("mount.getxattr");
             answer_xattr(
                 xattrs::value(&server.tree.catalogue, entry, &name),
                 room,

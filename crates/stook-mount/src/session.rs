@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
 use fuser::{Config, Session, SessionACL};
@@ -13,10 +14,11 @@ use stook_sys::{
 
 use crate::cache::CachedVolumes;
 use crate::content::Content;
-use crate::control::{Control, Facts};
+use crate::control::{Control, Facts, LOCAL};
 use crate::error::MountError;
 use crate::event::{Event, Log};
 use crate::nodes::VERSION;
+use crate::prefetch::prefetch;
 use crate::serve::Requests;
 use crate::server::Server;
 use crate::statistics::Statistics;
@@ -37,6 +39,8 @@ pub struct MountOptions {
     pub control: Option<PathBuf>,
     /// What volumes in a store are read through, for those who ask the mount what it does.
     pub cache: Option<Arc<CachedVolumes>>,
+    /// Patterns of files whose blocks are fetched into the cache once it is mounted.
+    pub prefetch: Vec<String>,
 }
 
 /// What is shown.
@@ -65,6 +69,8 @@ pub struct Mounted {
     session: JoinHandle<std::io::Result<()>>,
     /// Until the end.
     control: Option<Control>,
+    /// Ends what runs beside the server.
+    is_over: Arc<AtomicBool>,
 }
 
 /// Unmounts, from any thread.
@@ -88,7 +94,6 @@ impl Mounted {
         let point = usable(point)?;
         let statistics = Arc::new(Statistics::default());
         let Shown { main, versions } = shown;
-        let entries = main.len();
         let server = |catalogue: Catalogue, tag| {
             let catalogue = Arc::new(catalogue);
             let tree = Tree::new(Arc::clone(&catalogue), tag);
@@ -96,10 +101,11 @@ impl Mounted {
             Server::new((tree, content), Arc::clone(&statistics), Arc::clone(log))
         };
         let main = server(main, 0);
+        let catalogue = Arc::clone(&main.tree.catalogue);
         let versions = versions.map(|versions| server(versions, VERSION));
         let facts = Facts {
             archive: options.source.clone(),
-            entries,
+            catalogue: Arc::clone(&catalogue),
             bytes: main.tree.bytes,
             statistics: Arc::clone(&statistics),
             cache: options.cache.clone(),
@@ -132,6 +138,7 @@ impl Mounted {
             point,
             session,
             control: None,
+            is_over: Arc::default(),
         };
         if let Some(directory) = &options.control {
             match Control::listen(directory, facts, mounted.unmounter()) {
@@ -140,7 +147,39 @@ impl Mounted {
                 Err(error) => log.log(&Event::NoControl { error }),
             }
         }
+        if !options.prefetch.is_empty() {
+            mounted.prefetch(catalogue, options, log);
+        }
         Ok(mounted)
+    }
+
+    /// Fetches files while the mount is used already; how it ends is an event.
+    fn prefetch(&self, catalogue: Arc<Catalogue>, options: &MountOptions, log: &Arc<dyn Log>) {
+        let (patterns, cache) = (options.prefetch.clone(), options.cache.clone());
+        let (log, events) = (Arc::clone(log), Arc::clone(log));
+        let is_over = Arc::clone(&self.is_over);
+        let fetcher = thread::Builder::new().name("mount-prefetch".to_owned());
+        let begun = fetcher.spawn(move || {
+            let is_over = || is_over.load(Ordering::Relaxed);
+            let fetched = match &cache {
+                Some(cache) => prefetch(&catalogue, cache, &patterns, &is_over),
+                None => {
+                    return log.log(&Event::NotPrefetched {
+                        cause: LOCAL.to_owned(),
+                    });
+                }
+            };
+            log.log(&match fetched {
+                Ok(prefetched) => Event::Prefetched { prefetched },
+                Err(error) => Event::NotPrefetched {
+                    cause: error.to_string(),
+                },
+            });
+        });
+        if let Err(error) = begun {
+            let cause = error.to_string();
+            events.log(&Event::NotPrefetched { cause });
+        }
     }
 
     /// Returns what another thread can unmount with.
@@ -155,6 +194,7 @@ impl Mounted {
     /// `Served` if the exchange with the kernel ended otherwise.
     pub fn wait(self) -> Result<(), MountError> {
         let ended = self.session.join();
+        self.is_over.store(true, Ordering::Relaxed);
         drop(self.control);
         let served = ended.unwrap_or_else(|_panic| {
             Err(std::io::Error::other(

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
+use stook_timers::{Callsite, Scope};
 
 /// What the kernel asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +34,19 @@ const OPERATIONS: [(Operation, &str); 9] = [
     (Operation::Listxattr, "listxattr"),
     (Operation::Lseek, "lseek"),
     (Operation::Statfs, "statfs"),
+];
+
+/// Scopes of what workers do, in the same order. Of directories only those with attributes have to wait.
+static SCOPES: [Callsite; OPERATIONS.len()] = [
+    Callsite::new("mount.lookup"),
+    Callsite::new("mount.getattr"),
+    Callsite::new("mount.readlink"),
+    Callsite::new("mount.read"),
+    Callsite::new("mount.readdirplus"),
+    Callsite::new("mount.getxattr"),
+    Callsite::new("mount.listxattr"),
+    Callsite::new("mount.lseek"),
+    Callsite::new("mount.statfs"),
 ];
 
 /// Steps for each power of two.
@@ -100,6 +114,11 @@ impl Call {
             operation,
             begun: Instant::now(),
         }
+    }
+
+    /// Enters the scope of the operation, on the thread of a worker.
+    pub(crate) fn scope(&self) -> Scope {
+        Scope::enter(&SCOPES[self.operation as usize])
     }
 }
 

@@ -27,6 +27,7 @@ pub use gauge::gauge;
 pub use node::{Callsite, MAX_DEPTH, MAX_NODES};
 pub use report::{Gauge, ProcessCpu, Record, Report};
 pub use scope::{Attached, Scope, Spawner, spawner};
+pub use table::{readable, share};
 pub use trace::{Call, Trace};
 
 use std::sync::atomic::Ordering;

@@ -217,7 +217,8 @@ fn align(rows: &[Row]) -> String {
     text
 }
 
-fn share(part: Duration, whole: Duration) -> String {
+/// Returns a share in percent.
+pub fn share(part: Duration, whole: Duration) -> String {
     if whole.is_zero() {
         return "-".to_owned();
     }
@@ -225,9 +226,9 @@ fn share(part: Duration, whole: Duration) -> String {
     format!("{}.{}%", permille / 10, permille % 10)
 }
 
-/// Writes four significant digits with a unit. Rounds before choosing the unit, so that 999.96 us
+/// Returns four significant digits with a unit. Rounds before choosing the unit, so that 999.96 us
 /// becomes `1.000 ms`.
-fn readable(duration: Duration) -> String {
+pub fn readable(duration: Duration) -> String {
     let exact = duration.as_nanos();
     let step = 10_u128.pow(exact.checked_ilog10().unwrap_or(0).saturating_sub(3));
     let rounded = (exact + step / 2) / step * step;

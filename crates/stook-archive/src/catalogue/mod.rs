@@ -29,6 +29,7 @@ mod load;
 mod part;
 mod shared;
 mod stat;
+mod stored;
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -45,6 +46,7 @@ use links::Links;
 pub use load::{CatalogueOptions, Versions};
 use shared::Shared;
 pub use stat::{Stat, StatSource};
+pub use stored::StoredFiles;
 
 /// An entry of a [`Catalogue`]: its place in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

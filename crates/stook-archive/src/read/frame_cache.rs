@@ -79,6 +79,12 @@ impl FrameCache {
         lock(&self.state).take(key)
     }
 
+    /// Drops all frames that are here.
+    pub(crate) fn clear(&self) {
+        let mut state = lock(&self.state);
+        while state.evict() {}
+    }
+
     /// Returns the content of a frame; `decode` appends it if it is not here, with nobody else doing so.
     pub(super) fn get(
         &self,

@@ -82,6 +82,18 @@ impl FramedVolume {
         &self.file
     }
 
+    /// Returns where the frames lie in the file that have a range; an empty range if there are none.
+    pub(crate) fn stored_range(&self, range: &Range<u64>) -> Range<u64> {
+        let end = range.end.min(self.table.len());
+        let last = end.checked_sub(1).and_then(|last| self.table.find(last));
+        match (self.table.find(range.start), last) {
+            (Some(first), Some(last)) if first.number <= last.number => {
+                first.stored.start..last.stored.end
+            }
+            _ => 0..0,
+        }
+    }
+
     /// Returns the content of a frame, which stays for the next reader of it.
     fn content(&self, frame: &FramePlace) -> io::Result<Arc<Vec<u8>>> {
         let key = (self.id.0, frame.number);
@@ -187,13 +199,9 @@ impl VolumeBytes for FramedVolume {
     }
 
     fn prefetch(&self, offset: u64, len: u64) {
-        let end = offset.saturating_add(len).min(self.table.len());
-        let last = end.checked_sub(1).and_then(|last| self.table.find(last));
-        if let (Some(first), Some(last)) = (self.table.find(offset), last)
-            && first.number <= last.number
-        {
-            let (start, end) = (first.stored.start, last.stored.end);
-            self.file.prefetch(start, end - start);
+        let stored = self.stored_range(&(offset..offset.saturating_add(len)));
+        if !stored.is_empty() {
+            self.file.prefetch(stored.start, stored.end - stored.start);
         }
     }
 

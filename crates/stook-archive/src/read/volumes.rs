@@ -1,7 +1,7 @@
 //! Volumes held open while an operation reads them.
 
 use std::collections::{BTreeSet, HashMap};
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::{Arc, Mutex};
 
 use stook_index::{Frame, Index, IndexError, Selection, VolumeId};
@@ -98,6 +98,25 @@ impl Volumes {
         }
         open.insert(id, Arc::clone(&volume));
         Ok(volume)
+    }
+
+    /// Returns where a range of the uncompressed volume lies in its file: the frames that have it.
+    pub(crate) fn stored_range(
+        &self,
+        id: VolumeId,
+        range: Range<u64>,
+    ) -> Result<Range<u64>, SysError> {
+        if !id.is_compressed() {
+            return Ok(range);
+        }
+        let volume = self.get(id)?;
+        let framed = volume.as_framed();
+        Ok(framed.map_or(range.clone(), |framed| framed.stored_range(&range)))
+    }
+
+    /// Forgets the frames that are decoded.
+    pub(crate) fn forget_frames(&self) {
+        self.frames.clear();
     }
 
     /// Returns a volume that is open already.

@@ -10,8 +10,9 @@ mod index;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
-use stook_store::{Store, StoreCause, StoreError, TransferObserver};
+use stook_store::{Advice, Store, StoreCause, StoreError, TransferObserver};
 
 use crate::ArchiveError;
 use crate::archive::{Archive, OpenOptions};
@@ -63,8 +64,31 @@ fn require_ranges(store: &Arc<dyn Store>) -> Result<(), ArchiveError> {
     }))
 }
 
-/// Fetches the index from the first store that gives it; if none does, the first error is that of all.
+/// The pause after all stores have failed, one of them for a reason that may pass; it doubles until the last one is over. Who has
+/// mistyped a name should not wait for long.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LAST_PAUSE: Duration = Duration::from_millis(1600);
+
+/// Fetches the index from the first store that gives it, and tries again what may pass.
 fn fetch_from_any(
+    place: &StoredPlace<'_>,
+    options: &OpenOptions,
+    observer: &dyn TransferObserver,
+) -> Result<FetchedIndex, ArchiveError> {
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let fetched = fetch_once(place, options, observer);
+        let is_worth_it = fetched.as_ref().is_err_and(may_pass);
+        if !is_worth_it || pause > LAST_PAUSE || options.interrupt.is_raised() {
+            return fetched;
+        }
+        std::thread::sleep(pause);
+        pause *= 2;
+    }
+}
+
+/// Asks each store once. If none gives the index, the error is that of the first one that may come back, or of the first one.
+fn fetch_once(
     place: &StoredPlace<'_>,
     options: &OpenOptions,
     observer: &dyn TransferObserver,
@@ -78,10 +102,25 @@ fn fetch_from_any(
         };
         match fetched {
             Ok(fetched) => return Ok(fetched),
-            Err(error) => drop(first.get_or_insert(error)),
+            Err(error)
+                if first
+                    .as_ref()
+                    .is_none_or(|first| !may_pass(first) && may_pass(&error)) =>
+            {
+                first = Some(error);
+            }
+            Err(_) => {}
         }
     }
     Err(first.unwrap_or_else(|| ArchiveError::NotAnArchive {
         path: PathBuf::new(),
     }))
+}
+
+/// A server that gives something else than an index will do so again.
+fn may_pass(error: &ArchiveError) -> bool {
+    let ArchiveError::Store(error) = error else {
+        return false;
+    };
+    error.advice() == Advice::Retry && !matches!(error.cause, StoreCause::Answer { .. })
 }

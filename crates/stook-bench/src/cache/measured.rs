@@ -3,16 +3,18 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
 use stook_sys::{Forget, ResidencyQuery};
 
 use super::traced::run_traced;
-use super::{CacheOptions, State};
+use super::{CacheOptions, State, mounted};
 use crate::Observer;
 use crate::error::BenchError;
 use crate::job::{Job, Output};
+use crate::mount_server::MountServer;
 use crate::page_state::{Inputs, Method, Shares, drop_all, drop_pages_of, named_paths};
 use crate::proof::{self, Wanted};
 use crate::remedy::Remedy;
@@ -98,7 +100,10 @@ impl<'a> MeasuredCommand<'a> {
         if method == Method::DropCaches {
             drop_all()?;
         }
-        let paths = first_run(job, named, when, observer)?;
+        let mut paths = first_run(job, named, when, observer)?;
+        if let Some(server) = options.server.as_ref().filter(|_| named.is_empty()) {
+            paths.extend(named_paths(&server.files(), observer)?);
+        }
         if method == Method::Fadvise {
             // Only now it is known what to drop.
             drop_pages_of(&paths)?;
@@ -178,6 +183,9 @@ impl<'a> MeasuredCommand<'a> {
         if let Some(hook) = self.hook(state) {
             hook.succeed(&format!("before {when}"), observer)?;
         }
+        if let Some(server) = self.server() {
+            mounted::make(&**server, state, when)?;
+        }
         let mut attempt = 1;
         let shares = loop {
             let shares = self.made(state, attempt)?;
@@ -200,6 +208,11 @@ impl<'a> MeasuredCommand<'a> {
         proof.insert("method".to_owned(), self.method.name().into());
         proof.insert("attempts".to_owned(), attempt.into());
         Ok(proof)
+    }
+
+    /// Returns the server of the mount that it reads.
+    pub(super) fn server(&self) -> Option<&Arc<dyn MountServer>> {
+        self.options.server.as_ref().filter(|_| !self.is_local)
     }
 
     fn hook(&self, state: State) -> Option<&Job> {

@@ -10,6 +10,7 @@
 //! With them, hooks make what lies on disk, and all that the kernel holds is dropped for cold and for warm.
 
 mod measured;
+mod mounted;
 mod outcome;
 mod server;
 mod states;
@@ -18,15 +19,17 @@ mod traced;
 mod warnings;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::error::BenchError;
 use crate::job::Job;
+use crate::mount_server::MountServer;
 use crate::page_state::Method;
 use crate::record::Sample;
 use crate::{Observer, cache::measured::MeasuredCommand};
 
 pub use outcome::CacheOutcome;
-pub use server::Watch;
+pub use server::{Watch, server_of};
 pub(crate) use states::{pairs, place, ratios};
 pub use tables::CacheTables;
 
@@ -68,6 +71,8 @@ pub struct CacheOptions {
     pub warm_hook: Option<Job>,
     /// The process that works for the command, if there is one.
     pub watch: Option<Watch>,
+    /// The server of a mount that the command reads, which is watched and made to forget what it keeps.
+    pub server: Option<Arc<dyn MountServer>>,
     /// Files and trees that the command reads; it is watched for them if there are none.
     pub files: Vec<PathBuf>,
 }
@@ -82,12 +87,15 @@ impl CacheOptions {
             cold_hook: None,
             warm_hook: None,
             watch: None,
+            server: None,
             files: Vec::new(),
         }
     }
 
+    /// Whether anything is kept that is not the kernel's.
     fn has_hooks(&self) -> bool {
-        self.cold_hook.is_some() || self.warm_hook.is_some()
+        let has_disk = self.server.as_ref().is_some_and(|server| server.has_disk());
+        self.cold_hook.is_some() || self.warm_hook.is_some() || has_disk
     }
 }
 
@@ -106,11 +114,10 @@ pub fn cache(options: &CacheOptions, observer: &dyn Observer) -> Result<CacheOut
         return Err(BenchError::no_rounds());
     }
     let method = Method::available();
-    let watched = options
-        .watch
-        .as_ref()
-        .map(server::Watched::new)
-        .transpose()?;
+    let server = options.server.as_ref();
+    let server = server.map(|server| Watch::Process(server.process()));
+    let watch = options.watch.as_ref().or(server.as_ref());
+    let watched = watch.map(server::Watched::new).transpose()?;
     let mut commands = vec![MeasuredCommand::measured(options, method, observer)?];
     commands.extend(MeasuredCommand::local(options, method, observer)?);
     let mut samples = Vec::new();
@@ -176,9 +183,14 @@ impl Round<'_> {
         let when = format!("round {}, {}", self.number, command.label(state));
         let mut proof = command.make(state, &when, observer)?;
         let watched = self.watched.filter(|_| !command.is_local());
+        let server = command.server();
+        let figures = server.map(|server| server.figures()).transpose()?;
         let before = watched.map(server::Watched::before).transpose()?;
         let ran = command.job().succeed(&format!("in {when}"), observer)?;
         let served = before.map(|before| before.served()).transpose()?;
+        if let (Some(server), Some(before)) = (server, figures) {
+            proof.extend(mounted::proof(&before, &server.figures()?, &ran));
+        }
         proof.insert("read_bytes".to_owned(), ran.read_bytes.into());
         let mut sample = ran.sample(self.number);
         sample.served_seconds = served.map(|served| served.as_secs_f64());

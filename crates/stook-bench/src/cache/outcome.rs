@@ -50,7 +50,13 @@ fn made(state: State, options: &CacheOptions, method: Method) -> String {
         State::Warm => options.warm_hook.as_ref(),
         State::Hot => None,
     };
-    let hook = hook.map_or(String::new(), |hook| format!("`{}`, then ", hook.text()));
+    let mut hook = hook.map_or(String::new(), |hook| format!("`{}`, then ", hook.text()));
+    if options.server.is_some() {
+        hook.push_str(match state {
+            State::Cold => "what the server of the mount keeps dropped, then ",
+            State::Warm | State::Hot => "what the server of the mount has in memory dropped, then ",
+        });
+    }
     match (state, method) {
         (State::Hot, _) => "right after another run of the same command".to_owned(),
         (_, Method::Fadvise) => format!(

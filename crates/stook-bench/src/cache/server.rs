@@ -89,7 +89,7 @@ impl Before<'_> {
 ///
 /// # Errors
 /// [`BenchError::Refused`] if there are several.
-fn server_of(mount: &Path) -> Result<Option<u32>, BenchError> {
+pub fn server_of(mount: &Path) -> Result<Option<u32>, BenchError> {
     let mounts = stook_sys::read_text(Path::new("/proc/self/mountinfo"))?;
     let Some(connection) = connection_of(&mounts, mount) else {
         return Ok(None);

@@ -2,6 +2,7 @@
 //!
 //! Pure: they come from samples alone, so that a file of results gives the same tables again.
 
+use super::mounted::{CLIENT_BLOCKED, DISK_BYTES, IN_CALLBACKS, STORE_BYTES, WAITING};
 use super::states::{is_hot, name, place, ratios};
 use super::warnings::warnings;
 use crate::cases::{Case, Cases};
@@ -21,6 +22,8 @@ pub struct CacheTables {
     pub ratios: Table,
     /// A row for each state: what was found in memory before the runs, and what they read from devices.
     pub proofs: Table,
+    /// A row for each state: what the server of a mount did; empty if none was asked.
+    pub mounted: Table,
     /// What makes the figures doubtful, a sentence each.
     pub warnings: Vec<String>,
 }
@@ -35,6 +38,7 @@ impl CacheTables {
             shares: shares(&cases.all),
             ratios: ratios(&cases),
             proofs: proofs(&cases.all),
+            mounted: mounted(&cases.all),
             warnings: warnings(&cases.all),
         }
     }
@@ -43,6 +47,9 @@ impl CacheTables {
     pub fn text(&self) -> String {
         let tables = [&self.times, &self.shares, &self.ratios, &self.proofs];
         let mut text = tables.map(Table::text).join("\n");
+        if !self.mounted.is_empty() {
+            text.push_str(&format!("\n{}", self.mounted.text()));
+        }
         for (number, warning) in self.warnings.iter().enumerate() {
             let before = if number == 0 { "\n" } else { "" };
             text.push_str(&format!("{before}warning: {warning}\n"));
@@ -118,6 +125,38 @@ fn proofs(states: &[Case<'_>]) -> Table {
             range(&proved(samples, "pages_share")),
             range(&proved(samples, "names_share")),
             read.map_or(String::new(), |read| format!("{:.1} MB", read / 1e6)),
+        ]);
+    }
+    table
+}
+
+/// The time in callbacks is that of the slides of CernVM-FS, beside the time that the command did nothing.
+fn mounted(states: &[Case<'_>]) -> Table {
+    let mut table = Table::new([
+        "state",
+        "in callbacks s",
+        "waiting for a fetch s",
+        "client BLOCKED s",
+        "callbacks / BLOCKED",
+        "from the store",
+        "from the cache on disk",
+    ]);
+    for state in states {
+        let figure = |name: &str| median(&proved(&state.samples, name));
+        let Some(callbacks) = figure(IN_CALLBACKS) else {
+            continue;
+        };
+        let blocked = figure(CLIENT_BLOCKED).unwrap_or(0.0);
+        let ratio = (blocked > 0.0).then(|| format!("{:.2}", callbacks / blocked));
+        let bytes = |name: &str| format!("{:.1} MB", figure(name).unwrap_or(0.0) / 1e6);
+        table.row([
+            name(state),
+            seconds(callbacks),
+            seconds(figure(WAITING).unwrap_or(0.0)),
+            seconds(blocked),
+            ratio.unwrap_or_default(),
+            bytes(STORE_BYTES),
+            bytes(DISK_BYTES),
         ]);
     }
     table

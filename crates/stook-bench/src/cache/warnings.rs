@@ -1,5 +1,6 @@
 //! What makes the samples of a state doubtful: what goes for all samples, and states that may be other ones.
 
+use super::mounted::{DISK_BYTES, STORE_BYTES};
 use super::states::{self, is_hot, unproved};
 use crate::cases::Case;
 use crate::page_state::COLD_AT_MOST;
@@ -25,6 +26,13 @@ fn of_state(state: &Case<'_>) -> Vec<Warning> {
     let mut warnings = of_times(&state.seconds());
     warnings.extend(unproved(state));
     warnings.extend(of_other_programs(samples));
+    let most = |name: &str| proved(samples, name).into_iter().fold(0.0, f64::max);
+    let wrong = match states::state(state).0 {
+        "cold" => most(DISK_BYTES),
+        "warm" => most(STORE_BYTES),
+        _ => most(STORE_BYTES) + most(DISK_BYTES),
+    };
+    warnings.extend((wrong > 0.0).then_some(Warning::FromElsewhere(wrong)));
     if is_hot(state) {
         warnings.extend(of_hot_reads(samples, 0.0));
         return warnings;

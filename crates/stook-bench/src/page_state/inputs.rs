@@ -16,6 +16,8 @@ use super::method::{Method, drop_caches, drop_pages_of, is_droppable};
 use crate::error::BenchError;
 use crate::random::Random;
 
+/// The file system of a mounted archive. Its server is not asked when a file is opened, so that looking changes nothing.
+const ARCHIVE: &str = "fuse.stook";
 /// So many files are asked for. Each is open for a moment, and a process may have 1,024.
 const SAMPLE: usize = 500;
 /// How often it is looked for files that other programs keep in memory.
@@ -174,10 +176,13 @@ impl Inputs {
     fn add(&mut self, path: &Path) -> Result<(), BenchError> {
         let has_name = stook_sys::is_name_cached(path).unwrap_or(false);
         // What is gone, such as a temporary file of the command, is no input.
-        let (Ok(metadata), Ok(storage)) = (stook_sys::look_at(path), stook_sys::storage(path))
+        let (Ok(metadata), Ok(mut storage)) = (stook_sys::look_at(path), stook_sys::storage(path))
         else {
             return Ok(());
         };
+        if storage == Storage::Fuse && is_in_an_archive(path) {
+            storage = Storage::Disk;
+        }
         let is_file = metadata.kind == FileKind::File;
         let asking = match storage {
             Storage::Overlay => ResidencyQuery::Mincore,
@@ -377,6 +382,12 @@ impl Inputs {
 #[expect(clippy::cast_precision_loss, reason = "nobody has 2^52 pages")]
 fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+fn is_in_an_archive(path: &Path) -> bool {
+    let point = stook_sys::MountPoint::at(path).ok();
+    let mount = point.and_then(|point| stook_sys::mount_of_device(point.device()));
+    mount.is_some_and(|mount| mount.kind == ARCHIVE)
 }
 
 #[cfg(test)]

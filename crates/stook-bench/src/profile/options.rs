@@ -2,12 +2,14 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::programs::require_program;
 use crate::Observer;
 use crate::error::BenchError;
 use crate::job::Job;
+use crate::mount_server::{Kept, MountServer};
 use crate::remedy::{ProfileRemedy, Remedy};
 
 /// What is shown.
@@ -53,6 +55,8 @@ pub enum Subject {
         pid: u32,
         /// How long; up to its end if None.
         longest: Option<Duration>,
+        /// A command that it works for: it is looked at while that runs.
+        during: Option<Vec<OsString>>,
     },
 }
 
@@ -67,6 +71,8 @@ pub struct ProfileOptions {
     pub unwind: Unwind,
     /// What is made of the caches; nothing if None.
     pub cache: Option<CacheState>,
+    /// The server of a mount, which forgets what is not there in that state.
+    pub server: Option<Arc<dyn MountServer>>,
     /// A line for the shell that is run before each run, such as one that removes what the run before has made.
     pub before: Option<String>,
     /// The folder for the results, which must not be there.
@@ -83,11 +89,23 @@ impl Subject {
         }
     }
 
+    /// Returns the command that is run.
+    pub(super) fn job(&self) -> Option<Job> {
+        let command = match self {
+            Self::Command(command) => Some(command),
+            Self::Process { during, .. } => during.as_ref(),
+        };
+        command.map(|command| Job::new(command.iter().cloned()))
+    }
+
     /// Returns it in the words of the user.
     pub fn text(&self) -> String {
-        match self {
-            Self::Command(command) => Job::new(command.iter().cloned()).text(),
-            Self::Process { pid, .. } => format!("process {pid}"),
+        match (self, self.job()) {
+            (Self::Process { pid, .. }, Some(job)) => {
+                format!("process {pid} during `{}`", job.text())
+            }
+            (Self::Process { pid, .. }, None) => format!("process {pid}"),
+            (Self::Command(_), job) => job.map_or_else(String::new, |job| job.text()),
         }
     }
 
@@ -108,7 +126,7 @@ impl Subject {
     pub(super) fn doing(&self, what: &str) -> String {
         match self {
             Self::Command(_) => format!("running `{}`, {what}", self.text()),
-            Self::Process { pid, .. } => format!("watching process {pid}, {what}"),
+            Self::Process { .. } => format!("watching {}, {what}", self.text()),
         }
     }
 
@@ -130,34 +148,39 @@ impl Subject {
 
     /// Makes sure that there is such a command or process.
     pub(super) fn require(&self, search_path: &OsStr) -> Result<(), BenchError> {
-        match self {
-            Self::Process { pid, .. } => {
-                let threads = format!("/proc/{pid}/task");
-                match stook_sys::exists(Path::new(&threads))? {
-                    Some(_) if *pid > 0 => Ok(()),
-                    _ => Err(BenchError::refused(format!("there is no process {pid}"))),
-                }
-            }
-            Self::Command(command) => {
-                let program = command.first().map(OsString::as_os_str).unwrap_or_default();
-                require_program(program, search_path).map(drop)
+        if let Self::Process { pid, .. } = self {
+            let threads = format!("/proc/{pid}/task");
+            let found = stook_sys::exists(Path::new(&threads))?;
+            if *pid == 0 || found.is_none() {
+                return Err(BenchError::refused(format!("there is no process {pid}")));
             }
         }
+        let Some(job) = self.job() else {
+            return Ok(());
+        };
+        let program = job.command.first().map(OsString::as_os_str);
+        require_program(program.unwrap_or_default(), search_path).map(drop)
     }
 }
 
 impl ProfileOptions {
     /// Runs what is to be run before, and brings the caches into the state that was asked for.
     pub(super) fn prepare(&self, observer: &dyn Observer) -> Result<(), BenchError> {
-        if let (Some(CacheState::Warm | CacheState::Hot), Subject::Command(command)) =
-            (self.cache, &self.subject)
+        if let (Some(CacheState::Warm | CacheState::Hot), Some(job)) =
+            (self.cache, self.subject.job())
         {
             self.clear(observer)?;
             observer.progress(&self.subject.doing("so that caches are filled"));
-            let job = Job::new(command.iter().cloned());
             job.succeed("in the run that fills the caches", observer)?;
         }
         self.clear(observer)?;
+        if let (Some(server), Some(state)) = (&self.server, self.cache) {
+            match state {
+                CacheState::Cold => server.evict(Kept::Everywhere)?,
+                CacheState::Warm => server.evict(Kept::InMemory)?,
+                CacheState::Hot => {}
+            }
+        }
         match self.cache {
             Some(CacheState::Cold | CacheState::Warm) => crate::page_state::drop_all(),
             Some(CacheState::Hot) | None => Ok(()),

@@ -60,7 +60,7 @@ impl Recording<'_> {
                 let ran = job.record(None, observer)?;
                 (job, ran, None)
             }
-            Subject::Process { pid, longest } => {
+            Subject::Process { pid, longest, .. } => {
                 self.watch(*pid, *longest, &mut threads, observer)?
             }
         };
@@ -100,7 +100,13 @@ impl Recording<'_> {
         let sleepers = attach::find_threads(pid, threads);
         let spent = stook_sys::monotonic_nanoseconds().saturating_sub(begun);
         let left = longest.map(|longest| longest.saturating_sub(Duration::from_nanos(spent)));
-        let ended = running.wait(left, observer)?;
+        let (ended, done) = match self.subject.job() {
+            Some(during) => {
+                let done = during.succeed("while its server was recorded", observer);
+                (None, done.map(drop))
+            }
+            None => (running.wait(left, observer)?, Ok(())),
+        };
         let end = End {
             at: stook_sys::monotonic_nanoseconds(),
             has_slept: sleepers.have_slept(),
@@ -109,6 +115,7 @@ impl Recording<'_> {
             Some(ended) => running.finish(ended)?,
             None => running.interrupt()?,
         };
+        done?;
         Ok((job, ran, Some(end)))
     }
 

@@ -25,7 +25,7 @@ pub(crate) use bench::{
     BenchArgs, BenchCacheArgs, BenchCommand, BenchFsArgs, BenchPairArgs, BenchUpdateArgs,
     FilesetArgs, PhaseName, ReportArgs, SaveArgs, ToolName,
 };
-pub(crate) use mount::{MountArgs, TalkArgs, TalkCommand, TimersFormatArg};
+pub(crate) use mount::{MountArgs, TalkArgs, TalkCommand, TimersDetailArg, TimersFormatArg};
 pub(crate) use patterns::{FilterArgs, PATTERNS};
 pub(crate) use plan::{BuildArgs, CommitArgs, PlanArgs};
 pub(crate) use profile::{CacheArg, ProfileArgs};

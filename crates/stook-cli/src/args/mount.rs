@@ -36,11 +36,16 @@ pub(crate) struct MountArgs {
     pub(crate) verify: bool,
     #[command(flatten)]
     pub(crate) source: SourceArgs,
+    /// Fetch files that match into the cache once it is mounted, of an archive in a store; may be repeated
+    ///
+    /// The mount can be used meanwhile. Without --cache no more is fetched than memory has room for.
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) prefetch: Vec<String>,
     /// Append the log to FILE (default: the system's log, or stderr in the foreground)
     #[arg(long, value_name = "FILE")]
     pub(crate) log: Option<PathBuf>,
     /// Mount options, with commas: `allow_other`, `all_versions`, `verify`, `noexec`, `as_of=RUN|TIME`, `log=FILE`, `store=URL`,
-    /// `cache=DIR`, `cache_size=SIZE`, `offline`, and those of fstab that change nothing here
+    /// `mirror=URL`, `cache=DIR`, `cache_size=SIZE`, `offline`, `prefetch=PATTERN`, and those of fstab that change nothing here
     #[arg(short = 'o', value_name = "OPTIONS", action = clap::ArgAction::Append)]
     pub(crate) options: Vec<String>,
 }
@@ -53,7 +58,7 @@ pub(crate) struct TalkArgs {
     pub(crate) command: TalkCommand,
 }
 
-#[derive(Debug, Clone, Copy, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub(crate) enum TalkCommand {
     /// Print numbers of requests and bytes, and how long answers took, as JSON
     Stats {
@@ -61,14 +66,31 @@ pub(crate) enum TalkCommand {
         #[arg(long)]
         prometheus: bool,
     },
-    /// Print where the server's time went, by call path
+    /// Print where the server's time went, by call path: in callbacks, which answer the kernel, and in threads that help
     Timers {
         /// In which form
         #[arg(long, value_name = "FORMAT", default_value = "tree")]
         format: TimersFormatArg,
+        /// Print nothing: forget the times so far, and record them anew in this detail
+        #[arg(long, value_name = "DETAIL", conflicts_with = "format")]
+        record: Option<TimersDetailArg>,
     },
-    /// Forget what is kept of volumes in a store, in memory and in the directory of --cache
-    Evict,
+    /// Fetch files that match into the cache, and print how many files and bytes
+    ///
+    /// It ends when all is there, or on Ctrl-C. No more is fetched than the cache has room for.
+    Prefetch {
+        /// Patterns of paths below the mount point
+        #[arg(required = true, value_name = "PATTERN")]
+        patterns: Vec<String>,
+    },
+    /// Wait until nothing is being fetched or written to the cache
+    Sync,
+    /// Forget what is kept of volumes, in memory and in the directory of --cache
+    Evict {
+        /// Only what is in memory
+        #[arg(long)]
+        memory: bool,
+    },
     /// Unmount, if nobody uses it
     Quit,
 }
@@ -83,4 +105,16 @@ pub(crate) enum TimersFormatArg {
     Folded,
     /// A flame graph of the folded stacks, for a browser
     Svg,
+    /// The first single calls of each thread, for trace viewers; they must be recorded
+    Trace,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TimersDetailArg {
+    /// Calls and wall time: 20 ns a scope
+    Wall,
+    /// CPU time besides, hence the time blocked: 1 us a scope
+    Cpu,
+    /// The first single calls besides: 50 ns a scope
+    Calls,
 }

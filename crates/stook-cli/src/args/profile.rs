@@ -42,11 +42,16 @@ pub(crate) struct ProfileArgs {
     /// Ctrl-C)
     #[arg(long = "for", value_name = "TIME", requires = "pid", conflicts_with = "command", value_parser = span)]
     pub(crate) longest: Option<Duration>,
+    /// Profile the server of this FUSE mount while CMD runs; with --cache, a mounted archive forgets what it has fetched
+    ///
+    /// cold: nothing is left in memory or in its cache. warm: its cache on disk is left. hot: everything is.
+    #[arg(long, value_name = "MOUNT", requires = "command", conflicts_with_all = ["pid", "syscalls"])]
+    pub(crate) watch: Option<PathBuf>,
     /// Show how often each line of a Python function runs, and how long it takes
     ///
     /// CMD is `python3 SCRIPT` or such; functions of SCRIPT itself are in `__main__`, methods are `MODULE:CLASS.METHOD`.
     /// Needs the Python package `line_profiler`.
-    #[arg(long, value_name = "MODULE:FUNCTION", conflicts_with_all = ["on_cpu", "off_cpu", "syscalls", "cache", "before", "dwarf", "out", "pid"])]
+    #[arg(long, value_name = "MODULE:FUNCTION", conflicts_with_all = ["on_cpu", "off_cpu", "syscalls", "cache", "before", "dwarf", "out", "pid", "watch"])]
     pub(crate) lines: Option<String>,
     /// The command and its arguments
     #[arg(value_name = "CMD", last = true, required_unless_present = "pid")]

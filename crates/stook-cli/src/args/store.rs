@@ -32,6 +32,9 @@ pub(crate) struct SendArgs {
 pub(crate) struct SourceArgs {
     #[command(flatten)]
     pub(crate) place: StoreArgs,
+    /// Another store with the same archive, asked when the first one fails; may be repeated
+    #[arg(long = "mirror", value_name = "URL")]
+    pub(crate) mirrors: Vec<String>,
     #[command(flatten)]
     pub(crate) cache: StoreCacheArgs,
 }

@@ -11,11 +11,12 @@ use super::observer::BenchObserver;
 use super::results::{ResultsWriter, now};
 use crate::args::{BenchCacheArgs, Common};
 use crate::exit::{CliError, Ending};
+use crate::mount::server_at;
 use crate::progress::Reporter;
 use crate::report::Measured;
 
 pub(crate) fn cache(args: &BenchCacheArgs, common: &Common) -> Result<Ending, CliError> {
-    let options = options(args);
+    let options = options(args)?;
     let mut header = Header::new(Kind::Cache, &now());
     header.options = asked_for(args, &options);
     let reporter = Reporter::new(common);
@@ -32,20 +33,26 @@ pub(crate) fn cache(args: &BenchCacheArgs, common: &Common) -> Result<Ending, Cl
     Ok(Ending::Done)
 }
 
-fn options(args: &BenchCacheArgs) -> CacheOptions {
+fn options(args: &BenchCacheArgs) -> Result<CacheOptions, CliError> {
     let shell = |line: &Option<OsString>| {
         let line = line.clone()?;
         Some(Job::new([OsString::from("sh"), "-c".into(), line]))
     };
-    CacheOptions {
-        command: Job::new(args.command.iter().cloned()),
-        local: shell(&args.local),
-        rounds: args.rounds,
-        cold_hook: shell(&args.cold_hook),
-        warm_hook: shell(&args.warm_hook),
-        watch: args.watch.as_deref().map(watch),
-        files: args.files.clone(),
-    }
+    let mut options = CacheOptions::new(Job::new(args.command.iter().cloned()), args.rounds);
+    options.local = shell(&args.local);
+    options.cold_hook = shell(&args.cold_hook);
+    options.warm_hook = shell(&args.warm_hook);
+    options.watch = args.watch.as_deref().map(watch);
+    options.files.clone_from(&args.files);
+    options.server = match &args.mount {
+        Some(mount) => Some(server_at(mount).ok_or_else(|| CliError::Option {
+            option: "--mount",
+            value: display_path(mount),
+            why: "no archive is mounted there that answers you".to_owned(),
+        })?),
+        None => server_at(Path::new(".")),
+    };
+    Ok(options)
 }
 
 /// A number is a process; `./7` is a mount of that name.
@@ -68,6 +75,7 @@ fn asked_for(
         ("cold-hook", json!(text(&options.cold_hook))),
         ("warm-hook", json!(text(&options.warm_hook))),
         ("watch", json!(args.watch.as_ref().map(display_path))),
+        ("mount", json!(args.mount.as_ref().map(display_path))),
         ("files", json!(files)),
     ];
     let given = all

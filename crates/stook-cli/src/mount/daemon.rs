@@ -42,7 +42,7 @@ pub(crate) fn start(common: &Common) -> Result<Ending, CliError> {
     }
     if said == MOUNTED {
         if common.timings.is_some() {
-            output::message("timings are printed by a mount with --foreground only");
+            output::message("the server of the mount records its time; `stook talk` prints it");
         }
         return Ok(Ending::Done);
     }

@@ -9,6 +9,7 @@
 mod daemon;
 mod helper;
 mod log;
+mod measured;
 mod signals;
 mod talk;
 mod typed;
@@ -21,6 +22,7 @@ use stook_sys::display_path;
 
 pub(crate) use self::helper::words;
 use self::log::MountLog;
+pub(crate) use self::measured::server_at;
 use self::signals::Signals;
 pub(crate) use self::talk::talk;
 use self::typed::Typed;
@@ -88,9 +90,12 @@ fn begin(
         verify: typed.verify,
         control: Some(talk::directory_of(stook_sys::effective_user())),
         cache,
+        prefetch: typed.prefetch.clone(),
     };
-    // They cost 20 ns a scope, and `stook talk` can ask for them.
-    stook_timers::enable();
+    // They cost 20 ns a scope, and `stook talk` can ask for them; --timings may have asked for more.
+    if !stook_timers::is_enabled() {
+        stook_timers::enable();
+    }
     let log = Arc::clone(log) as Arc<dyn Log>;
     // One that comes while it is being mounted must not leave a mount without a server.
     let signals = Signals::hold()?;

@@ -5,11 +5,13 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use stook_bench::{Palette, flame_graph};
-use stook_mount::{Request, TimersFormat, talk as ask};
+use stook_mount::{EvictedLayers, MountError, Request, TimersDetail, talk as ask, timers_tree};
 use stook_sys::{MountPoint, mount_of_device};
+use stook_timers::Report;
 
-use crate::args::{TalkArgs, TalkCommand, TimersFormatArg};
+use crate::args::{TalkArgs, TalkCommand, TimersDetailArg, TimersFormatArg};
 use crate::exit::{CliError, Ending, to_stdout};
+use crate::output;
 
 /// Quantiles of latencies: their field, and how Prometheus names them.
 const QUANTILES: [(&str, &str); 4] = [
@@ -56,37 +58,101 @@ const NUMBERS: [(&str, &str, &str, &str); 6] = [
 
 pub(crate) fn talk(args: &TalkArgs) -> Result<Ending, CliError> {
     let directory = directory_of(owner_of(&args.mountpoint));
-    let ask = |request| ask(&directory, &args.mountpoint, request);
-    let text = match args.command {
-        TalkCommand::Stats { prometheus: false } => format!("{:#}", ask(Request::Stats)?),
-        TalkCommand::Stats { prometheus: true } => prometheus_text(&ask(Request::Stats)?),
-        TalkCommand::Timers { format } => {
-            let timers = ask(Request::Timers {
-                format: asked_format(format),
-            })?;
-            let text = timers.as_str().unwrap_or_default();
-            match format {
-                TimersFormatArg::Svg => drawing(text)?,
-                _ => text.to_owned(),
-            }
-        }
-        TalkCommand::Evict => {
-            ask(Request::Evict)?;
+    let ask = |request: &Request| ask(&directory, &args.mountpoint, request);
+    let mut ending = Ending::Done;
+    let text = match &args.command {
+        TalkCommand::Stats { prometheus: false } => format!("{:#}", ask(&Request::Stats)?),
+        TalkCommand::Stats { prometheus: true } => prometheus_text(&ask(&Request::Stats)?),
+        TalkCommand::Timers {
+            record: Some(detail),
+            ..
+        } => {
+            let detail = recorded(*detail);
+            ask(&Request::Record { detail })?;
             return Ok(Ending::Done);
         }
-        TalkCommand::Quit => {
-            ask(Request::Quit)?;
-            return Ok(Ending::Done);
+        TalkCommand::Timers {
+            format: TimersFormatArg::Trace,
+            ..
+        } => trace_text(ask(&Request::Trace)?)?,
+        TalkCommand::Timers { format, .. } => timers_text(ask(&Request::Timers)?, *format)?,
+        TalkCommand::Prefetch { patterns } => {
+            let patterns = patterns.clone();
+            let prefetched = ask(&Request::Prefetch { patterns })?;
+            ending = said_of(&prefetched);
+            format!("{prefetched:#}")
         }
+        TalkCommand::Sync => return done(ask(&Request::Sync)),
+        TalkCommand::Evict { memory } => {
+            let layers = match memory {
+                true => EvictedLayers::Memory,
+                false => EvictedLayers::All,
+            };
+            return done(ask(&Request::Evict { layers }));
+        }
+        TalkCommand::Quit => return done(ask(&Request::Quit)),
     };
-    to_stdout(|data| Ok(data.line(text.trim_end())?))
+    to_stdout(|data| Ok(data.line(text.trim_end())?))?;
+    Ok(ending)
 }
 
-fn asked_format(format: TimersFormatArg) -> TimersFormat {
-    match format {
-        TimersFormatArg::Tree => TimersFormat::Tree,
-        TimersFormatArg::Json => TimersFormat::Json,
-        TimersFormatArg::Folded | TimersFormatArg::Svg => TimersFormat::Folded,
+fn done(answer: Result<Value, MountError>) -> Result<Ending, CliError> {
+    answer?;
+    Ok(Ending::Done)
+}
+
+fn recorded(detail: TimersDetailArg) -> TimersDetail {
+    match detail {
+        TimersDetailArg::Wall => TimersDetail::Wall,
+        TimersDetailArg::Cpu => TimersDetail::Cpu,
+        TimersDetailArg::Calls => TimersDetail::Calls,
+    }
+}
+
+fn timers_text(answer: Value, format: TimersFormatArg) -> Result<String, CliError> {
+    if format == TimersFormatArg::Json {
+        return Ok(answer.to_string());
+    }
+    let report: Report = serde_json::from_value(answer).map_err(std::io::Error::other)?;
+    Ok(match format {
+        TimersFormatArg::Folded => report.folded(),
+        TimersFormatArg::Svg => drawing(&report.folded())?,
+        _ => timers_tree(&report),
+    })
+}
+
+fn trace_text(answer: Value) -> Result<String, CliError> {
+    match answer {
+        Value::String(trace) => Ok(trace),
+        _ => Err(CliError::Option {
+            option: "--format",
+            value: "trace".to_owned(),
+            why: "no single calls are recorded; `--record calls` begins".to_owned(),
+        }),
+    }
+}
+
+/// Says what a prefetch did not do.
+fn said_of(prefetched: &Value) -> Ending {
+    let unmatched = prefetched["unmatched"].as_array().into_iter().flatten();
+    let mut lines: Vec<String> = unmatched
+        .filter_map(|pattern| Some(format!("nothing matches `{}`", pattern.as_str()?)))
+        .collect();
+    if let Some(error) = prefetched["error"].as_str() {
+        lines.push(error.to_owned());
+    }
+    if let Some(bytes) = prefetched["left_out_bytes"]
+        .as_u64()
+        .filter(|bytes| *bytes > 0)
+    {
+        lines.push(format!("the cache has no room for {bytes} bytes more"));
+    }
+    for line in &lines {
+        output::message(&format!("warning: {line}"));
+    }
+    match lines.is_empty() {
+        true => Ending::Done,
+        false => Ending::SomeFailed,
     }
 }
 
@@ -157,7 +223,7 @@ pub(crate) fn directory_of(user: u32) -> PathBuf {
 }
 
 /// Returns who has mounted what is at a path: root may talk to all mounts.
-fn owner_of(mountpoint: &Path) -> u32 {
+pub(super) fn owner_of(mountpoint: &Path) -> u32 {
     let point = MountPoint::at(mountpoint).ok();
     let mount = point.and_then(|point| mount_of_device(point.device()));
     let options = mount.map(|mount| mount.options).unwrap_or_default();

@@ -60,6 +60,7 @@ pub(crate) struct Typed {
     pub(crate) all_versions: bool,
     pub(crate) log: Option<PathBuf>,
     pub(crate) source: SourceArgs,
+    pub(crate) prefetch: Vec<String>,
     /// `mount -f`: everything but the mounting.
     pub(crate) is_fake: bool,
 }
@@ -79,6 +80,7 @@ impl Typed {
             all_versions: args.all_versions,
             log: args.log.clone(),
             source: args.source.clone(),
+            prefetch: args.prefetch.clone(),
             is_fake: false,
         };
         for option in args.options.iter().flat_map(|options| options.split(',')) {
@@ -102,6 +104,8 @@ impl Typed {
             ("as_of", Some(value)) => self.as_of.as_of = Some(value.to_owned()),
             ("log", Some(value)) => self.log = Some(value.into()),
             ("store", Some(value)) => self.source.place.store = Some(value.to_owned()),
+            ("mirror", Some(value)) => self.source.mirrors.push(value.to_owned()),
+            ("prefetch", Some(value)) => self.prefetch.push(value.to_owned()),
             ("cache", Some(value)) => self.source.cache.cache = Some(value.into()),
             ("cache_size", Some(value)) => self.source.cache.cache_size = Some(value.to_owned()),
             ("offline", None) => self.source.cache.offline = true,
@@ -152,6 +156,7 @@ mod tests {
             all_versions: false,
             log: None,
             source: SourceArgs::default(),
+            prefetch: Vec::new(),
             options: vec![options.to_owned()],
         })
     }
@@ -161,7 +166,12 @@ mod tests {
         let typed = typed("ro,allow_other,_netdev,as_of=3,x-systemd.automount,noexec,").unwrap();
         assert!(typed.allow_other && typed.no_exec && !typed.verify && !typed.foreground);
         assert_eq!(typed.as_of.as_of.as_deref(), Some("3"));
-        let typed = super::tests::typed("cache=/var/cache/stook,cache_size=1GiB,offline").unwrap();
+        let typed = super::tests::typed(
+            "cache=/var/cache/stook,cache_size=1GiB,offline,mirror=http://a/b,mirror=http://c,prefetch=*.nc",
+        )
+        .unwrap();
+        assert_eq!(typed.source.mirrors, ["http://a/b", "http://c"]);
+        assert_eq!(typed.prefetch, ["*.nc"]);
         let cache = typed.source.cache;
         assert_eq!(cache.cache, Some("/var/cache/stook".into()));
         assert!(cache.offline && cache.cache_size.as_deref() == Some("1GiB"));

@@ -10,7 +10,7 @@ use stook_testkit::slowfs::{Options, SlowFs, unavailable};
 use crate::place::{Place, Ran, json_lines};
 
 /// Keeps these tests apart: they drop the caches of the whole machine.
-fn alone() -> MutexGuard<'static, ()> {
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
     static CACHES: Mutex<()> = Mutex::new(());
     CACHES.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -11,7 +11,7 @@ use stook_testkit::{skip, tree};
 use crate::place::{Place, Ran, wait_until};
 
 /// Unmounts whatever a test leaves behind.
-struct Point<'p>(&'p Place);
+pub(crate) struct Point<'p>(pub(crate) &'p Place);
 
 impl Drop for Point<'_> {
     fn drop(&mut self) {
@@ -33,7 +33,7 @@ fn place() -> Place {
     place
 }
 
-fn has_fuse() -> bool {
+pub(crate) fn has_fuse() -> bool {
     let is_there = Path::new("/dev/fuse").exists() && stook_sys::is_root();
     if !is_there {
         skip!("there is no FUSE that root could use");

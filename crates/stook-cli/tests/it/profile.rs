@@ -17,7 +17,7 @@ fn has(program: &str) -> bool {
 }
 
 /// Returns true, and says so, if threads cannot be followed here.
-fn is_skipped() -> bool {
+pub(crate) fn is_skipped() -> bool {
     static WHY: LazyLock<Option<String>> = LazyLock::new(why_not);
     if let Some(why) = &*WHY {
         stook_testkit::skip!("{why}");

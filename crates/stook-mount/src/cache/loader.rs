@@ -11,6 +11,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use stook_store::{Difference, Store, StoreCause, StoreError, StoredFile};
 
@@ -31,6 +32,8 @@ pub(super) struct Loader {
     pub(super) disk: Option<DiskCache>,
     pub(super) mirrors: Mirrors,
     pub(super) counters: Arc<Counters>,
+    /// Threads that fetch blocks, or write them to the disk.
+    pub(super) loading: AtomicUsize,
     /// Adjacent blocks that are asked for at once, at most.
     pub(super) request_blocks: usize,
 }
@@ -96,6 +99,10 @@ impl Loader {
         effort: Effort,
         arrived: &mut dyn FnMut(u64, Block),
     ) -> Result<(), ReadError> {
+        if claimed.is_empty() {
+            return Ok(());
+        }
+        let _loading = Loading::begin(&self.loading);
         let mut missing = VecDeque::new();
         for claim in claimed {
             match self.read_disk(volume, claim.key()) {
@@ -115,6 +122,10 @@ impl Loader {
             self.fetch(volume, run, effort, arrived)?;
         }
         Ok(())
+    }
+
+    pub(super) fn is_loading(&self) -> bool {
+        self.loading.load(Ordering::Relaxed) > 0
     }
 
     /// Returns a block from the disk.
@@ -176,6 +187,22 @@ impl Loader {
             .read(&volume.copies, effort, &mut |store, file| {
                 arriving.receive(store, file)
             })
+    }
+}
+
+/// Counts a thread as long as it loads.
+struct Loading<'a>(&'a AtomicUsize);
+
+impl<'a> Loading<'a> {
+    fn begin(threads: &'a AtomicUsize) -> Self {
+        threads.fetch_add(1, Ordering::Relaxed);
+        Self(threads)
+    }
+}
+
+impl Drop for Loading<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -6,7 +6,9 @@ use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, Once};
+use std::time::Duration;
 
 use stook_archive::{ReadAt, VolumeBytes, VolumeStore, VolumeVersion};
 use stook_store::Store;
@@ -87,6 +89,7 @@ impl CachedVolumes {
                 Arc::clone(&counters),
             ),
             counters,
+            loading: AtomicUsize::new(0),
             request_blocks: usize::try_from(request_blocks).unwrap_or(usize::MAX).max(1),
         });
         Ok(Self {
@@ -115,6 +118,30 @@ impl CachedVolumes {
             (Layer::Disk, Some(disk)) => disk.clear(),
             (Layer::Disk, None) => {}
         }
+    }
+
+    /// Returns whether blocks are kept on disk.
+    pub fn has_disk(&self) -> bool {
+        self.shared.loader.disk.is_some()
+    }
+
+    /// Returns how many bytes of blocks can be kept that nobody has read yet.
+    pub fn room(&self) -> u64 {
+        let loader = &self.shared.loader;
+        let disk = loader.disk.as_ref().map(DiskCache::room);
+        disk.unwrap_or_else(|| loader.table.room_ahead())
+    }
+
+    /// Waits until nothing is being fetched or written; false if it was asked to end before.
+    pub fn sync(&self, is_interrupted: &dyn Fn() -> bool) -> bool {
+        const POLL_EVERY: Duration = Duration::from_millis(5);
+        while self.shared.queue.blocks() > 0 || self.shared.loader.is_loading() {
+            if is_interrupted() {
+                return false;
+            }
+            std::thread::sleep(POLL_EVERY);
+        }
+        true
     }
 
     pub(super) fn shared(&self) -> &Arc<Shared> {

@@ -3,8 +3,13 @@
 //! ```text
 //!   stat    HEAD                          size; version: the entity tag, or when it was modified
 //!   get     GET                           as many bytes as the server promised
-//!   range   GET, Range, If-Match          206: exactly these bytes of this version
+//!   range   GET, Range, If-Match,         206: exactly these bytes of this version
+//!           If-Range
 //! ```
+//! A version is asked for twice: a server that heeds `If-Match` answers 412 where the file is another one, without a body; one
+//! that heeds only `If-Range`, as many caches do, answers 200 with another version. One that heeds neither is found out by the
+//! version of its answer, without which no answer is taken (RFC 9110, 13.2.2 and 15.3.7). A file without an entity tag is asked for by its
+//! time with `If-Unmodified-Since`; `If-Range` would refuse a file of the last minute (13.1.5).
 //! A server that ignores ranges answers with the whole file: of a small one the part is taken, else there are none.
 //! Redirects are followed on the same server only. Listings of directories are not read: they are pages for people.
 
@@ -15,7 +20,7 @@ mod redirect;
 use std::ops::Range;
 
 use reqwest::header::{
-    CONTENT_ENCODING, HeaderMap, HeaderName, HeaderValue, IF_MATCH, IF_UNMODIFIED_SINCE, RANGE,
+    CONTENT_ENCODING, HeaderMap, HeaderValue, IF_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, RANGE,
 };
 use reqwest::{Method, Response, StatusCode, Url};
 
@@ -25,7 +30,7 @@ use crate::error::{Difference, StoreCause, StoreError};
 use crate::local_file::{NewFile, expected_md5, require_name};
 use crate::network::{Meter, Network, connection_cause};
 use crate::settings::Settings;
-use crate::store::{Abilities, Download, FileVersion, Proof, Store, Stored, StoredFile, Upload};
+use crate::store::{Abilities, Download, Proof, Store, Stored, StoredFile, Upload};
 use crate::transfer::{Silent, TransferObserver, get_each};
 
 /// Redirects that are followed for one request.
@@ -181,8 +186,13 @@ impl HttpStore {
         let mut headers = HeaderMap::new();
         headers.insert(RANGE, header(&format!("bytes={offset}-{last}"))?);
         if let Some(version) = &file.version {
-            let (name, value) = condition(version)?;
-            headers.insert(name, value);
+            let value = header(&version.0)?;
+            if version.0.starts_with('"') {
+                headers.insert(IF_MATCH, value.clone());
+                headers.insert(IF_RANGE, value);
+            } else {
+                headers.insert(IF_UNMODIFIED_SINCE, value);
+            }
         }
         let response = self.send(Method::GET, &file.name, headers).await?;
         match response.status() {
@@ -203,6 +213,10 @@ impl HttpStore {
             require_small(&response, file.size)?;
             offset
         };
+        if file.version.is_some() && found.is_none() {
+            let text = "it does not say of which version the bytes are";
+            return Err(answer::odd(&self.url, text));
+        }
         hand_over(response, skipped, range.end - range.start, take).await
     }
 }
@@ -220,16 +234,6 @@ fn public_name(url: &Url) -> String {
 
 fn header(text: &str) -> Result<HeaderValue, StoreCause> {
     HeaderValue::from_str(text).map_err(|_bytes| StoreCause::Changed)
-}
-
-/// The request for a file of this version, as a header.
-fn condition(version: &FileVersion) -> Result<(HeaderName, HeaderValue), StoreCause> {
-    let name = if version.0.starts_with('"') {
-        IF_MATCH
-    } else {
-        IF_UNMODIFIED_SINCE
-    };
-    Ok((name, header(&version.0)?))
 }
 
 async fn next_piece(response: &mut Response) -> Result<Option<bytes::Bytes>, StoreCause> {

@@ -171,14 +171,69 @@ fn parts_are_those_that_were_asked_for() {
 fn a_range_is_asked_for_of_a_known_version() {
     let server = Canned::start(|request: &Request, stream| {
         assert_eq!(request.header("range"), Some("bytes=3-6"));
-        assert_eq!(request.header("if-match"), Some("\"known\""));
+        let time = "Sun, 22 Nov 2026 10:00:00 GMT";
+        let validator = match request.header("if-unmodified-since") {
+            None => {
+                assert_eq!(request.header("if-match"), Some("\"known\""));
+                assert_eq!(request.header("if-range"), Some("\"known\""));
+                "ETag: \"known\"".to_owned()
+            }
+            Some(asked) => {
+                assert_eq!((asked, request.header("if-range")), (time, None));
+                format!("ETag: W/\"weak\"\r\nLast-Modified: {time}")
+            }
+        };
         let head = "206 Partial Content\r\nContent-Range: bytes 3-6/10\r\nContent-Length: 4";
-        answer(stream, head, b"3456");
+        answer(stream, &format!("{head}\r\n{validator}"), b"3456");
     });
     let store = store(&server.url());
     let mut buffer = [0; 4];
-    let known = file(10, Some("\"known\""));
-    assert_eq!(store.read_range(&known, 3, &mut buffer).unwrap(), 4);
+    for version in ["\"known\"", "Sun, 22 Nov 2026 10:00:00 GMT"] {
+        let known = file(10, Some(version));
+        assert_eq!(store.read_range(&known, 3, &mut buffer).unwrap(), 4);
+    }
+}
+
+/// Caches and simple servers answer whatever they have.
+#[test]
+fn a_server_that_ignores_conditions_is_found_out() {
+    const WITHOUT: &str =
+        "127.0.0.1 gave an unknown answer: it does not say of which version the bytes are";
+    const CHANGED: &str = "the file has changed in the store";
+    let (tag, time) = ("\"known\"", "Sun, 22 Nov 2026 10:00:00 GMT");
+    let older = "Last-Modified: Sat, 21 Nov 2026 10:00:00 GMT";
+    let mut buffer = [0; 4];
+    for (version, validator, expected) in [
+        (tag, "ETag: \"other\"", CHANGED),
+        (tag, "X: y", WITHOUT),
+        (tag, "ETag: W/\"known\"", WITHOUT),
+        (time, older, CHANGED),
+        (time, "X: y", WITHOUT),
+    ] {
+        let server = Canned::start(move |request, stream| {
+            let range = "206 Partial Content\r\nContent-Range: bytes 3-6/10\r\nContent-Length: 4";
+            // The whole of it, as who heeds `If-Range` answers of another file.
+            let whole = "200 OK\r\nContent-Length: 10";
+            let (head, body): (_, &[u8]) = match request.target.ends_with("whole") {
+                true => (whole, b"0123456789"),
+                false => (range, b"3456"),
+            };
+            answer(stream, &format!("{head}\r\n{validator}"), body);
+        });
+        let store = store(&server.url());
+        for name in ["part", "whole"] {
+            let file = StoredFile {
+                name: name.to_owned(),
+                ..file(10, Some(version))
+            };
+            let error = store.read_range(&file, 3, &mut buffer).unwrap_err();
+            assert_eq!(
+                error.cause.to_string(),
+                expected,
+                "{version} {validator} {name}"
+            );
+        }
+    }
 }
 
 #[test]

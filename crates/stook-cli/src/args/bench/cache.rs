@@ -45,6 +45,12 @@ pub(crate) struct BenchCacheArgs {
     /// Also count the CPU time of this process, or of the one that serves this FUSE mount
     #[arg(long, value_name = "PID|MOUNT")]
     pub(crate) watch: Option<PathBuf>,
+    /// The mounted archive that the command reads (default: the one that the working directory is in)
+    ///
+    /// Before each cold run its server forgets all it has fetched, before each warm run what is in its memory. Its CPU time is
+    /// counted, and printed is what it read from where.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) mount: Option<PathBuf>,
     /// File or tree that the command reads, or its cache on disk, used to verify the states; may be repeated
     #[arg(long, value_name = "PATH")]
     pub(crate) files: Vec<PathBuf>,

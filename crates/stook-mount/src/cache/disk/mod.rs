@@ -108,6 +108,11 @@ impl DiskCache {
         block
     }
 
+    /// Returns how many bytes of blocks fit for sure: blocks are spread over the shards by chance.
+    pub(super) fn room(&self) -> u64 {
+        self.layout.shard_bytes * self.layout.shards as u64 / 4 * 3
+    }
+
     /// Returns true if a file has the name of the block.
     pub(super) fn has(&self, key: &BlockKey) -> bool {
         let found = self.root.metadata(&self.path_of(key), Links::Refuse);
