@@ -67,9 +67,7 @@ mod writer;
 pub use archive::{Archive, Found, OpenOptions};
 pub use attributes::{AttributesReport, fill_attributes};
 pub use cat::cat;
-pub use catalogue::{
-    Catalogue, CatalogueOptions, EntryId, Stat, StatSource, Versions, clean_path,
-};
+pub use catalogue::{Catalogue, CatalogueOptions, EntryId, Stat, StatSource, Versions, clean_path};
 pub use cause::{Cause, Since};
 pub use check::{CheckOptions, CheckReport, check};
 pub use create::{WriteOptions, WriteReport};

@@ -1,5 +1,7 @@
 //! `stook export`: views of an archive for other programs.
 
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use stook_archive::{Archive, ListOptions};
@@ -24,9 +26,17 @@ pub(crate) fn export(args: &ExportArgs, common: &Common) -> Result<Ending, CliEr
 fn refs(args: &RefsArgs, common: &Common) -> Result<Ending, CliError> {
     let format = format_of(args)?;
     let mut opened = Opened::new(&args.archive, &args.source)?;
+    let below = args.below.iter().cloned().collect::<Vec<OsString>>();
+    let patterns = match args.patterns.is_empty() {
+        // Or else all members would be looked at.
+        true => &below,
+        false => &args.patterns,
+    };
+    let below = args.below.as_deref().unwrap_or_default().as_bytes();
     let options = RefsOptions {
+        below: clean(below).to_vec(),
         list: ListOptions {
-            patterns: compiled(&args.patterns),
+            patterns: compiled(patterns),
             as_of: options::as_of(&opened.archive, &args.as_of)?,
             all_versions: false,
         },
@@ -53,6 +63,14 @@ fn refs(args: &RefsArgs, common: &Common) -> Result<Ending, CliError> {
     let text = referred.text();
     reporter.summary(Summary::Referred(referred), &text)?;
     Ok(some_failed(report.failed))
+}
+
+/// Without what a shell adds to a name.
+fn clean(mut directory: &[u8]) -> &[u8] {
+    while let [rest @ .., b'/'] = directory {
+        directory = rest;
+    }
+    directory.strip_prefix(b"./").unwrap_or(directory)
 }
 
 fn format_of(args: &RefsArgs) -> Result<Format, CliError> {
@@ -91,12 +109,10 @@ fn places(args: &RefsArgs, archive: &Archive) -> Result<Places, CliError> {
 fn place_of(text: &str) -> Result<Places, CliError> {
     let location = location_of(text)?;
     match &location {
-        Location::Hpss(_) | Location::Globus { .. } => {
-            Err(stook_export::ExportError::NoRanges {
-                place: location.without_login().to_string(),
-            }
-            .into())
+        Location::Hpss(_) | Location::Globus { .. } => Err(stook_export::ExportError::NoRanges {
+            place: location.without_login().to_string(),
         }
+        .into()),
         // Passwords are not for a file that others read.
         _ => Ok(Places::Url(lasting_name(location)?)),
     }

@@ -63,9 +63,13 @@ pub(crate) fn of_export(error: &ExportError) -> Option<String> {
         ExportError::Compressed { .. } => {
             "`stook mount` without --native shows such an archive; one created without --zstd can be exported"
         }
-        ExportError::Missing { .. } => "`stook pull` fetches them; `stook mount` without --native reads them from their store",
+        ExportError::Missing { .. } => {
+            "`stook pull` fetches them; `stook mount` without --native reads them from their store"
+        }
         ExportError::VolumeSize { .. } => "`stook check` says what is wrong with it",
-        ExportError::NoRanges { .. } => "`stook pull` fetches the volumes into a folder, or --base names another place that has them",
+        ExportError::NoRanges { .. } => {
+            "`stook pull` fetches the volumes into a folder, or --base names another place that has them"
+        }
         ExportError::NoArray => "`--format json` refers to any files",
         ExportError::BadZarr { .. } => "`--format json` takes it as it is",
         ExportError::Image {

@@ -23,8 +23,8 @@ use crate::report::{
 use crate::stores::Opened;
 use crate::written::print_written;
 use crate::{
-    bench, copy, descriptors, export, mount, patterns, plan, profile, reference, remove, timings, transfer,
-    walk, zstash,
+    bench, copy, descriptors, export, mount, patterns, plan, profile, reference, remove, timings,
+    transfer, walk, zstash,
 };
 
 pub(crate) fn run(args: Args) -> ExitCode {

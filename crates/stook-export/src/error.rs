@@ -211,11 +211,7 @@ impl Refusal {
 
 fn listed(volumes: &[VolumeId]) -> String {
     const MOST: usize = 8;
-    let mut names: Vec<String> = volumes
-        .iter()
-        .take(MOST)
-        .map(ToString::to_string)
-        .collect();
+    let mut names: Vec<String> = volumes.iter().take(MOST).map(ToString::to_string).collect();
     if volumes.len() > MOST {
         names.push(format!("{} more", volumes.len() - MOST));
     }

@@ -81,7 +81,9 @@ pub fn mount_native(
             devices: &volumes,
             no_exec: options.no_exec,
         };
-        mount.mount_on(point).map_err(|error| of_mount(error, image))
+        mount
+            .mount_on(point)
+            .map_err(|error| of_mount(error, image))
     };
     if let Some(image) = &options.image {
         let volumes = fitting_volumes(archive, image, options.as_of)?;

@@ -36,9 +36,7 @@ impl Places {
 pub(crate) fn recorded_sizes(archive: &Archive) -> Result<BTreeMap<VolumeId, u64>, ExportError> {
     let records = archive.volume_records()?.unwrap_or_default();
     let sizes = records.into_iter();
-    Ok(sizes
-        .map(|(_, volume)| (volume.id, volume.size))
-        .collect())
+    Ok(sizes.map(|(_, volume)| (volume.id, volume.size)).collect())
 }
 
 /// Returns the bytes of volumes as they are in a folder.

@@ -108,5 +108,8 @@ pub fn is_no_block_device(error: &io::Error) -> bool {
 
 /// Returns the version of the kernel.
 pub fn kernel_release() -> String {
-    rustix::system::uname().release().to_string_lossy().into_owned()
+    rustix::system::uname()
+        .release()
+        .to_string_lossy()
+        .into_owned()
 }

@@ -74,7 +74,8 @@ pub use child::{
 };
 pub use directory::{Directory, FoundName, Links, NODE_MODE, NameBuffer};
 pub use erofs::{
-    ErofsMount, erofs_heeds_access_lists, is_no_block_device, is_unknown_file_system, kernel_release,
+    ErofsMount, erofs_heeds_access_lists, is_no_block_device, is_unknown_file_system,
+    kernel_release,
 };
 pub use error::{
     Context, SysError, busy, cause, display_bytes, display_path, is_link_refused, is_mount_point,

@@ -41,6 +41,9 @@ pub(crate) struct RefsArgs {
     /// Refer only to files that match, and those in directories that match
     #[arg(value_name = "PATTERN")]
     pub(crate) patterns: Vec<OsString>,
+    /// Refer only to files below this directory of the archive, by their paths below it: of a Zarr store, its name
+    #[arg(long, value_name = "DIR")]
+    pub(crate) below: Option<OsString>,
     /// Write to FILE, of Parquet a new folder (default: stdout)
     #[arg(long, value_name = "FILE")]
     pub(crate) to: Option<PathBuf>,

@@ -38,18 +38,41 @@ fn refuse_options(typed: &Typed) -> Result<(), CliError> {
     let cache = &typed.source.cache;
     let refused = [
         (typed.verify, "--verify", "the kernel verifies nothing"),
-        (typed.all_versions, "--all-versions", "an image shows one state"),
-        (typed.foreground, "--foreground", "no process serves the mount"),
+        (
+            typed.all_versions,
+            "--all-versions",
+            "an image shows one state",
+        ),
+        (
+            typed.foreground,
+            "--foreground",
+            "no process serves the mount",
+        ),
         (typed.log.is_some(), "--log", "no process serves the mount"),
-        (cache.cache.is_some(), "--cache", "the kernel reads the volumes themselves"),
-        (cache.offline, "--offline", "the kernel reads the volumes themselves"),
-        (typed.source.place.store.is_some(), "--store", "all volumes must be in the archive's folder"),
+        (
+            cache.cache.is_some(),
+            "--cache",
+            "the kernel reads the volumes themselves",
+        ),
+        (
+            cache.offline,
+            "--offline",
+            "the kernel reads the volumes themselves",
+        ),
+        (
+            typed.source.place.store.is_some(),
+            "--store",
+            "all volumes must be in the archive's folder",
+        ),
     ];
     if let Some((_, option, why)) = refused.into_iter().find(|(is_given, ..)| *is_given) {
         return Err(unfit(option, why));
     }
     if typed.archive()?.to_str().is_some_and(is_url) {
-        return Err(unfit("a URL", "all volumes must be in a folder of this machine"));
+        return Err(unfit(
+            "a URL",
+            "all volumes must be in a folder of this machine",
+        ));
     }
     Ok(())
 }

@@ -114,6 +114,19 @@ fn check() {
 }
 
 #[test]
+fn exports() {
+    let place = archived();
+    assert_snapshot!(golden(&place, &["export", "refs", "arc", "--to", "refs.json"]), @r#"
+    {"type":"header","schema":1,"stook":"0.1.0","command":"export refs"}
+    {"type":"summary","members":2,"bytes":10,"volumes":1,"without_content":0,"failed":0}
+    "#);
+    assert_snapshot!(golden(&place, &["export", "erofs", "arc", "image"]), @r#"
+    {"type":"header","schema":1,"stook":"0.1.0","command":"export erofs"}
+    {"type":"summary","inodes":4,"bytes":3072,"volumes":["000000.tar"],"run":1,"last_id":3,"failed":0}
+    "#);
+}
+
+#[test]
 fn list() {
     assert_snapshot!(golden(&archived(), &["list", "arc", "a"]), @r#"
     {"type":"header","schema":1,"stook":"0.1.0","command":"list"}
@@ -338,6 +351,8 @@ fn printed() -> Vec<Value> {
         "bench fs a-target --work . --files 5 --rounds 1 --phases stat --tools single",
         "bench pair spec.json",
         "bench pair none.json",
+        "export refs arc --to refs.json",
+        "export erofs arc image",
         "list none",
     ];
     before.into_iter().for_each(&mut print);

@@ -165,9 +165,11 @@ mod tests {
         let long = 3 << 40;
         let content = Content::of_pieces(long, 1, vec![piece(0, long, 512)]).unwrap();
         let one = 1 << 31;
-        assert_eq!(chunks(&content), [(1, 1), (1, 1 + one), (1, 1 + 2 * one)].map(|(slot, block): (u16, u64)| {
-            (slot, u32::try_from(block).unwrap())
-        }));
+        assert_eq!(
+            chunks(&content),
+            [(1, 1), (1, 1 + one), (1, 1 + 2 * one)]
+                .map(|(slot, block): (u16, u64)| { (slot, u32::try_from(block).unwrap()) })
+        );
     }
 
     #[test]

@@ -83,26 +83,42 @@ mod tests {
 
     #[test]
     fn names_fill_blocks_and_dots_stand_among_them() {
-        let names: Vec<Vec<u8>> = (0..100).map(|n| format!("{n:03}-name").into_bytes()).collect();
+        let names: Vec<Vec<u8>> = (0..100)
+            .map(|n| format!("{n:03}-name").into_bytes())
+            .collect();
         let mut list: Vec<Named<'_, (u64, u8)>> = names
             .iter()
             .map(|name| Named { name, what: (7, 1) })
             .collect();
-        list.insert(0, Named { name: b"!first", what: (9, 1) });
+        list.insert(
+            0,
+            Named {
+                name: b"!first",
+                what: (9, 1),
+            },
+        );
         with_dots(&mut list, (1, 2), (2, 2));
         assert_eq!(list[0].name, b"!first");
         assert_eq!((list[1].name, list[2].name), (&b"."[..], &b".."[..]));
         let bytes = content(&list);
         assert_eq!(bytes.len() as u64, content_len(&list));
         // Where the first name of each block begins says how many entries it has.
-        let counts = bytes.chunks(BLOCK_LEN).map(|block| usize::from(block[8]) / ENTRY);
+        let counts = bytes
+            .chunks(BLOCK_LEN)
+            .map(|block| usize::from(block[8]) / ENTRY);
         assert_eq!(counts.sum::<usize>(), list.len());
     }
 
     #[test]
     fn the_longest_names_fit() {
         let name = [b'x'; 255];
-        let list = vec![Named { name: &name[..], what: (1, 1) }; 3];
+        let list = vec![
+            Named {
+                name: &name[..],
+                what: (1, 1)
+            };
+            3
+        ];
         assert_eq!(content_len(&list), 2 * 512 + 267);
         assert_eq!(content(&list).len(), 2 * 512 + 267);
     }

@@ -2,10 +2,10 @@
 
 use stook_archive::{MemberKind, Stat};
 
+use super::AccessLists;
 use super::content::{CHUNK_ENTRY, Content};
 use super::format::{BLOCK, INODE};
 use super::xattrs::Body;
-use super::AccessLists;
 
 /// The user nobody: for numbers that are none.
 const NOBODY: u32 = 65_534;
@@ -56,7 +56,8 @@ pub(super) struct Inode {
 impl Inode {
     /// Returns true if its content does not fit into a block beside it, and so is written elsewhere.
     pub(super) fn is_outsize(&self) -> bool {
-        self.inline_len().is_some_and(|len| INODE + self.xattrs_len() + len > BLOCK)
+        self.inline_len()
+            .is_some_and(|len| INODE + self.xattrs_len() + len > BLOCK)
     }
 
     /// Returns where it begins, from `free` on, and where it ends.
@@ -65,11 +66,18 @@ impl Inode {
         match (&self.data, self.inline_len()) {
             (Data::File(content), _) if content.chunks > 0 => {
                 // A slot is a multiple of what chunks are aligned to.
-                (free, free + len.next_multiple_of(CHUNK_ENTRY) + content.chunks * CHUNK_ENTRY)
+                (
+                    free,
+                    free + len.next_multiple_of(CHUNK_ENTRY) + content.chunks * CHUNK_ENTRY,
+                )
             }
             (_, Some(inline)) if !self.is_outsize() => {
                 let fits = free % BLOCK + len + inline <= BLOCK;
-                let begin = if fits { free } else { free.next_multiple_of(BLOCK) };
+                let begin = if fits {
+                    free
+                } else {
+                    free.next_multiple_of(BLOCK)
+                };
                 (begin, begin + len + inline)
             }
             _ => (free, free + len),

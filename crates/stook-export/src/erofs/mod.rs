@@ -34,8 +34,8 @@ use std::path::Path;
 use stook_archive::{Archive, AsOf, Catalogue, CatalogueOptions, EntryId, Observer, VolumeId};
 use stook_timers::scope;
 
-pub(crate) use record::{read_record, state_of};
 pub use record::{ImageRecord, ImageState, RecordedVolume};
+pub(crate) use record::{read_record, state_of};
 use writer::Writer;
 
 use crate::ExportError;

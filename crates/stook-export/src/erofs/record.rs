@@ -8,8 +8,8 @@ use stook_archive::{Archive, AsOf};
 use stook_sys::{Context, open_file, read_up_to_at};
 
 use super::format::{BLOCK, SLOT_OF_VOLUME, SLOTS, SUPER};
-use crate::error::BadImage;
 use crate::ExportError;
+use crate::error::BadImage;
 
 /// What an image begins with.
 const MARK: &[u8] = b"stook image\n";
@@ -73,7 +73,11 @@ pub(crate) fn state_of(archive: &Archive, as_of: AsOf) -> Result<ImageState, Exp
             let until = runs.iter().take_while(|run| run.id.0 <= id.0);
             ImageState {
                 run: Some(id.0),
-                last_id: until.filter_map(|run| run.last_file).map(|row| row.0).max().unwrap_or(0),
+                last_id: until
+                    .filter_map(|run| run.last_file)
+                    .map(|row| row.0)
+                    .max()
+                    .unwrap_or(0),
             }
         }
     };

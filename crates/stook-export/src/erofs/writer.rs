@@ -68,7 +68,9 @@ impl<'a> Writer<'a> {
         Self {
             source,
             catalogue: &source.catalogue,
-            volumes: numbered.map(|(slot, (&volume, &bytes))| (volume, (slot, bytes))).collect(),
+            volumes: numbered
+                .map(|(slot, (&volume, &bytes))| (volume, (slot, bytes)))
+                .collect(),
             out,
             path,
             lists,
@@ -156,7 +158,9 @@ impl<'a> Writer<'a> {
     /// Returns what a directory lists, with something about each.
     fn list<T>(&self, directory: EntryId, what: impl Fn(EntryId) -> T) -> Vec<Named<'a, T>> {
         let catalogue = self.catalogue;
-        let shown = catalogue.children(directory).filter(|&child| !self.is_left_out(child));
+        let shown = catalogue
+            .children(directory)
+            .filter(|&child| !self.is_left_out(child));
         let named = shown.map(|child| Named {
             name: catalogue.name(child),
             what: what(child),
@@ -168,9 +172,11 @@ impl<'a> Writer<'a> {
     }
 
     fn write_inodes(&mut self, directories: u64) -> Result<u64, ExportError> {
-        let mut free = self.first_inode;
+        // Programs that list a directory take the number 0 for an entry that is gone.
+        let mut free = self.first_inode + SLOT;
         let mut next_directory = directories;
-        self.seek(free)?;
+        self.seek(self.first_inode)?;
+        self.put(&[0; SLOT as usize])?;
         let mut bytes = Vec::new();
         for entry in entries(self.catalogue) {
             if entry.number().is_multiple_of(ENTRIES_BETWEEN) {
@@ -202,7 +208,10 @@ impl<'a> Writer<'a> {
             bytes.resize(usize::try_from(begin - free).expect("less than a block"), 0);
             inode.put(entry.number() + 1, self.lists, &mut bytes);
             free = end.next_multiple_of(SLOT);
-            bytes.resize(bytes.len() + usize::try_from(free - end).expect("less than a slot"), 0);
+            bytes.resize(
+                bytes.len() + usize::try_from(free - end).expect("less than a slot"),
+                0,
+            );
             self.put(&bytes)?;
             self.inodes += 1;
         }
@@ -324,7 +333,9 @@ impl<'a> Writer<'a> {
         let catalogue = self.catalogue;
         let kinds = |name: &[u8]| match name {
             b"." | b".." => entry_kind(MemberKind::Directory),
-            name => catalogue.child(directory, name).map_or(0, |child| self.entry_kind(child)),
+            name => catalogue
+                .child(directory, name)
+                .map_or(0, |child| self.entry_kind(child)),
         };
         let list: Vec<_> = list
             .into_iter()
@@ -340,7 +351,10 @@ impl<'a> Writer<'a> {
     fn number(&self, entry: EntryId) -> u64 {
         let owner = match self.names.is_empty() {
             true => None,
-            false => self.inode_of.get(&self.catalogue.first_name(entry)).copied(),
+            false => self
+                .inode_of
+                .get(&self.catalogue.first_name(entry))
+                .copied(),
         };
         u64::from(self.slots[owner.unwrap_or(entry.number()) as usize])
     }
@@ -354,10 +368,15 @@ impl<'a> Writer<'a> {
     fn write_outsize(&mut self, end: u64) -> Result<u64, ExportError> {
         let mut free = end.next_multiple_of(BLOCK);
         let outsize = std::mem::take(&mut self.outsize);
-        self.put(&vec![0; usize::try_from(free - end).expect("less than a block")])?;
+        self.put(&vec![
+            0;
+            usize::try_from(free - end).expect("less than a block")
+        ])?;
         let mut words = Vec::with_capacity(outsize.len());
         for (inode, mut content) in outsize {
-            let block = u32::try_from(free / BLOCK).ok().ok_or(ExportError::ImageTooLong)?;
+            let block = u32::try_from(free / BLOCK)
+                .ok()
+                .ok_or(ExportError::ImageTooLong)?;
             words.push((inode + WORD, block));
             let block_len = usize::try_from(BLOCK).expect("it is 512");
             content.resize(content.len().next_multiple_of(block_len), 0);

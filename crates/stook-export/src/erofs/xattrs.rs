@@ -110,8 +110,13 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_refused() {
         let long = vec![0; 65_536];
-        assert_eq!(Body::of(&[xattr("user.a", &long)]), Err(Refusal::LongXattrs));
-        let many: Vec<Xattr> = (0..5).map(|n| xattr(&format!("user.{n}"), &long[1..])).collect();
+        assert_eq!(
+            Body::of(&[xattr("user.a", &long)]),
+            Err(Refusal::LongXattrs)
+        );
+        let many: Vec<Xattr> = (0..5)
+            .map(|n| xattr(&format!("user.{n}"), &long[1..]))
+            .collect();
         assert_eq!(Body::of(&many), Err(Refusal::LongXattrs));
         assert!(Body::of(&many[..3]).unwrap().units() > 40_000);
     }

@@ -65,10 +65,7 @@ fn write_piece(
         // No server gives a range without bytes.
         return write!(out, "{separator}{path}:\"\"");
     }
-    write!(
-        out,
-        "{separator}{path}:[{prefix}{volume}\",{offset},{len}]"
-    )
+    write!(out, "{separator}{path}:[{prefix}{volume}\",{offset},{len}]")
 }
 
 fn quoted(text: &str) -> String {

@@ -14,7 +14,6 @@ mod json;
 mod parquet;
 mod zarr;
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::ops::ControlFlow;
@@ -34,6 +33,8 @@ use crate::{ExportError, Refusal};
 pub struct RefsOptions {
     /// Which members of which state.
     pub list: ListOptions,
+    /// A directory of the archive: only files below it count, by their paths below it. Empty for all.
+    pub below: Vec<u8>,
     /// Where the volumes are.
     pub places: Places,
 }
@@ -107,6 +108,7 @@ pub fn export_refs(
 /// What a pass over the members has found, and what it goes by.
 struct Found<'a> {
     list: &'a ListOptions,
+    below: &'a [u8],
     places: &'a Places,
     sizes: BTreeMap<VolumeId, u64>,
     volumes: BTreeSet<VolumeId>,
@@ -128,6 +130,7 @@ impl<'a> Found<'a> {
         }
         Ok(Self {
             list: &options.list,
+            below: &options.below,
             places: &options.places,
             sizes,
             volumes: BTreeSet::new(),
@@ -146,11 +149,16 @@ impl<'a> Found<'a> {
         let mut outcome = Ok(());
         let listed = list_with_attributes(archive, list, observer, |row, attributes| {
             if row.md5.is_none() {
-                let is_directory = attributes.is_some_and(|known| known.kind == MemberKind::Directory);
+                let is_directory =
+                    attributes.is_some_and(|known| known.kind == MemberKind::Directory);
                 self.report.without_content += u64::from(!is_directory);
                 return ControlFlow::Continue(());
             }
-            let named = path_of(row.name);
+            let named = match path_below(row.name, self.below) {
+                Ok(Some(path)) => text_of(path),
+                Ok(None) => return ControlFlow::Continue(()),
+                Err(cause) => Err(cause),
+            };
             let piece = self.piece(&row, attributes);
             outcome = match (named, piece) {
                 (Ok(path), Ok(piece)) => visit(self, &row, &path, piece),
@@ -233,9 +241,21 @@ fn refused(refusal: Refusal) -> Cause {
     Cause::Refused(std::sync::Arc::new(refusal))
 }
 
-/// Returns the path that a name stands for, as text.
-fn path_of(name: &[u8]) -> Result<Cow<'_, str>, Cause> {
+/// Returns the path that a name stands for, as one below a directory; `None` if it is not below that.
+///
+/// # Errors
+/// Why `extract` would refuse it.
+fn path_below(name: &[u8], directory: &[u8]) -> Result<Option<Vec<u8>>, Cause> {
     let path = clean_path(name)?;
-    let not_text = |_: std::string::FromUtf8Error| refused(Refusal::NotText);
-    String::from_utf8(path).map(Cow::Owned).map_err(not_text)
+    if directory.is_empty() {
+        return Ok(Some(path));
+    }
+    let rest = path.strip_prefix(directory);
+    let rest = rest.and_then(|rest| rest.strip_prefix(b"/"));
+    Ok(rest.map(<[u8]>::to_vec))
+}
+
+fn text_of(path: Vec<u8>) -> Result<String, Cause> {
+    let text = String::from_utf8(path).ok();
+    text.ok_or_else(|| refused(Refusal::NotText))
 }

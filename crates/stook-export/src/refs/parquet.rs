@@ -34,7 +34,7 @@ pub(super) fn write(
     found: &mut Found<'_>,
     folder: &Path,
 ) -> Result<(), ExportError> {
-    let arrays = Arrays::read(archive, found.list)?;
+    let arrays = Arrays::read(archive, found.list, found.below)?;
     if arrays.each().next().is_none() {
         return Err(ExportError::NoArray);
     }
@@ -56,7 +56,10 @@ pub(super) fn write(
             let from = chunks.partition_point(|&(key, _)| key < (array, range.start));
             let to = chunks.partition_point(|&(key, _)| key < (array, range.end));
             let file = file_of(&chunks[from..to], &range, prefix);
-            write_file(&folder.join(field).join(format!("refs.{record}.parq")), &file)?;
+            write_file(
+                &folder.join(field).join(format!("refs.{record}.parq")),
+                &file,
+            )?;
         }
     }
     // The last one: without it the rest is nothing.
@@ -129,7 +132,10 @@ struct Columns {
 
 impl Columns {
     fn push(&mut self, piece: Piece) {
-        let place = self.volumes.iter().rposition(|&volume| volume == piece.volume);
+        let place = self
+            .volumes
+            .iter()
+            .rposition(|&volume| volume == piece.volume);
         let place = place.unwrap_or_else(|| {
             self.volumes.push(piece.volume);
             self.volumes.len() - 1
@@ -322,7 +328,11 @@ fn metadata_of(column: &Column, rows: i64) -> Struct {
     let bytes = place(column.end - column.start);
     let mut metadata = Struct::default();
     metadata.int32(1, if is_path { BYTE_ARRAY } else { INT64 });
-    let encodings: &[i64] = if is_path { &[PLAIN, RLE, RLE_DICTIONARY] } else { &[PLAIN] };
+    let encodings: &[i64] = if is_path {
+        &[PLAIN, RLE, RLE_DICTIONARY]
+    } else {
+        &[PLAIN]
+    };
     metadata.int32s(2, encodings);
     metadata.texts(3, &[column.name]);
     metadata.int32(4, UNCOMPRESSED);
@@ -332,6 +342,11 @@ fn metadata_of(column: &Column, rows: i64) -> Struct {
     metadata.int64(9, place(column.data));
     if is_path {
         metadata.int64(11, place(column.start));
+    } else {
+        // Unless it is said that none is missing, fastparquet takes numbers for fractions.
+        let mut statistics = Struct::default();
+        statistics.int64(3, 0);
+        metadata.structure(12, statistics);
     }
     metadata
 }
@@ -378,7 +393,8 @@ impl Struct {
     fn list(&mut self, number: u8, kind: u8, len: usize) {
         self.field(number, THRIFT_LIST);
         let len = u8::try_from(len).ok().filter(|&len| len < 15);
-        self.bytes.push(len.expect("lists here are short") << 4 | kind);
+        self.bytes
+            .push(len.expect("lists here are short") << 4 | kind);
     }
 
     fn int32s(&mut self, number: u8, values: &[i64]) {

@@ -7,9 +7,10 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use serde_json::{Map, Value};
-use stook_archive::{Archive, ListOptions, Row, Silent, clean_path, list};
+use stook_archive::{Archive, ListOptions, Row, Silent, list};
 use stook_sys::{SysError, display_bytes};
 
+use super::path_below;
 use crate::ExportError;
 
 /// Longer metadata is none.
@@ -48,7 +49,11 @@ pub(super) enum Part {
 
 impl Arrays {
     /// Reads the metadata of all selected groups and arrays.
-    pub(super) fn read(archive: &mut Archive, options: &ListOptions) -> Result<Self, ExportError> {
+    pub(super) fn read(
+        archive: &mut Archive,
+        options: &ListOptions,
+        below: &[u8],
+    ) -> Result<Self, ExportError> {
         let mut rows = Vec::new();
         list(archive, options, &Silent, |row| {
             if row.md5.is_some() && is_metadata(row.name) {
@@ -58,7 +63,8 @@ impl Arrays {
         })?;
         let mut arrays = Self::default();
         for row in rows {
-            let Some(path) = clean_path(&row.name).ok().and_then(text) else {
+            let path = path_below(&row.name, below).ok().flatten();
+            let Some(path) = path.and_then(|path| String::from_utf8(path).ok()) else {
                 continue;
             };
             let document = read_document(archive, &row, &path)?;
@@ -118,7 +124,9 @@ impl Grid {
             }
             counts.push(size.div_ceil(chunk));
         }
-        let product = counts.iter().try_fold(1_u64, |all, &one| all.checked_mul(one));
+        let product = counts
+            .iter()
+            .try_fold(1_u64, |all, &one| all.checked_mul(one));
         Ok(Self {
             array,
             counts,
@@ -154,11 +162,10 @@ fn numbers(document: &Value, name: &str) -> Result<Vec<u64>, &'static str> {
 
 fn is_metadata(path: &[u8]) -> bool {
     let name = path.rsplit(|&byte| byte == b'/').next();
-    matches!(name, Some(b".zarray" | b".zgroup" | b".zattrs" | b".zmetadata"))
-}
-
-fn text(path: Vec<u8>) -> Option<String> {
-    String::from_utf8(path).ok()
+    matches!(
+        name,
+        Some(b".zarray" | b".zgroup" | b".zattrs" | b".zmetadata")
+    )
 }
 
 fn read_document(archive: &Archive, row: &Row, path: &str) -> Result<Value, ExportError> {
@@ -202,7 +209,16 @@ mod tests {
         assert_eq!(part("g/x/0.0"), chunk(0));
         assert_eq!(part("g/x/1.2"), chunk(5));
         assert_eq!(part("g/x/2.2"), chunk(8));
-        for other in ["g/x/3.0", "g/x/0.3", "g/x/0", "g/x/0.0.0", "g/x/00.0", "g/x/+1.0", "g/y/0.0", "0.0"] {
+        for other in [
+            "g/x/3.0",
+            "g/x/0.3",
+            "g/x/0",
+            "g/x/0.0.0",
+            "g/x/00.0",
+            "g/x/+1.0",
+            "g/y/0.0",
+            "0.0",
+        ] {
             assert_eq!(part(other), Part::Other, "{other}");
         }
         assert_eq!(part("g/x/.zattrs"), Part::Metadata);
@@ -212,7 +228,13 @@ mod tests {
     #[test]
     fn a_scalar_has_one_chunk() {
         let arrays = arrays(json!({"shape": [], "chunks": []})).unwrap();
-        assert_eq!(arrays.part("g/x/0"), Part::Chunk { array: 0, number: 0 });
+        assert_eq!(
+            arrays.part("g/x/0"),
+            Part::Chunk {
+                array: 0,
+                number: 0
+            }
+        );
         assert_eq!(arrays.part("g/x/1"), Part::Other);
     }
 
