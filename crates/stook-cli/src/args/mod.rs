@@ -279,10 +279,10 @@ impl Command {
 
     /// Returns true if the command writes nothing but its output: after an interruption there is nothing to go on with.
     pub(crate) fn only_reads(&self) -> bool {
-        use Command::{Cat, Check, Diff, List, Status, Walk};
+        use Command::{Cat, Check, Diff, Export, List, Status, Walk};
         matches!(
             self,
-            Cat(_) | Check(_) | Diff(_) | List(_) | Status(_) | Walk(_)
+            Cat(_) | Check(_) | Diff(_) | Export(_) | List(_) | Status(_) | Walk(_)
         )
     }
 

@@ -33,7 +33,7 @@ impl Referred {
             count(self.members, "file", "files"),
             size(self.bytes),
             count(self.volumes, "volume", "volumes"),
-            also(self.without_content, "links and devices left out"),
+            also(self.without_content, "without content"),
             failed(self.failed)
         )
     }

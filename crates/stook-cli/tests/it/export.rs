@@ -106,7 +106,7 @@ fn what_a_reference_looks_like() {
     let said = place.stderr(&["export", "refs", "arc", "--to", "refs.json"]);
     assert_eq!(
         said,
-        "referred to 3 files, 13 bytes, in 1 volume, 1 links and devices left out\n"
+        "referred to 3 files, 13 B, in 1 volume; 1 without content\n"
     );
     assert_eq!(
         references(&fs::read_to_string(place.path("refs.json")).unwrap()).len(),

@@ -272,7 +272,7 @@ const OPENERS: [(&str, &[&str]); 4] = [
 ];
 
 /// Files outside of `stook-index` that may name the index: none opens it as a database.
-const NAMING_THE_INDEX: [&str; 9] = [
+const NAMING_THE_INDEX: [&str; 10] = [
     "crates/stook-archive/src/folder.rs",
     "crates/stook-archive/src/observer.rs",
     // Refuses a member that would replace it.
@@ -286,6 +286,8 @@ const NAMING_THE_INDEX: [&str; 9] = [
     // A listing of HPSS, in a test.
     "crates/stook-store/src/hsi/words.rs",
     "crates/stook-testkit/src/tree/named.rs",
+    // Refuses to write over it.
+    "crates/stook-export/src/new_file.rs",
 ];
 
 /// The source of all crates: paths from the root, and texts.
