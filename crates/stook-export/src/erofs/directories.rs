@@ -5,12 +5,10 @@
 //! ```
 //! Names ascend by their bytes, `.` and `..` among them: the kernel searches by halves.
 
-use super::format::BLOCK;
+use super::format::BLOCK_LEN;
 
 /// Bytes of an entry without its name.
 const ENTRY: usize = 12;
-
-const BLOCK_LEN: usize = BLOCK as usize;
 
 /// An entry of a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -7,11 +7,13 @@ use stook_archive::VolumeId;
 use crate::ExportError;
 
 /// Bytes of a block: the alignment of tar.
-pub(super) const BLOCK: u64 = 512;
+pub(super) const BLOCK: u64 = BLOCK_LEN as u64;
+pub(super) const BLOCK_LEN: usize = 512;
 pub(super) const BLOCK_BITS: u32 = 9;
 
 /// Inodes begin at multiples of it.
-pub(super) const SLOT: u64 = 32;
+pub(super) const SLOT: u64 = SLOT_LEN as u64;
+pub(super) const SLOT_LEN: usize = 32;
 
 /// Bytes of an inode with times and large numbers.
 pub(super) const INODE: u64 = 64;

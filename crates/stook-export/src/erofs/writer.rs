@@ -16,7 +16,7 @@ use stook_sys::Context;
 
 use super::content::{Content, Volumes};
 use super::directories::{Named, content, content_len, with_dots};
-use super::format::{BLOCK, LONGEST_NAME, SLOT, SuperBlock, head, head_bytes};
+use super::format::{BLOCK, BLOCK_LEN, LONGEST_NAME, SLOT, SLOT_LEN, SuperBlock, head, head_bytes};
 use super::inodes::{Data, Inode, SIZE, WORD, device_number, entry_kind};
 use super::record::record_bytes;
 use super::xattrs::Body;
@@ -176,7 +176,7 @@ impl<'a> Writer<'a> {
         let mut free = self.first_inode + SLOT;
         let mut next_directory = directories;
         self.seek(self.first_inode)?;
-        self.put(&[0; SLOT as usize])?;
+        self.put(&[0; SLOT_LEN])?;
         let mut bytes = Vec::new();
         for entry in entries(self.catalogue) {
             if entry.number().is_multiple_of(ENTRIES_BETWEEN) {
@@ -378,8 +378,7 @@ impl<'a> Writer<'a> {
                 .ok()
                 .ok_or(ExportError::ImageTooLong)?;
             words.push((inode + WORD, block));
-            let block_len = usize::try_from(BLOCK).expect("it is 512");
-            content.resize(content.len().next_multiple_of(block_len), 0);
+            content.resize(content.len().next_multiple_of(BLOCK_LEN), 0);
             self.put(&content)?;
             free += content.len() as u64;
         }
