@@ -289,6 +289,14 @@ impl Archive {
         Ok(lock(&self.index).runs()?)
     }
 
+    /// Returns the id of the last row; 0 if there is none, and `None` if it cannot be read.
+    ///
+    /// # Errors
+    /// `Index` if the archive cannot be read.
+    pub fn last_row(&self) -> Result<Option<i64>, ArchiveError> {
+        Ok(lock(&self.index).last_readable_row()?)
+    }
+
     /// Returns what each run added and deleted, oldest first, and between them the rows that no run added; then the number
     /// of runs that cannot be read, each of which the observer is shown as a failure.
     ///

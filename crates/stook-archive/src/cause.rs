@@ -31,6 +31,9 @@ pub enum Cause {
     /// The place that volumes are read from cannot give the bytes: nothing is known of what they are.
     #[error("{0}")]
     Source(#[source] Arc<dyn Error + Send + Sync>),
+    /// What is written has no room for it, or no way to say it.
+    #[error("{0}")]
+    Refused(#[source] Arc<dyn Error + Send + Sync>),
     /// The headers of a member cannot be read or written.
     #[error("{0}")]
     Member(#[source] Arc<VolumeError>),

@@ -68,7 +68,7 @@ pub use archive::{Archive, Found, OpenOptions};
 pub use attributes::{AttributesReport, fill_attributes};
 pub use cat::cat;
 pub use catalogue::{
-    Catalogue, CatalogueOptions, EntryId, Stat, StatSource, StoredFiles, Versions,
+    Catalogue, CatalogueOptions, EntryId, Stat, StatSource, StoredFiles, Versions, clean_path,
 };
 pub use cause::{Cause, Since};
 pub use check::{CheckOptions, CheckReport, check};

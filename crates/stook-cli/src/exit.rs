@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::error::ErrorKind as ClapKind;
 use stook_archive::ArchiveError;
 use stook_bench::BenchError;
+use stook_export::ExportError;
 use stook_mount::{CacheError, MountError};
 use stook_store::StoreError;
 use stook_sys::display_bytes;
@@ -67,6 +68,7 @@ pub(crate) enum CliError {
     Bench(BenchError),
     /// The directory for what is kept of a store cannot be used.
     Cache(CacheError),
+    Export(ExportError),
     Mount(MountError),
     Sys(stook_sys::SysError),
     /// An option's value is invalid: the option, the value, the reason.
@@ -115,6 +117,17 @@ impl From<CacheError> for CliError {
         match error {
             CacheError::Sys(error) => Self::Sys(error),
             other => Self::Cache(other),
+        }
+    }
+}
+
+impl From<ExportError> for CliError {
+    fn from(error: ExportError) -> Self {
+        match error {
+            ExportError::Archive(error) => error.into(),
+            ExportError::Sys(error) => Self::Sys(error),
+            ExportError::Output(error) => Self::Output(error),
+            other => Self::Export(other),
         }
     }
 }
@@ -207,6 +220,11 @@ impl CliError {
                 hints::of_bench(error),
                 ending_of_bench(error),
             ),
+            Self::Export(error) => (
+                error.to_string(),
+                hints::of_export(error),
+                ending_of_export(error),
+            ),
             Self::Mount(error) => (error.to_string(), hints::of_mount(error), Ending::Failed),
             Self::Archive(error) => {
                 let ending = ending_of_archive(error);
@@ -221,6 +239,13 @@ fn ending_of_bench(error: &BenchError) -> Ending {
     match error {
         BenchError::Interrupted => Ending::Interrupted,
         BenchError::Usage { .. } | BenchError::NoToolCommand { .. } => Ending::Usage,
+        _ => Ending::Failed,
+    }
+}
+
+fn ending_of_export(error: &ExportError) -> Ending {
+    match error {
+        ExportError::VolumeSize { .. } => Ending::Damage,
         _ => Ending::Failed,
     }
 }

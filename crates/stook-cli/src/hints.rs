@@ -11,6 +11,7 @@ use stook_archive::{
     PlanFileError, StopReason, TransferError, UnlikelyDeletions,
 };
 use stook_bench::{BenchError, ProfileRemedy, Remedy};
+use stook_export::{BadImage, ExportError};
 use stook_mount::{CacheError, MountError};
 use stook_store::{Advice, StoreCause, StoreError};
 use stook_sys::{display_bytes, display_path, is_not_permitted};
@@ -54,6 +55,41 @@ pub(crate) fn of_mount(error: &MountError) -> Option<String> {
         }
         _ => return None,
     })
+}
+
+/// Returns advice about an error that ended an export, or a native mount.
+pub(crate) fn of_export(error: &ExportError) -> Option<String> {
+    let text = match error {
+        ExportError::Compressed { .. } => {
+            "`stook mount` without --native shows such an archive; one created without --zstd can be exported"
+        }
+        ExportError::Missing { .. } => {
+            "`stook pull` fetches them; `stook mount` without --native reads them from their store"
+        }
+        ExportError::VolumeSize { .. } => "`stook check` says what is wrong with it",
+        ExportError::NoRanges { .. } => {
+            "`stook pull` fetches the volumes into a folder, or --base names another place that has them"
+        }
+        ExportError::NoArray => "`--format json` refers to any files",
+        ExportError::BadZarr { .. } => "`--format json` takes it as it is",
+        ExportError::Image {
+            why: BadImage::OtherState { .. },
+            ..
+        } => "`stook export erofs` writes it anew; `--as-of` mounts an earlier state",
+        ExportError::Image { .. } => "without --image one is made",
+        ExportError::Incomplete { .. } | ExportError::VolumeTooLong { .. } => {
+            "without --native they can be read"
+        }
+        ExportError::NotRoot => "without --native every user can mount, where FUSE is installed",
+        ExportError::NoErofs { .. } => {
+            "it takes Linux 6.12 or newer with CONFIG_EROFS_FS, maybe `modprobe erofs`; without --native it takes FUSE only"
+        }
+        ExportError::NoPlainFiles { .. } => {
+            "it takes Linux 6.12 or newer with CONFIG_EROFS_FS_BACKED_BY_FILE, and XDG_CACHE_HOME on a disk: neither tmpfs nor overlayfs will do; without --native it takes FUSE only"
+        }
+        _ => return None,
+    };
+    Some(text.to_owned())
 }
 
 /// Returns advice about an error that ended an operation on an archive.

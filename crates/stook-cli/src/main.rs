@@ -10,6 +10,7 @@ mod calls;
 mod copy;
 mod descriptors;
 mod exit;
+mod export;
 mod format;
 mod hints;
 mod listener;

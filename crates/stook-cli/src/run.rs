@@ -23,8 +23,8 @@ use crate::report::{
 use crate::stores::Opened;
 use crate::written::print_written;
 use crate::{
-    bench, copy, descriptors, mount, patterns, plan, profile, reference, remove, timings, transfer,
-    walk, zstash,
+    bench, copy, descriptors, export, mount, patterns, plan, profile, reference, remove, timings,
+    transfer, walk, zstash,
 };
 
 pub(crate) fn run(args: Args) -> ExitCode {
@@ -82,6 +82,7 @@ fn dispatch(command: Command, common: &Common) -> Result<Ending, CliError> {
         Command::Cat(args) => cat(&args, common),
         Command::Extract(args) => extract(&args, common),
         Command::Mount(args) => mount::mount(&args, common),
+        Command::Export(args) => export::export(&args, common),
         Command::Talk(args) => mount::talk(&args),
         Command::Reindex(args) => reindex(&args, common),
         Command::Push(args) => transfer::push(&args, common),

@@ -76,13 +76,22 @@ fn set_program(options: &mut ProgramOptions, name: &str) {
 
 /// Returns where copies of indices go: a folder of the user, where nobody else can put one.
 pub(crate) fn cache() -> Result<PathBuf, CliError> {
+    cache_for("stook/indices")
+}
+
+/// Returns where images are while they are being mounted.
+pub(crate) fn images() -> Result<PathBuf, CliError> {
+    cache_for("stook/images")
+}
+
+fn cache_for(folder: &str) -> Result<PathBuf, CliError> {
     let home = || Some(Path::new(&variable("HOME")?).join(".cache"));
     let cache = variable("XDG_CACHE_HOME").map(PathBuf::from).or_else(home);
-    let cache = cache.map(|cache| cache.join("stook/indices"));
+    let cache = cache.map(|cache| cache.join(folder));
     cache.ok_or_else(|| CliError::Option {
         option: "XDG_CACHE_HOME",
         value: String::new(),
-        why: "neither it nor HOME names a folder for copies of indices".to_owned(),
+        why: "neither it nor HOME names a folder for a cache".to_owned(),
     })
 }
 

@@ -23,6 +23,7 @@ mod calls;
 )]
 mod child;
 mod directory;
+mod erofs;
 mod error;
 #[expect(
     unsafe_code,
@@ -72,6 +73,10 @@ pub use child::{
     Child, Ended, Signal, start_and_ignore_signals, start_in_own_session, wait_readable,
 };
 pub use directory::{Directory, FoundName, Links, NODE_MODE, NameBuffer};
+pub use erofs::{
+    ErofsMount, erofs_heeds_access_lists, is_no_block_device, is_unknown_file_system,
+    kernel_release,
+};
 pub use error::{
     Context, SysError, busy, cause, display_bytes, display_path, is_link_refused, is_mount_point,
     is_no_directory, is_not_permitted, is_unsupported, not_found,

@@ -44,6 +44,7 @@ use extras::Extras;
 use facts::{Facts, HAS_MD5, HAS_ROW};
 use links::Links;
 pub use load::{CatalogueOptions, Versions};
+pub use part::clean_path;
 use shared::Shared;
 pub use stat::{Stat, StatSource};
 pub use stored::StoredFiles;
@@ -241,6 +242,16 @@ impl Catalogue {
             volume: self.volume_ids[facts.volume as usize],
             offset: facts.offset,
         })
+    }
+
+    /// Returns the volume that the content of an entry is in; `None` if it has none.
+    ///
+    /// # Cost
+    /// A cache line.
+    pub fn volume_of(&self, entry: EntryId) -> Option<VolumeId> {
+        let facts = &self.facts[entry.index()];
+        let volume = || self.volume_ids[facts.volume as usize];
+        facts.has(HAS_MD5).then(volume)
     }
 
     /// Returns the volume of an entry and where in it the content begins; `None` if it has no row, or the index does not say.

@@ -435,7 +435,7 @@ fn clean(name: &[u8]) -> Result<Cow<'_, [u8]>, Cause> {
 ///
 /// # Errors
 /// Why `extract` would refuse it.
-pub(super) fn clean_path(name: &[u8]) -> Result<Vec<u8>, Cause> {
+pub fn clean_path(name: &[u8]) -> Result<Vec<u8>, Cause> {
     let path = safe_path(name)?;
     if path.contains(&0) {
         return Err(Cause::NulInName);

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use stook_index::{Attributes, MemberKind, Mtime, RowId};
+use stook_index::{Attributes, MemberKind, Mtime, RowId, VolumeId};
 use stook_sys::{Timestamp, Xattr};
 use stook_volume::{Kind, Member};
 
@@ -218,6 +218,27 @@ impl Catalogue {
         let facts = &self.facts[entry.index()];
         let shared = self.shared.get(facts.shared as usize);
         shared.map_or_else(|| self.has_row(entry), |shared| shared.has_xattrs)
+    }
+
+    /// As [`Catalogue::content_at`]; where the index does not say it, the header does. `None` also if that has another size than
+    /// the row.
+    ///
+    /// # Cost
+    /// As [`Catalogue::stat`].
+    pub fn find_content(&self, entry: EntryId) -> Option<(VolumeId, u64)> {
+        if let Some(found) = self.content_at(entry) {
+            return Some(found);
+        }
+        let facts = &self.facts[entry.index()];
+        let member = facts
+            .has(HAS_MD5)
+            .then(|| self.header(entry))
+            .flatten()
+            .filter(|member| {
+                member.header.kind.has_content() && member.header.size == facts.size
+            })?;
+        let volume = self.volume_ids[facts.volume as usize];
+        Some((volume, member.data_offset))
     }
 
     fn known(&self, entry: EntryId) -> Known<'_> {

@@ -7,6 +7,7 @@
 
 mod bench;
 mod conflict;
+mod export;
 mod mount;
 mod patterns;
 mod plan;
@@ -25,6 +26,7 @@ pub(crate) use bench::{
     BenchArgs, BenchCacheArgs, BenchCommand, BenchFsArgs, BenchPairArgs, BenchUpdateArgs,
     FilesetArgs, PhaseName, ReportArgs, SaveArgs, ToolName,
 };
+pub(crate) use export::{ErofsArgs, ExportArgs, ExportCommand, RefsArgs, RefsFormatArg};
 pub(crate) use mount::{MountArgs, TalkArgs, TalkCommand, TimersDetailArg, TimersFormatArg};
 pub(crate) use patterns::{FilterArgs, PATTERNS};
 pub(crate) use plan::{BuildArgs, CommitArgs, PlanArgs};
@@ -148,6 +150,10 @@ pub(crate) enum Command {
     /// Called by the name mount.stook, the program takes what mount(8) gives to its helpers, so that fstab can name an archive:
     /// `ARCHIVE MOUNTPOINT stook ro,allow_other 0 0`.
     Mount(MountArgs),
+    /// Write a view of an archive for other programs
+    ///
+    /// They read the volumes themselves; stook is not needed any more. docs/export.md shows how.
+    Export(ExportArgs),
     /// Ask the server of a mount
     ///
     /// It answers its user, and root, through a socket in /run/user/UID/stook (of root, /run/stook) or /tmp/stook-UID.
@@ -273,10 +279,10 @@ impl Command {
 
     /// Returns true if the command writes nothing but its output: after an interruption there is nothing to go on with.
     pub(crate) fn only_reads(&self) -> bool {
-        use Command::{Cat, Check, Diff, List, Status, Walk};
+        use Command::{Cat, Check, Diff, Export, List, Status, Walk};
         matches!(
             self,
-            Cat(_) | Check(_) | Diff(_) | List(_) | Status(_) | Walk(_)
+            Cat(_) | Check(_) | Diff(_) | Export(_) | List(_) | Status(_) | Walk(_)
         )
     }
 
@@ -320,6 +326,12 @@ impl Command {
                 | BenchCommand::Pair(_) => {
                     return None;
                 }
+            },
+            Self::Export(args) => match &args.command {
+                ExportCommand::Erofs(_) => "export erofs",
+                // Without a file, stdout is for the references.
+                ExportCommand::Refs(args) if args.to.is_some() => "export refs",
+                ExportCommand::Refs(_) => return None,
             },
             Self::Cat(_)
             | Self::Mount(_)

@@ -34,6 +34,16 @@ pub(crate) struct MountArgs {
     /// read in order, and its end cannot be read if it is damaged; if it is read in another order it is not verified.
     #[arg(long)]
     pub(crate) verify: bool,
+    /// Have the kernel read the volumes by itself, through an EROFS image that is made from the index
+    ///
+    /// Needs root, Linux 6.12 or newer with EROFS for plain files, and all volumes, uncompressed, in a directory of this machine. Reads
+    /// cost about as much as those of any file system, and no process is left running: `umount` ends it. Nothing verifies what is
+    /// read, and every user can use the mount, with the permissions of each file.
+    #[arg(long)]
+    pub(crate) native: bool,
+    /// With --native: mount this image, which `stook export erofs` has written, if it is of this state of the archive
+    #[arg(long, value_name = "IMAGE", requires = "native")]
+    pub(crate) image: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) source: SourceArgs,
     /// Fetch files that match into the cache once it is mounted, of an archive in a store; may be repeated
@@ -44,7 +54,7 @@ pub(crate) struct MountArgs {
     /// Append the log to FILE (default: the system's log, or stderr in the foreground)
     #[arg(long, value_name = "FILE")]
     pub(crate) log: Option<PathBuf>,
-    /// Mount options, with commas: `allow_other`, `all_versions`, `verify`, `noexec`, `as_of=RUN|TIME`, `log=FILE`, `store=URL`,
+    /// Mount options, with commas: `allow_other`, `all_versions`, `verify`, `native`, `noexec`, `as_of=RUN|TIME`, `log=FILE`, `store=URL`,
     /// `mirror=URL`, `cache=DIR`, `cache_size=SIZE`, `offline`, `prefetch=PATTERN`, and those of fstab that change nothing here
     #[arg(short = 'o', value_name = "OPTIONS", action = clap::ArgAction::Append)]
     pub(crate) options: Vec<String>,

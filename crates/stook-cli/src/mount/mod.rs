@@ -10,6 +10,7 @@ mod daemon;
 mod helper;
 mod log;
 mod measured;
+mod native;
 mod signals;
 mod talk;
 mod typed;
@@ -34,6 +35,9 @@ use crate::stores::{Opened, is_url};
 
 pub(crate) fn mount(args: &MountArgs, common: &Common) -> Result<Ending, CliError> {
     let typed = Typed::of(args)?;
+    if typed.native {
+        return native::mount(&typed, common);
+    }
     if !typed.foreground && !daemon::is_child() {
         return daemon::start(common);
     }

@@ -5,6 +5,7 @@
 
 mod counts;
 mod event;
+mod export;
 mod member;
 mod phase;
 mod plan;
@@ -20,6 +21,7 @@ use stook_bench::profile::{Place, ThreadTimes};
 use stook_sys::Timestamp;
 
 pub(crate) use event::{Damaged, Failed, Fatal, Noted, Skipped, Unmatched};
+pub(crate) use export::{Imaged, Referred};
 pub(crate) use member::{ListedMember, long_row};
 pub(crate) use phase::{Phase, phase_table, with_shares};
 pub(crate) use plan::{Abandoned, Built, Committed, Part, Planned};

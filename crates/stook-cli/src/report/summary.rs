@@ -15,6 +15,7 @@ use stook_bench::fileset::Properties;
 use stook_sys::display_path;
 
 use super::counts::{also, failed};
+use super::export::{Imaged, Referred};
 use super::plan::{Abandoned, Built, Committed, Planned};
 use super::profile::{Profiled, Timed};
 use super::transfer::{ArchiveStatus, Pulled, Sent};
@@ -51,6 +52,10 @@ pub(crate) enum Summary {
     ListedRuns(ListedRuns),
     /// `extract`.
     Extracted(Extracted),
+    /// `export refs`.
+    Referred(Referred),
+    /// `export erofs`.
+    Imaged(Imaged),
     /// `reindex`.
     Indexed(Indexed),
     /// `reindex --attributes`.

@@ -114,6 +114,19 @@ fn check() {
 }
 
 #[test]
+fn exports() {
+    let place = archived();
+    assert_snapshot!(golden(&place, &["export", "refs", "arc", "--to", "refs.json"]), @r#"
+    {"type":"header","schema":1,"stook":"0.1.0","command":"export refs"}
+    {"type":"summary","members":2,"bytes":10,"volumes":1,"without_content":0,"failed":0}
+    "#);
+    assert_snapshot!(golden(&place, &["export", "erofs", "arc", "image"]), @r#"
+    {"type":"header","schema":1,"stook":"0.1.0","command":"export erofs"}
+    {"type":"summary","inodes":4,"bytes":3072,"volumes":["000000.tar"],"run":1,"last_id":3,"failed":0}
+    "#);
+}
+
+#[test]
 fn list() {
     assert_snapshot!(golden(&archived(), &["list", "arc", "a"]), @r#"
     {"type":"header","schema":1,"stook":"0.1.0","command":"list"}
@@ -296,6 +309,9 @@ fn stores_and_plan(print: &mut impl FnMut(&str)) {
     print("pull pulled --store store");
 }
 
+/// What writes views of an archive.
+const EXPORTS: [&str; 2] = ["export refs arc --to refs.json", "export erofs arc image"];
+
 /// Many kinds of lines, from every command.
 fn printed() -> Vec<Value> {
     let place = Place::with(&small());
@@ -340,7 +356,7 @@ fn printed() -> Vec<Value> {
         "bench pair none.json",
         "list none",
     ];
-    before.into_iter().for_each(&mut print);
+    before.into_iter().chain(EXPORTS).for_each(&mut print);
     place.sql(
         "arc/index.db",
         "update files set md5 = '00000000000000000000000000000000' where name = 'bad'",
