@@ -34,13 +34,17 @@ pub(crate) struct MountArgs {
     /// read in order, and its end cannot be read if it is damaged; if it is read in another order it is not verified.
     #[arg(long)]
     pub(crate) verify: bool,
+    /// Decode N frames of compressed volumes at a time at most, ahead of readers that go forward; with 1 only what is read is
+    /// decoded, one frame after the other (default: as many as there are processors, and 2 at least)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) decode_threads: Option<u16>,
     #[command(flatten)]
     pub(crate) source: SourceArgs,
     /// Append the log to FILE (default: the system's log, or stderr in the foreground)
     #[arg(long, value_name = "FILE")]
     pub(crate) log: Option<PathBuf>,
     /// Mount options, with commas: `allow_other`, `all_versions`, `verify`, `noexec`, `as_of=RUN|TIME`, `log=FILE`, `store=URL`,
-    /// `cache=DIR`, `cache_size=SIZE`, `offline`, and those of fstab that change nothing here
+    /// `cache=DIR`, `cache_size=SIZE`, `offline`, `decode_threads=N`, and those of fstab that change nothing here
     #[arg(short = 'o', value_name = "OPTIONS", action = clap::ArgAction::Append)]
     pub(crate) options: Vec<String>,
 }

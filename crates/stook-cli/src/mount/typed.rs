@@ -1,5 +1,6 @@
 //! Options of a mount, wherever they were typed: by themselves, or with `-o`.
 
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use crate::args::{AsOfArgs, MountArgs, SourceArgs};
@@ -60,6 +61,7 @@ pub(crate) struct Typed {
     pub(crate) all_versions: bool,
     pub(crate) log: Option<PathBuf>,
     pub(crate) source: SourceArgs,
+    decode_threads: Option<u16>,
     /// `mount -f`: everything but the mounting.
     pub(crate) is_fake: bool,
 }
@@ -79,6 +81,7 @@ impl Typed {
             all_versions: args.all_versions,
             log: args.log.clone(),
             source: args.source.clone(),
+            decode_threads: args.decode_threads,
             is_fake: false,
         };
         for option in args.options.iter().flat_map(|options| options.split(',')) {
@@ -104,6 +107,10 @@ impl Typed {
             ("store", Some(value)) => self.source.place.store = Some(value.to_owned()),
             ("cache", Some(value)) => self.source.cache.cache = Some(value.into()),
             ("cache_size", Some(value)) => self.source.cache.cache_size = Some(value.to_owned()),
+            ("decode_threads", Some(value)) => {
+                let threads = value.parse().ok().filter(|threads| *threads > 0_u16);
+                self.decode_threads = Some(threads.ok_or_else(|| refusal(option))?);
+            }
             ("offline", None) => self.source.cache.offline = true,
             ("", None) | ("comment", Some(_)) => {}
             (name, None) if KNOWN.contains(&name) => {}
@@ -119,6 +126,13 @@ impl Typed {
             return Ok(self.archive.clone());
         }
         Ok(stook_sys::absolute(&self.archive)?)
+    }
+
+    /// Returns how many frames of compressed volumes are decoded at a time.
+    pub(crate) fn decode_threads(&self) -> NonZeroUsize {
+        let typed = self.decode_threads.map(usize::from);
+        let usual = stook_sys::available_cpus().max(2);
+        NonZeroUsize::new(typed.unwrap_or(usual)).unwrap_or(NonZeroUsize::MIN)
     }
 
     /// Returns the file for the log, as a whole path.
@@ -152,6 +166,7 @@ mod tests {
             all_versions: false,
             log: None,
             source: SourceArgs::default(),
+            decode_threads: None,
             options: vec![options.to_owned()],
         })
     }
@@ -165,11 +180,20 @@ mod tests {
         let cache = typed.source.cache;
         assert_eq!(cache.cache, Some("/var/cache/stook".into()));
         assert!(cache.offline && cache.cache_size.as_deref() == Some("1GiB"));
+        let typed = super::tests::typed("decode_threads=3").unwrap();
+        assert_eq!(typed.decode_threads().get(), 3);
     }
 
     #[test]
     fn options_that_cannot_be_had_are_refused() {
-        for option in ["rw", "suid", "dev", "nonsense", "verify=1"] {
+        for option in [
+            "rw",
+            "suid",
+            "dev",
+            "nonsense",
+            "verify=1",
+            "decode_threads=0",
+        ] {
             assert!(typed(option).is_err(), "{option}");
         }
     }

@@ -14,6 +14,7 @@ mod cache_faults;
 mod cache_processes;
 mod cache_reads;
 mod cache_scene;
+mod compressed;
 mod contents;
 mod damage;
 mod hostile;
