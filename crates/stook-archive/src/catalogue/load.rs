@@ -243,14 +243,24 @@ fn require_few(parts: &[PartRows], directories: &Directories<'_>) -> Result<(), 
 /// Entries that are filled between two questions whether to go on.
 const ENTRIES_BETWEEN: u32 = 1 << 16;
 
-/// Returns the facts of all entries in their order.
-fn fill(parts: Vec<Arc<Vec<Facts>>>, numbers: &Numbers, arranged: &Arranged) -> Vec<Facts> {
+/// Returns the facts of all entries in their order. Those of a part go when the last of them is in its place: files of one depth
+/// come in the order of their paths, as rows mostly do, so the facts are hardly there twice.
+fn fill(mut parts: Vec<Arc<Vec<Facts>>>, numbers: &Numbers, arranged: &Arranged) -> Vec<Facts> {
+    let mut left = vec![0_usize; parts.len()];
+    for item in arranged.rows.iter().filter(|&&item| item != Item::NONE) {
+        left[item.place().0] += 1;
+    }
     let mut facts = Vec::with_capacity(arranged.rows.len());
     facts.extend(arranged.rows.iter().map(|&item| match item {
         Item::NONE => Facts::IMPLIED,
         item => {
             let (part, row) = item.place();
-            numbers.translate(part, parts[part][row as usize])
+            let fact = parts[part][row as usize];
+            left[part] -= 1;
+            if left[part] == 0 {
+                parts[part] = Arc::default();
+            }
+            numbers.translate(part, fact)
         }
     }));
     drop(parts);
