@@ -9,6 +9,7 @@
     reason = "tests make their own files, say what they skip, and fail loudly"
 )]
 
+mod ahead;
 mod cache_archives;
 mod cache_faults;
 mod cache_processes;
