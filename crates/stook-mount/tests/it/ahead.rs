@@ -78,17 +78,23 @@ fn files_read_in_order_are_not_asked_for() {
     }
     let scene = scene();
     for verify in [false, true] {
-        let watched = Watched::of(&scene.archive(), verify);
-        watched.list();
-        for number in 0..FILES {
-            let expected = fs::read(scene.source().join(name(number))).unwrap();
-            assert!(watched.read(number).unwrap() == expected, "{number}");
-        }
-        // The large one has some reads of its own; with time enough there are five of others.
-        let reads = watched.reads();
-        assert!(reads < 25, "{reads}");
-        watched.mount.unmount();
+        // Whoever drops the caches of the machine meanwhile has the kernel forget what it was told: then all are asked for.
+        let is_spared = (0..5).any(|_| read_all(&scene, verify) < 25);
+        assert!(is_spared, "verify: {verify}");
     }
+}
+
+/// Returns how many reads it took: with time enough five, and some of the large file.
+fn read_all(scene: &Scene, verify: bool) -> u64 {
+    let watched = Watched::of(&scene.archive(), verify);
+    watched.list();
+    for number in 0..FILES {
+        let expected = fs::read(scene.source().join(name(number))).unwrap();
+        assert!(watched.read(number).unwrap() == expected, "{number}");
+    }
+    let reads = watched.reads();
+    watched.mount.unmount();
+    reads
 }
 
 #[test]
