@@ -40,6 +40,11 @@ impl Content {
         }
     }
 
+    /// Returns true if a file is read as a whole.
+    pub(crate) fn is_small(&self, entry: EntryId) -> bool {
+        self.catalogue.size(entry) <= SMALL_BYTES
+    }
+
     /// Reads into the buffer and returns where the bytes are in it, fewer than wanted only at the end of the file. `None`
     /// without patience, if it would have to wait.
     ///

@@ -6,6 +6,7 @@
 //!
 //!   Server ── tree     names, attributes, inode numbers: all in memory          tree.rs, nodes.rs, attributes.rs
 //!      ├───── content  readers of members, read-ahead, verification             content.rs, readers.rs, verify.rs
+//!      ├───── ahead    small files, given to the kernel before it asks           ahead.rs
 //!      ├───── xattrs   of the headers, and `user.stook.*`                       xattrs.rs
 //!      └───── statistics ──> control socket                                    statistics.rs, control.rs
 //! ```
@@ -22,6 +23,7 @@
     allow(clippy::disallowed_methods, reason = "tests make their own files")
 )]
 
+mod ahead;
 mod attributes;
 mod cache;
 mod content;

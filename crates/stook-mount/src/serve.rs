@@ -6,12 +6,12 @@
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use fuser::{
     Errno, FileHandle, FileType, Filesystem, FopenFlags, INodeNo, InitFlags, KernelConfig,
-    LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty,
-    ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyXattr, Request,
+    LockOwner, Notifier, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
+    ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyXattr, Request,
 };
 use stook_archive::{EntryId, Patience};
 use stook_timers::scope;
@@ -49,6 +49,8 @@ pub(crate) struct Requests {
     versions: Option<Arc<Server>>,
     statistics: Arc<Statistics>,
     workers: Workers,
+    /// How the kernel is told what it has not asked for; set once it is mounted.
+    pub(crate) notifier: Arc<OnceLock<Notifier>>,
     /// The kernel does without opening and closing files, and directories.
     without_open: bool,
     without_opendir: bool,
@@ -61,6 +63,7 @@ impl Requests {
             versions: versions.map(Arc::new),
             statistics,
             workers: Workers::default(),
+            notifier: Arc::default(),
             without_open: false,
             without_opendir: false,
         }
@@ -102,6 +105,20 @@ impl Requests {
             job(&server);
             drop(scope);
             drop(call);
+        });
+    }
+
+    /// Has a worker send the kernel the files behind one that it reads, if it reads them in order.
+    fn send_ahead(&self, server: &Arc<Server>, entry: EntryId) {
+        let Some(entries) = server.ahead.visit(&server.tree.catalogue, entry) else {
+            return;
+        };
+        let (server, notifier) = (Arc::clone(server), Arc::clone(&self.notifier));
+        self.workers.submit(move || {
+            let _scope = scope!("mount.send ahead");
+            if let Some(notifier) = notifier.get() {
+                server.send(entries, notifier);
+            }
         });
     }
 
@@ -155,6 +172,7 @@ impl Filesystem for Requests {
             // The kernel remembers this, too.
             None => reply.entry(&FOREVER, &NOTHING, GENERATION),
             Some((server, entry)) => {
+                server.ahead.set_known(entry);
                 let answer = move |server: &Server| match server.attributes(entry) {
                     Some(attributes) => reply.entry(&FOREVER, &attributes, GENERATION),
                     None => reply.error(Errno::EIO),
@@ -164,7 +182,11 @@ impl Filesystem for Requests {
         }
     }
 
-    fn forget(&self, _: &Request, _: INodeNo, _: u64) {}
+    fn forget(&self, _: &Request, node: INodeNo, _: u64) {
+        if let Some((server, entry)) = self.find(node) {
+            server.ahead.forget(entry);
+        }
+    }
 
     fn getattr(&self, _: &Request, node: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
         let _scope = scope!("mount.getattr");
@@ -235,11 +257,15 @@ impl Filesystem for Requests {
             offset,
             len: bytes.into(),
         };
+        let is_small = offset == 0 && server.content.is_small(entry);
         if let Some(reply) = server.read(entry, wanted, Patience::None, reply) {
             self.later(call, server, move |server| {
                 // With patience nothing is left to be answered.
                 let _ = server.read(entry, wanted, Patience::Waits, reply);
             });
+        }
+        if is_small {
+            self.send_ahead(server, entry);
         }
     }
 

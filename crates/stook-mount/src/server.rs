@@ -3,14 +3,18 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::OsStr;
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
-use fuser::{Errno, FileAttr, FileType, Generation, INodeNo, ReplyData, ReplyDirectoryPlus};
-use stook_archive::{ArchiveError, EntryId, Patience};
+use fuser::{
+    Errno, FileAttr, FileType, Generation, INodeNo, Notifier, ReplyData, ReplyDirectoryPlus,
+};
+use stook_archive::{ArchiveError, EntryId, MemberKind, Patience};
 use stook_sys::lock;
 
+use crate::ahead::{Ahead, MOST_BYTES};
 use crate::content::{Content, Wanted};
 use crate::event::{Event, Log};
 use crate::statistics::Statistics;
@@ -40,7 +44,8 @@ thread_local! {
 /// A tree, its content, and where to say what goes wrong with it.
 pub(crate) struct Server {
     pub(crate) tree: Tree,
-    content: Content,
+    pub(crate) content: Content,
+    pub(crate) ahead: Ahead,
     statistics: Arc<Statistics>,
     log: Arc<dyn Log>,
     logged: Mutex<HashMap<EntryId, Instant>>,
@@ -57,6 +62,7 @@ impl Server {
             log.log(&Event::LeftOut { names, path });
         }
         Self {
+            ahead: Ahead::new(tree.catalogue.len()),
             tree,
             content,
             statistics,
@@ -96,6 +102,35 @@ impl Server {
             }
             None
         })
+    }
+
+    /// Sends the kernel those of these files that are small. What cannot be read is left to the reader who asks for it.
+    pub(crate) fn send(&self, entries: Range<u32>, notifier: &Notifier) {
+        let catalogue = &self.tree.catalogue;
+        let is_wanted = |entry: &EntryId| {
+            self.ahead.is_known(*entry)
+                && catalogue.size(*entry) > 0
+                && self.content.is_small(*entry)
+                && catalogue.kind(*entry) == Some(MemberKind::File)
+        };
+        let entries = entries.filter_map(|number| catalogue.entry(number));
+        let mut left = MOST_BYTES;
+        for entry in entries.filter(is_wanted) {
+            let whole = Wanted {
+                offset: 0,
+                len: catalogue.size(entry),
+            };
+            let sent = BUFFER.with_borrow_mut(|buffer| {
+                let how = (Patience::Waits, &mut *buffer);
+                let place = self.content.read(entry, whole, how).ok().flatten()?;
+                let number = INodeNo(self.tree.number(entry));
+                notifier.store(number, 0, &buffer[place]).ok()
+            });
+            left = left.saturating_sub(whole.len);
+            if sent.is_none() || left == 0 {
+                return;
+            }
+        }
     }
 
     fn errno(&self, entry: EntryId, error: &ArchiveError) -> Errno {
@@ -176,6 +211,7 @@ impl Server {
             if reply.add(number, listed.next, name, &FOREVER, &attributes, GENERATION) {
                 break;
             }
+            self.ahead.set_known(listed.entry);
         }
         reply.ok();
     }

@@ -111,6 +111,7 @@ impl Mounted {
             cache: options.cache.clone(),
         };
         let requests = Requests::new(main, versions, Arc::clone(&statistics));
+        let notifier = Arc::clone(&requests.notifier);
         let mount = FuseMount {
             source: options.source.clone(),
             kind: "stook".to_owned(),
@@ -121,6 +122,8 @@ impl Mounted {
         // The kernel keeps other users out, unless it was told not to.
         let started = Session::from_fd(requests, device, SessionACL::All, Config::default())
             .and_then(|session| {
+                // It is not set yet.
+                let _ = notifier.set(session.notifier());
                 thread::Builder::new()
                     .name("mount".to_owned())
                     .spawn(move || session.run())

@@ -6,6 +6,7 @@
 //! ```
 
 use std::collections::HashMap;
+use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
 
 use stook_index::{AsOf, Index, IndexDamage, IndexError, RowId, Snapshot};
@@ -24,7 +25,7 @@ use crate::ArchiveError;
 use crate::archive::{Archive, Parts};
 use crate::cause::Cause;
 use crate::observer::{CountingObserver, Failure, Observer};
-use crate::read::{VolumeStore, Volumes};
+use crate::read::Volumes;
 
 /// What to load.
 #[derive(Debug, Clone, Copy)]
@@ -35,6 +36,9 @@ pub struct CatalogueOptions {
     pub versions: Versions,
     /// How many workers.
     pub jobs: Jobs,
+    /// How many frames of compressed volumes are decoded at a time, for all readers together. If they are several, frames are
+    /// decoded ahead of readers that go forward. `None`: every reader decodes what it needs, and nothing else.
+    pub decode_threads: Option<NonZeroUsize>,
 }
 
 /// Which rows of a name are in a catalogue.
@@ -54,6 +58,7 @@ impl Default for CatalogueOptions {
             as_of: AsOf::Now,
             versions: Versions::Newest,
             jobs: Jobs::Adaptive,
+            decode_threads: None,
         }
     }
 }
@@ -80,7 +85,12 @@ impl Archive {
         observer.phase("catalogue", None, None);
         let read = Read::of(index, *options)?;
         index.require_unchanged()?;
-        let mut catalogue = read.into_catalogue(options.jobs, store, &observer)?;
+        let store = Arc::clone(store);
+        let volumes = match options.decode_threads {
+            Some(threads) => Volumes::with_decoders(store, threads),
+            None => Volumes::new(store),
+        };
+        let mut catalogue = read.into_catalogue(options.jobs, volumes, &observer)?;
         // Failures and damages are counted together by the observer.
         catalogue.failures = observer.failures();
         catalogue.damages = observer.damages();
@@ -139,7 +149,7 @@ impl Read {
     fn into_catalogue(
         self,
         jobs: Jobs,
-        store: &Arc<dyn VolumeStore>,
+        volumes: Volumes,
         observer: &CountingObserver<'_>,
     ) -> Result<Catalogue, ArchiveError> {
         let bad_names = newest_bad_names(&self.parts, &self.deletions);
@@ -196,7 +206,7 @@ impl Read {
         drop((directories, of_parts));
         drop(parts);
         let facts = fill(facts, &numbers, &arranged);
-        Ok(named.into_catalogue(facts, arranged, numbers, store))
+        Ok(named.into_catalogue(facts, arranged, numbers, volumes))
     }
 }
 
@@ -233,14 +243,24 @@ fn require_few(parts: &[PartRows], directories: &Directories<'_>) -> Result<(), 
 /// Entries that are filled between two questions whether to go on.
 const ENTRIES_BETWEEN: u32 = 1 << 16;
 
-/// Returns the facts of all entries in their order.
-fn fill(parts: Vec<Arc<Vec<Facts>>>, numbers: &Numbers, arranged: &Arranged) -> Vec<Facts> {
+/// Returns the facts of all entries in their order. Those of a part go when the last of them is in its place: files of one depth
+/// come in the order of their paths, as rows mostly do, so the facts are hardly there twice.
+fn fill(mut parts: Vec<Arc<Vec<Facts>>>, numbers: &Numbers, arranged: &Arranged) -> Vec<Facts> {
+    let mut left = vec![0_usize; parts.len()];
+    for item in arranged.rows.iter().filter(|&&item| item != Item::NONE) {
+        left[item.place().0] += 1;
+    }
     let mut facts = Vec::with_capacity(arranged.rows.len());
     facts.extend(arranged.rows.iter().map(|&item| match item {
         Item::NONE => Facts::IMPLIED,
         item => {
             let (part, row) = item.place();
-            numbers.translate(part, parts[part][row as usize])
+            let fact = parts[part][row as usize];
+            left[part] -= 1;
+            if left[part] == 0 {
+                parts[part] = Arc::default();
+            }
+            numbers.translate(part, fact)
         }
     }));
     drop(parts);
@@ -366,7 +386,7 @@ impl Named {
         facts: Vec<Facts>,
         arranged: Arranged,
         numbers: Numbers,
-        store: &Arc<dyn VolumeStore>,
+        volumes: Volumes,
     ) -> Catalogue {
         self.extras.shrink_to_fit();
         let mut catalogue = Catalogue {
@@ -379,7 +399,7 @@ impl Named {
             extras: self.extras,
             links: Links::default(),
             volume_ids: fitted(numbers.volumes.list),
-            volumes: Volumes::new(Arc::clone(store)),
+            volumes,
             headers: Mutex::default(),
             failures: 0,
             damages: 0,

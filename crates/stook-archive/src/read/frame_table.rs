@@ -103,9 +103,14 @@ impl FrameTable {
     /// Returns the frame that has a byte of the uncompressed volume; None past its end.
     pub(super) fn find(&self, offset: u64) -> Option<FramePlace> {
         let behind = self.0.partition_point(|frame| frame.offset <= offset);
-        let (frame, next) = (self.0.get(behind.checked_sub(1)?)?, self.0.get(behind)?);
+        self.get(behind.checked_sub(1)?)
+    }
+
+    /// Returns a frame by its number; None past the last one.
+    pub(super) fn get(&self, number: usize) -> Option<FramePlace> {
+        let (frame, next) = (self.0.get(number)?, self.0.get(number + 1)?);
         Some(FramePlace {
-            number: behind - 1,
+            number,
             content: frame.offset..next.offset,
             stored: frame.stored..next.stored,
         })

@@ -18,6 +18,7 @@
 mod bad_pages;
 mod batch;
 mod content_md5;
+mod decoders;
 mod frame_cache;
 mod frame_table;
 mod framed_volume;

@@ -1,6 +1,7 @@
 //! Volumes held open while an operation reads them.
 
 use std::collections::{BTreeSet, HashMap};
+use std::num::NonZeroUsize;
 use std::ops::{ControlFlow, Range};
 use std::sync::{Arc, Mutex};
 
@@ -28,11 +29,21 @@ pub(crate) struct Volumes {
 
 impl Volumes {
     pub(crate) fn new(store: Arc<dyn VolumeStore>) -> Self {
+        Self::with_frames(store, FrameCache::default())
+    }
+
+    /// As [`Self::new`], for readers that come one request after another: frames of compressed volumes are decoded by so many
+    /// threads at a time, ahead of readers that go forward.
+    pub(crate) fn with_decoders(store: Arc<dyn VolumeStore>, threads: NonZeroUsize) -> Self {
+        Self::with_frames(store, FrameCache::with_decoders(threads))
+    }
+
+    fn with_frames(store: Arc<dyn VolumeStore>, frames: FrameCache) -> Self {
         Self {
             store,
             open: Mutex::default(),
             buffers: Arc::default(),
-            frames: Arc::default(),
+            frames: Arc::new(frames),
         }
     }
 

@@ -44,6 +44,10 @@ pub(crate) struct MountArgs {
     /// With --native: mount this image, which `stook export erofs` has written, if it is of this state of the archive
     #[arg(long, value_name = "IMAGE", requires = "native")]
     pub(crate) image: Option<PathBuf>,
+    /// Decode N frames of compressed volumes at a time at most, ahead of readers that go forward; with 1 only what is read is
+    /// decoded, one frame after the other (default: as many as there are processors, and 2 at least)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) decode_threads: Option<u16>,
     #[command(flatten)]
     pub(crate) source: SourceArgs,
     /// Fetch files that match into the cache once it is mounted, of an archive in a store; may be repeated
@@ -55,7 +59,7 @@ pub(crate) struct MountArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) log: Option<PathBuf>,
     /// Mount options, with commas: `allow_other`, `all_versions`, `verify`, `native`, `noexec`, `as_of=RUN|TIME`, `log=FILE`, `store=URL`,
-    /// `mirror=URL`, `cache=DIR`, `cache_size=SIZE`, `offline`, `prefetch=PATTERN`, and those of fstab that change nothing here
+    /// `mirror=URL`, `cache=DIR`, `cache_size=SIZE`, `offline`, `prefetch=PATTERN`, `decode_threads=N`, and those of fstab that change nothing here
     #[arg(short = 'o', value_name = "OPTIONS", action = clap::ArgAction::Append)]
     pub(crate) options: Vec<String>,
 }

@@ -70,6 +70,7 @@ fn begin(
     let as_of = options::as_of(&opened.archive, &typed.as_of)?;
     let loaded = CatalogueOptions {
         as_of,
+        decode_threads: Some(typed.decode_threads()),
         ..CatalogueOptions::default()
     };
     let reporter = Reporter::without_signals(common);

@@ -1,5 +1,6 @@
 //! Options of a mount, wherever they were typed: by themselves, or with `-o`.
 
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use crate::args::{AsOfArgs, MountArgs, SourceArgs};
@@ -63,6 +64,7 @@ pub(crate) struct Typed {
     pub(crate) log: Option<PathBuf>,
     pub(crate) source: SourceArgs,
     pub(crate) prefetch: Vec<String>,
+    decode_threads: Option<u16>,
     /// `mount -f`: everything but the mounting.
     pub(crate) is_fake: bool,
 }
@@ -85,6 +87,7 @@ impl Typed {
             log: args.log.clone(),
             source: args.source.clone(),
             prefetch: args.prefetch.clone(),
+            decode_threads: args.decode_threads,
             is_fake: false,
         };
         for option in args.options.iter().flat_map(|options| options.split(',')) {
@@ -113,6 +116,10 @@ impl Typed {
             ("prefetch", Some(value)) => self.prefetch.push(value.to_owned()),
             ("cache", Some(value)) => self.source.cache.cache = Some(value.into()),
             ("cache_size", Some(value)) => self.source.cache.cache_size = Some(value.to_owned()),
+            ("decode_threads", Some(value)) => {
+                let threads = value.parse().ok().filter(|threads| *threads > 0_u16);
+                self.decode_threads = Some(threads.ok_or_else(|| refusal(option))?);
+            }
             ("offline", None) => self.source.cache.offline = true,
             ("", None) | ("comment", Some(_)) => {}
             (name, None) if KNOWN.contains(&name) => {}
@@ -128,6 +135,13 @@ impl Typed {
             return Ok(self.archive.clone());
         }
         Ok(stook_sys::absolute(&self.archive)?)
+    }
+
+    /// Returns how many frames of compressed volumes are decoded at a time.
+    pub(crate) fn decode_threads(&self) -> NonZeroUsize {
+        let typed = self.decode_threads.map(usize::from);
+        let usual = stook_sys::available_cpus().max(2);
+        NonZeroUsize::new(typed.unwrap_or(usual)).unwrap_or(NonZeroUsize::MIN)
     }
 
     /// Returns the file for the log, as a whole path.
@@ -164,6 +178,7 @@ mod tests {
             log: None,
             source: SourceArgs::default(),
             prefetch: Vec::new(),
+            decode_threads: None,
             options: vec![options.to_owned()],
         })
     }
@@ -182,11 +197,20 @@ mod tests {
         let cache = typed.source.cache;
         assert_eq!(cache.cache, Some("/var/cache/stook".into()));
         assert!(cache.offline && cache.cache_size.as_deref() == Some("1GiB"));
+        let typed = super::tests::typed("decode_threads=3").unwrap();
+        assert_eq!(typed.decode_threads().get(), 3);
     }
 
     #[test]
     fn options_that_cannot_be_had_are_refused() {
-        for option in ["rw", "suid", "dev", "nonsense", "verify=1"] {
+        for option in [
+            "rw",
+            "suid",
+            "dev",
+            "nonsense",
+            "verify=1",
+            "decode_threads=0",
+        ] {
             assert!(typed(option).is_err(), "{option}");
         }
     }

@@ -120,26 +120,40 @@ impl BlockTable {
         self.held.load(Ordering::Relaxed)
     }
 
+    /// Returns a block that is here.
+    pub(super) fn get(&self, key: &BlockKey) -> Option<Block> {
+        self.take(lock(self.part_of(key)).get_mut(key)?)
+    }
+
+    /// Uses a block, if it is here.
+    fn take(&self, slot: &mut Slot) -> Option<Block> {
+        let Slot::Here {
+            block,
+            used,
+            is_unread,
+        } = slot
+        else {
+            return None;
+        };
+        *used = self.uses.fetch_add(1, Ordering::Relaxed);
+        if std::mem::take(is_unread) {
+            self.unread.fetch_sub(block.len() as u64, Ordering::Relaxed);
+        }
+        Some(block.clone())
+    }
+
     /// Returns what there is of a block; if there is nothing it is claimed.
     pub(super) fn claim(self: &Arc<Self>, key: BlockKey) -> Claim {
         let mut part = lock(self.part_of(&key));
-        match part.get_mut(&key) {
-            Some(Slot::Here {
-                block,
-                used,
-                is_unread,
-            }) => {
-                *used = self.uses.fetch_add(1, Ordering::Relaxed);
-                if std::mem::take(is_unread) {
-                    self.unread.fetch_sub(block.len() as u64, Ordering::Relaxed);
-                }
-                Claim::Here(block.clone())
-            }
+        if let Some(block) = part.get_mut(&key).and_then(|slot| self.take(slot)) {
+            return Claim::Here(block);
+        }
+        match part.get(&key) {
             Some(Slot::Loading(flight)) => {
                 flight.want();
                 Claim::Loading(Arc::clone(flight))
             }
-            None => {
+            _ => {
                 let flight = Arc::<Flight>::default();
                 part.insert(key, Slot::Loading(Arc::clone(&flight)));
                 Claim::Claimed(ClaimedBlock {

@@ -282,34 +282,57 @@ impl Shared {
         buffer: &mut [u8],
         offset: u64,
     ) -> Result<(), ReadError> {
-        let end = offset + buffer.len() as u64;
-        let numbers = file.blocks_of(&(offset..end));
+        let numbers = file.blocks_of(&(offset..offset + buffer.len() as u64));
         let request_blocks = self.loader.request_blocks as u64;
         let first_end = numbers.end.min(numbers.start + request_blocks);
         // Of a large read the first request is this thread's, and others are sent meanwhile.
         self.queue_missing(file, first_end..numbers.end);
-        let room = || self.room_ahead();
-        if let Some(ahead) = self.read_ahead.visit(file.key, &numbers, room) {
-            self.fetch_ahead(file, ahead);
-        }
+        self.visit(file, &numbers);
         let mut copied = 0;
-        let mut copy = |number: u64, block: &[u8]| {
-            let start = number * BLOCK_BYTES;
-            let skip = usize::try_from(offset.saturating_sub(start)).unwrap_or(usize::MAX);
-            let rest = block.get(skip..).unwrap_or_default();
-            let len = rest.len().min(buffer.len() - copied);
-            buffer[copied..copied + len].copy_from_slice(&rest[..len]);
-            copied += len;
-        };
         for first in numbers.clone().step_by(self.loader.request_blocks) {
             let part = first..numbers.end.min(first + request_blocks);
             for (number, block) in part.clone().zip(self.loader.blocks(file, part)?) {
-                copy(number, &block);
+                copied += copy_block((number, &block), offset, &mut buffer[copied..]);
             }
         }
         self.loader.counters.given_bytes.add(copied as u64);
         Ok(())
     }
+
+    /// As [`Shared::read`], of blocks in memory; false if others are needed.
+    fn read_cached(&self, file: &Arc<CachedFile>, buffer: &mut [u8], offset: u64) -> bool {
+        let numbers = file.blocks_of(&(offset..offset + buffer.len() as u64));
+        let mut copied = 0;
+        for number in numbers.clone() {
+            let Some(block) = self.loader.table.get(&file.block(number)) else {
+                return false;
+            };
+            copied += copy_block((number, &block), offset, &mut buffer[copied..]);
+        }
+        self.visit(file, &numbers);
+        let counters = &self.loader.counters;
+        counters.memory_hits.add(numbers.end - numbers.start);
+        counters.given_bytes.add(copied as u64);
+        true
+    }
+
+    /// Has fetched ahead what whoever reads these blocks will probably read next.
+    fn visit(&self, file: &Arc<CachedFile>, numbers: &Range<u64>) {
+        let room = || self.room_ahead();
+        if let Some(ahead) = self.read_ahead.visit(file.key, numbers, room) {
+            self.fetch_ahead(file, ahead);
+        }
+    }
+}
+
+/// Copies what a block has from `offset` of the volume on, as far as there is room; returns how many bytes.
+fn copy_block((number, block): (u64, &[u8]), offset: u64, buffer: &mut [u8]) -> usize {
+    let start = number * BLOCK_BYTES;
+    let skip = usize::try_from(offset.saturating_sub(start)).unwrap_or(usize::MAX);
+    let rest = block.get(skip..).unwrap_or_default();
+    let len = rest.len().min(buffer.len());
+    buffer[..len].copy_from_slice(&rest[..len]);
+    len
 }
 
 /// A volume that is open.
@@ -324,10 +347,17 @@ impl fmt::Debug for CachedVolume {
     }
 }
 
+impl CachedVolume {
+    /// Returns how many of so many bytes there are from an offset on.
+    fn bytes_from(&self, offset: u64, wanted: usize) -> usize {
+        let rest = self.file.size.saturating_sub(offset);
+        usize::try_from(rest).map_or(wanted, |rest| rest.min(wanted))
+    }
+}
+
 impl ReadAt for CachedVolume {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        let rest = self.file.size.saturating_sub(offset);
-        let len = usize::try_from(rest).map_or(buffer.len(), |rest| rest.min(buffer.len()));
+        let len = self.bytes_from(offset, buffer.len());
         if len > 0 {
             let read = self.shared.read(&self.file, &mut buffer[..len], offset);
             read.map_err(ReadError::into_io)?;
@@ -339,6 +369,15 @@ impl ReadAt for CachedVolume {
 impl VolumeBytes for CachedVolume {
     fn len(&self) -> io::Result<u64> {
         Ok(self.file.size)
+    }
+
+    fn read_cached_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<Option<usize>> {
+        let len = self.bytes_from(offset, buffer.len());
+        let is_read = len == 0
+            || self
+                .shared
+                .read_cached(&self.file, &mut buffer[..len], offset);
+        Ok(is_read.then_some(len))
     }
 
     fn prefetch(&self, offset: u64, len: u64) {

@@ -15,9 +15,10 @@ fn errno(result: std::io::Result<Vec<u8>>) -> Option<i32> {
     result.unwrap_err().raw_os_error()
 }
 
-fn writable(volume: &Path) -> fs::File {
+pub(crate) fn writable(volume: &Path) -> fs::File {
     fs::set_permissions(volume, Permissions::from_mode(0o644)).unwrap();
-    OpenOptions::new().write(true).open(volume).unwrap()
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).open(volume).unwrap()
 }
 
 #[test]

@@ -9,11 +9,13 @@
     reason = "tests make their own files, say what they skip, and fail loudly"
 )]
 
+mod ahead;
 mod cache_archives;
 mod cache_faults;
 mod cache_processes;
 mod cache_reads;
 mod cache_scene;
+mod compressed;
 mod contents;
 mod damage;
 mod hostile;
