@@ -103,7 +103,7 @@ mod tests {
         // Where the first name of each block begins says how many entries it has.
         let counts = bytes
             .chunks(BLOCK_LEN)
-            .map(|block| usize::from(block[8]) / ENTRY);
+            .map(|block| usize::from(u16::from_le_bytes([block[8], block[9]])) / ENTRY);
         assert_eq!(counts.sum::<usize>(), list.len());
     }
 
