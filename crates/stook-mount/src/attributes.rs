@@ -12,20 +12,32 @@ const NOBODY: u32 = 65_534;
 /// Bits for the group; with an access control list they are its mask.
 const GROUP_BITS: u16 = 0o070;
 
-/// Returns the attributes of an entry; `None` if nothing says what it is.
+/// The attributes of an entry, and how good they are.
+pub(crate) struct Attributes {
+    pub(crate) facts: FileAttr,
+    /// False while its header cannot be read: `stat` fails.
+    pub(crate) is_known: bool,
+    /// For how long the kernel may keep them.
+    pub(crate) validity: Duration,
+}
+
+/// How long the kernel may keep what does not change: as good as for ever.
+pub(crate) const FOREVER: Duration = Duration::from_secs(1 << 32);
+
+/// Returns the attributes of an entry. What nothing says the type of is called a file.
 pub(crate) fn attributes_of(
     number: u64,
     stat: &Stat,
     stored_bytes: u64,
     lists: AccessLists,
-) -> Option<FileAttr> {
-    let kind = file_type(stat.kind?);
+) -> FileAttr {
+    let kind = stat.kind.map_or(FileType::RegularFile, file_type);
     let time = system_time(stat.mtime);
     let mut perm = u16::try_from(stat.mode & 0o7777).unwrap_or(0);
     if stat.has_xattrs && lists == AccessLists::Unknown {
         perm &= !GROUP_BITS;
     }
-    Some(FileAttr {
+    FileAttr {
         ino: INodeNo(number),
         size: stat.size,
         blocks: blocks(kind, stat.size.min(stored_bytes)),
@@ -41,7 +53,7 @@ pub(crate) fn attributes_of(
         rdev: device_number(stat.device),
         blksize: 4096,
         flags: 0,
-    })
+    }
 }
 
 /// Whether the kernel asks for access control lists.

@@ -16,9 +16,10 @@ use fuser::{
 use stook_archive::{EntryId, Patience};
 use stook_timers::scope;
 
+use crate::attributes::FOREVER;
 use crate::content::Wanted;
 use crate::nodes::is_version;
-use crate::server::{FOREVER, GENERATION, NOTHING, Server};
+use crate::server::{GENERATION, NOTHING, Server};
 use crate::statistics::{Call, Operation, Statistics};
 use crate::workers::Workers;
 use crate::xattrs::{self, Value};
@@ -173,9 +174,13 @@ impl Filesystem for Requests {
             None => reply.entry(&FOREVER, &NOTHING, GENERATION),
             Some((server, entry)) => {
                 server.ahead.set_known(entry);
-                let answer = move |server: &Server| match server.attributes(entry) {
-                    Some(attributes) => reply.entry(&FOREVER, &attributes, GENERATION),
-                    None => reply.error(Errno::EIO),
+                let answer = move |server: &Server| {
+                    let attributes = server.attributes(entry);
+                    if attributes.is_known {
+                        reply.entry(&attributes.validity, &attributes.facts, GENERATION);
+                    } else {
+                        reply.error(Errno::EIO);
+                    }
                 };
                 self.when_known(call, (server, entry), answer);
             }
@@ -195,9 +200,11 @@ impl Filesystem for Requests {
             return reply.error(Errno::ESTALE);
         };
         self.when_known(call, (server, entry), move |server| {
-            match server.attributes(entry) {
-                Some(attributes) => reply.attr(&FOREVER, &attributes),
-                None => reply.error(Errno::EIO),
+            let attributes = server.attributes(entry);
+            if attributes.is_known {
+                reply.attr(&attributes.validity, &attributes.facts);
+            } else {
+                reply.error(Errno::EIO);
             }
         });
     }
@@ -278,7 +285,7 @@ impl Filesystem for Requests {
         mut reply: ReplyDirectory,
     ) {
         let _scope = scope!("mount.readdir");
-        let _call = self.begin(Operation::Readdir);
+        let call = self.begin(Operation::Readdir);
         let Some((server, directory)) = self.find(node) else {
             return reply.error(Errno::ESTALE);
         };
@@ -287,17 +294,15 @@ impl Filesystem for Requests {
         }) {
             return reply.ok();
         }
-        for listed in server.tree.children_from(directory, position) {
-            // What is not in memory would take a header for each name: the type can be asked for later.
-            let kind = server.tree.catalogue.kind(listed.entry);
-            let kind = kind.map_or(FileType::RegularFile, crate::attributes::file_type);
-            let name = OsStr::from_bytes(server.tree.catalogue.name(listed.entry));
-            let number = INodeNo(server.tree.number(listed.entry));
-            if reply.add(number, listed.next, kind, name) {
-                break;
+        let mut next = server.tree.children_from(directory, position);
+        match next.next() {
+            Some(first) if !server.tree.has_kind_in_memory(first.entry) => {
+                self.later(call, server, move |server| {
+                    server.list_names(directory, position, Patience::Waits, reply);
+                });
             }
+            _ => server.list_names(directory, position, Patience::None, reply),
         }
-        reply.ok();
     }
 
     fn readdirplus(

@@ -9,19 +9,18 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use fuser::{
-    Errno, FileAttr, FileType, Generation, INodeNo, Notifier, ReplyData, ReplyDirectoryPlus,
+    Errno, FileAttr, FileType, Generation, INodeNo, Notifier, ReplyData, ReplyDirectory,
+    ReplyDirectoryPlus,
 };
 use stook_archive::{ArchiveError, EntryId, MemberKind, Patience};
 use stook_sys::lock;
 
 use crate::ahead::{Ahead, MOST_BYTES};
+use crate::attributes::{Attributes, FOREVER};
 use crate::content::{Content, Wanted};
 use crate::event::{Event, Log};
 use crate::statistics::Statistics;
 use crate::tree::{DOTS, Tree};
-
-/// How long the kernel may keep what it was told: as good as for ever.
-pub(crate) const FOREVER: Duration = Duration::from_secs(1 << 32);
 
 /// Numbers are never given to another file.
 pub(crate) const GENERATION: Generation = Generation(0);
@@ -71,13 +70,13 @@ impl Server {
         }
     }
 
-    /// Returns the attributes of an entry; says so if there are none.
-    pub(crate) fn attributes(&self, entry: EntryId) -> Option<FileAttr> {
+    /// Returns the attributes of an entry; says so if its header cannot be read.
+    pub(crate) fn attributes(&self, entry: EntryId) -> Attributes {
         let attributes = self.tree.attributes(entry);
-        if attributes.is_none() {
+        if attributes.validity.is_zero() {
             self.log_unreadable(
                 entry,
-                "nothing says what it is: its header cannot be read".to_owned(),
+                "its header cannot be read, and the index does not say what that does".to_owned(),
             );
         }
         attributes
@@ -180,6 +179,28 @@ impl Server {
             .any(|(next, (entry, name))| is_full(self.tree.number(entry), next, name))
     }
 
+    /// Lists a directory without attributes. Without patience up to the first whose type is not in memory.
+    pub(crate) fn list_names(
+        &self,
+        directory: EntryId,
+        position: u64,
+        patience: Patience,
+        mut reply: ReplyDirectory,
+    ) {
+        for listed in self.tree.children_from(directory, position) {
+            if patience == Patience::None && !self.tree.has_kind_in_memory(listed.entry) {
+                break;
+            }
+            let kind = self.tree.kind(listed.entry);
+            let name = OsStr::from_bytes(self.tree.catalogue.name(listed.entry));
+            let number = INodeNo(self.tree.number(listed.entry));
+            if reply.add(number, listed.next, kind, name) {
+                break;
+            }
+        }
+        reply.ok();
+    }
+
     /// Lists a directory with attributes. Without patience up to the first whose attributes are not in memory.
     pub(crate) fn list(
         &self,
@@ -206,9 +227,11 @@ impl Server {
             }
             let name = OsStr::from_bytes(self.tree.catalogue.name(listed.entry));
             let number = INodeNo(self.tree.number(listed.entry));
-            // Without attributes there is only the name, and the next `stat` fails.
-            let attributes = self.attributes(listed.entry).unwrap_or(NOTHING);
-            if reply.add(number, listed.next, name, &FOREVER, &attributes, GENERATION) {
+            // A name whose header cannot be read is listed all the same; `stat` asks again, and fails.
+            let Attributes {
+                facts, validity, ..
+            } = self.attributes(listed.entry);
+            if reply.add(number, listed.next, name, &validity, &facts, GENERATION) {
                 break;
             }
             self.ahead.set_known(listed.entry);

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use fuser::FileAttr;
-use stook_archive::{Catalogue, EntryId, MemberKind, Stat};
+use fuser::{FileAttr, FileType};
+use stook_archive::{Catalogue, EntryId, MemberKind, Stat, StatSource};
 
-use crate::attributes::{AccessLists, attributes_of};
+use crate::attributes::{AccessLists, Attributes, FOREVER, attributes_of, file_type};
 use crate::nodes::{Nodes, VERSION, entries};
 
 /// Longer names cannot be shown: the kernel refuses a whole directory that has one.
@@ -115,8 +116,19 @@ impl Tree {
         self.catalogue.is_stat_in_memory(entry)
     }
 
-    /// Returns the attributes of an entry; `None` if nothing says what it is. May wait, unless they are in memory.
-    pub(crate) fn attributes(&self, entry: EntryId) -> Option<FileAttr> {
+    /// Returns true if the type of an entry is in memory.
+    pub(crate) fn has_kind_in_memory(&self, entry: EntryId) -> bool {
+        self.catalogue.kind(entry).is_some() || self.is_in_memory(entry)
+    }
+
+    /// Returns the type of an entry. May wait, unless it is in memory.
+    pub(crate) fn kind(&self, entry: EntryId) -> FileType {
+        let kind = self.catalogue.kind(entry);
+        kind.map_or_else(|| self.attributes(entry).facts.kind, file_type)
+    }
+
+    /// Returns the attributes of an entry. May wait, unless they are in memory.
+    pub(crate) fn attributes(&self, entry: EntryId) -> Attributes {
         let stat = self.stat(entry);
         let stored = match stat.is_sparse {
             true => self.catalogue.stored_bytes(entry),
@@ -126,8 +138,14 @@ impl Tree {
             true => AccessLists::Heeded,
             false => AccessLists::Unknown,
         };
-        let attributes = attributes_of(self.number(entry), &stat, stored, lists)?;
-        Some(self.closed_if_versions(entry, attributes))
+        let is_read = stat.source != StatSource::Row;
+        let facts = attributes_of(self.number(entry), &stat, stored, lists);
+        Attributes {
+            // Below a directory whose header cannot be read, all else can.
+            is_known: is_read || stat.kind == Some(MemberKind::Directory),
+            validity: if is_read { FOREVER } else { Duration::ZERO },
+            facts: self.closed_if_versions(entry, facts),
+        }
     }
 
     /// Directories of versions have no modes of their own, so the uppermost one keeps all others out.

@@ -14,10 +14,11 @@ use crate::attributes::attributes_of_member;
 use crate::member_attributes::read_header;
 use crate::mutex::lock;
 
-/// Mode of a directory that nothing says more of.
+/// Mode of a directory without a row.
 const DIRECTORY_MODE: u32 = 0o755;
-/// Mode of anything else that nothing says more of.
-const OTHER_MODE: u32 = 0o644;
+/// Modes of what has a row, while its header cannot be read: who else may use it is not known.
+const UNREAD_MODE: u32 = 0o600;
+const UNREAD_DIRECTORY_MODE: u32 = 0o700;
 
 /// Headers that are remembered; then they are forgotten, all at once. Some 300 bytes each.
 const MOST_HEADERS: usize = 1 << 16;
@@ -58,7 +59,8 @@ pub enum StatSource {
     Index,
     /// The header in the volume: the index has no attributes of it, as of all that zstash wrote.
     Header,
-    /// The row only: the volume is not here, or has another member there. Owner and mode are unknown, and zero and `0o644`.
+    /// The row only: the volume is not here, or has another member there. The owner is unknown, and zero; so is the mode, and has
+    /// bits for the owner only.
     Row,
     /// Nothing: the directory has no row. Its owner is unknown, and zero; its mode is `0o755`.
     Path,
@@ -83,7 +85,7 @@ impl Catalogue {
         let known = self.known(entry);
         let mut stat = Stat {
             kind: None,
-            mode: OTHER_MODE,
+            mode: UNREAD_MODE,
             uid: 0,
             gid: 0,
             size: facts.size,
@@ -114,8 +116,10 @@ impl Catalogue {
         }
         if self.has_children(entry) || stat.source == StatSource::Path {
             stat.kind = Some(MemberKind::Directory);
-            if matches!(stat.source, StatSource::Row | StatSource::Path) {
-                stat.mode = DIRECTORY_MODE;
+            match stat.source {
+                StatSource::Path => stat.mode = DIRECTORY_MODE,
+                StatSource::Row => stat.mode = UNREAD_DIRECTORY_MODE,
+                StatSource::Index | StatSource::Header => {}
             }
         }
         if stat.kind == Some(MemberKind::Symlink) {

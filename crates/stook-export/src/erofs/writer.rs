@@ -11,7 +11,7 @@ use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use stook_archive::{ArchiveError, Catalogue, EntryId, MemberKind, Observer};
+use stook_archive::{ArchiveError, Catalogue, EntryId, MemberKind, Observer, StatSource};
 use stook_sys::Context;
 
 use super::content::{Content, Volumes};
@@ -252,7 +252,8 @@ impl<'a> Writer<'a> {
     ) -> Result<Option<Inode>, ExportError> {
         let first = self.catalogue.first_name(entry);
         let stat = self.catalogue.stat(first);
-        let Some(kind) = stat.kind else {
+        let is_read = stat.source != StatSource::Row || stat.kind == Some(MemberKind::Directory);
+        let Some(kind) = stat.kind.filter(|_| is_read) else {
             self.refuse(entry, Refusal::Unknown);
             return Ok(None);
         };

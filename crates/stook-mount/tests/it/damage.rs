@@ -1,8 +1,9 @@
 //! Volumes that are not what the index says: `EIO` for the file, a line in the log, and all else is served.
 
 use std::fs::{self, OpenOptions, Permissions};
-use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::Path;
+use std::process::Command;
 
 use stook_testkit::tree;
 
@@ -73,4 +74,50 @@ fn a_header_of_another_member_is_noticed() {
     assert_eq!(errno(fs::read(mount.join("a"))), Some(EIO));
     assert_eq!(fs::read(mount.join("b")).unwrap(), b"other");
     assert_eq!(mount.lines().len(), 1);
+}
+
+/// Leaves of an index what zstash would have written.
+fn as_of_zstash(index: &Path) {
+    let script = "import sqlite3, sys
+db = sqlite3.connect(sys.argv[1])
+for (name,) in db.execute(\"SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'stook_%'\").fetchall():
+    db.execute(f'DROP TABLE {name}')
+db.commit()";
+    let mut python = Command::new("python3");
+    let status = python.args(["-c", script]).arg(index).status();
+    assert!(status.unwrap().success());
+}
+
+#[test]
+fn headers_that_cannot_be_read_for_a_while_hide_no_names_and_open_no_files() {
+    if !has_fuse() {
+        return;
+    }
+    let scene = Scene::archived(&tree! {
+        "d/link" => symlink("/etc/hosts"), "d/private" => file(b"mine").mode(0o600),
+    });
+    as_of_zstash(&scene.archive().join("index.db"));
+    let mount = scene.mount();
+    let aside = scene.archive().join("aside");
+    fs::rename(scene.volume(), &aside).unwrap();
+    let names = || {
+        let entries = fs::read_dir(mount.join("d")).unwrap();
+        let mut names: Vec<_> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    };
+    let looked_at = |name| fs::symlink_metadata(mount.join(name)).map(|found| found.mode());
+    for _ in 0..2 {
+        assert_eq!(names(), ["link", "private"]);
+        for name in ["d/link", "d/private"] {
+            assert_eq!(looked_at(name).unwrap_err().raw_os_error(), Some(EIO));
+        }
+    }
+    fs::rename(&aside, scene.volume()).unwrap();
+    assert_eq!(looked_at("d/private").unwrap() & 0o777, 0o600);
+    let target = fs::read_link(mount.join("d/link")).unwrap();
+    assert_eq!(target, Path::new("/etc/hosts"));
+    assert_eq!(names(), ["link", "private"]);
 }
