@@ -27,7 +27,7 @@ stook := $(CARGO_TARGET_DIR)/release/stook
 PAIRS ?= *
 BENCH ?=
 
-.PHONY: help tools build demo bench bench-full bench-pool bench-programs test test-crash test-s3 lint fmt doc docs install ci clean
+.PHONY: help tools build demo bench bench-full bench-pool bench-mount bench-programs test test-crash test-s3 lint fmt doc docs install ci clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -49,6 +49,9 @@ bench-full: bench-programs ## Measure on 1,290,284 files, an hour or two (BENCH=
 
 bench-pool: bench-programs ## Measure the number of workers that stook finds against fixed ones, half an hour
 	bench/run.py measure --pool --pairs '$(PAIRS)' $(BENCH)
+
+bench-mount: bench-programs ## Measure mounted archives, half an hour; needs root (BENCH='--set arc10k' for minutes)
+	bench/run.py measure --mount --pairs '$(PAIRS)' $(BENCH)
 
 bench-programs: tools
 	$(CARGO) build --release --locked -p stook-cli -p stook-testkit
