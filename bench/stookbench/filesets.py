@@ -20,7 +20,7 @@ from .place import Place
 SEED, VERSION = 7, 2
 SAMPLE = 200
 PARTIAL = ".partial"
-EMPTY = f"{Path(__file__).parent.parent / 'sets/empty.toml'}"
+NAMES = f"{Path(__file__).parent.parent / 'sets/names.toml'}"
 FLAT = f"{Path(__file__).parent.parent / 'sets/flat.toml'}"
 
 
@@ -42,7 +42,7 @@ KINDS = {
     "arc20k": Kind(20_000),
     "arc100k": Kind(100_000),
     "arc": Kind(1_290_284),
-    "empty": Kind(1_290_284, EMPTY, 1_500),
+    "names": Kind(1_290_284, NAMES, 6_000),
     "flat100k": Kind(100_000, FLAT, 5_000),
     "flat200k": Kind(200_000, FLAT, 5_000),
 }

@@ -130,12 +130,13 @@ class MountBench(Bench):
         values: dict[str, object] = {name: found.path for name, found in self.rivals.found.items()}
         values |= {"stook": self.programs.stook, "tree": tree.path, "seen": self.place.path("mount"), "out": out}
         values |= {"cache": out / "cache", "made": out / "made", "served": self.served, "options": ""}
-        values |= {"lists": self.place.path("lists", pair.file_set)}
-        values |= {"python": sys.executable}
+        values |= {"lists": self.place.path("lists", pair.file_set), "python": sys.executable}
         texts = [text for side in pair.sides for text in (side.command, side.before, VIEWS[side.view].begin)]
         names = {name for text in texts for name in template_names(text)} | set(pair.reads.split())
         for name in sorted(names & MADE.keys() - {"url", "link"}):
             values[name] = self.made(name, pair.file_set, tree)
+        if "plain" in names:
+            values["plain"] = self.servers(self.made("archive", pair.file_set, tree))["url"]
         if names & {"url", "link", "line_s"}:
             values["compressed"] = self.made("compressed", pair.file_set, tree)
             values |= self.servers(Path(str(values["compressed"])))

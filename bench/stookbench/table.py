@@ -89,7 +89,7 @@ class Outcome:
         first = [*head, self.timing(self.ours)]
         lines = [self.line(rival, ["", "", ""] if at else first, is_first=at == 0) for at, rival in enumerate(self.rivals())]
         # Every rival may have been left out.
-        return (lines or [[*first, "", "", "", "", "", str(len(self.runs[self.ours]))]]) + self.also()
+        return (lines or [self.alone(first)]) + self.also()
 
     def figures(self, figure: str, side: str) -> list[float]:
         """Another figure than the time, of each run: what the command and its server used of processors, or what was made."""
@@ -128,15 +128,27 @@ class Outcome:
         ]
         return f"servers, {self.pair['work']} {self.pair['set']}, {self.pair['state']}: {'; '.join(said)}" if said else ""
 
+    def peak(self) -> int:
+        """The most that our process held; of a mount, its server."""
+        return max(int(run.get("server_peak_bytes") or run["max_rss_bytes"]) for run in self.runs[self.ours])
+
+    def memory(self) -> str:
+        limit = self.pair["goal"]["peak_bytes"]
+        return f"{self.peak() / 1e6:.0f} MB" + (f" of {limit / 1e6:.0f}" if limit else "")
+
+    def alone(self, head: list[str]) -> list[str]:
+        """The line of a pair that has no rivals here."""
+        limit = self.pair["goal"]["peak_bytes"]
+        result = "" if limit is None else "not met: memory" if self.peak() > limit else "met"
+        return [*head, "", "", "", result, self.memory(), str(len(self.runs[self.ours]))]
+
     def line(self, rival: str, head: list[str], is_first: bool) -> list[str]:
         """One rival beside us. Our memory is compared with its goal in the first line, and shown there with the rounds."""
         ratio = Ratio.of(self.times(self.ours), self.times(rival))
         shown = f"{ratio.value:.3g} ({ratio.low:.3g}-{ratio.high:.3g})"
         goal = self.pair["goal"]
         wanted = goal.get("against", {}).get(rival, goal["ratio"] if is_first else None)
-        limit = goal["peak_bytes"] if is_first else None
-        # Of a mount, the server's.
-        peak = max(int(run.get("server_peak_bytes") or run["max_rss_bytes"]) for run in self.runs[self.ours])
+        limit, peak = goal["peak_bytes"] if is_first else None, self.peak()
         missed = {
             "time": wanted is not None and ratio.value > wanted,
             "memory": limit is not None and peak > limit,
@@ -145,7 +157,7 @@ class Outcome:
         result = f"not met: {result}" if result else "met" if wanted is not None else ""
         if wanted is not None and ratio.low <= wanted <= ratio.high:
             result += ", unsure"
-        memory = f"{peak / 1e6:.0f} MB" + (f" of {limit / 1e6:.0f}" if limit else "")
+        memory = self.memory()
         count, planned = len(self.runs[self.ours]), self.pair.get("rounds")
         rounds = f"{count} of {planned}" if planned and planned > count else str(count)
         return [
