@@ -62,6 +62,7 @@ test: tools ## Run all tests, and list what could not be tested here
 
 test-crash: tools ## Kill the program at 200 points and see that nothing is lost
 	STOOK_CRASH_POINTS=200 $(CARGO) test --locked -p stook-cli --test it crash -- --nocapture
+	STOOK_CRASH_POINTS=20 $(CARGO) test --locked -p stook-cli --test it mount_kills -- --nocapture
 
 test-s3: tools ## Test against versitygw, an object store that checks signatures; it is built first, in ten minutes
 	STOOK_VERSITYGW="$$(.ci/versitygw)" $(CARGO) test --locked -p stook-store --test it versitygw -- --nocapture
