@@ -31,6 +31,7 @@ mod json_schema;
 mod layers;
 mod long_paths;
 mod mount;
+mod mount_kills;
 mod no_locks;
 mod no_space;
 mod own_files;
