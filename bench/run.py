@@ -85,7 +85,7 @@ def measure_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--full", action="store_true", help="`arc` as well, and in memory")
     parser.add_argument("--pool", action="store_true", help="stook's own number of workers against fixed ones")
     parser.add_argument("--mount", action="store_true", help="archives that are mounted")
-    parser.add_argument("--set", action="append", metavar="SET", help="with --mount: arc2k, arc10k, arc100k or names; repeatable")
+    parser.add_argument("--set", action="append", metavar="SET", help="of mounts: arc2k, arc10k, arc100k, names")
     parser.add_argument("--pairs", action="append", metavar="PATTERN", help="only these, such as 'walk*'; repeatable")
     parser.add_argument("--on", type=Path, action="append", metavar="DIR", help="where; default below /var/tmp")
     parser.add_argument("--sets", type=absolute, metavar="DIR", help="where file sets are kept; default as --on")

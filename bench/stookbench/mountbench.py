@@ -40,9 +40,12 @@ serve() {{
 ticks() {{ awk '{{ sub(/.*\\) /, ""); print $12 + $13 }}' /proc/$(cat {out}/pid)/stat; }}
 """
 BEGUN = "\nif test -s {out}/pid; then ticks >{out}/ticks; fi"
+FILL = """{stook} mount --cache {target} {url} {seen}
+find {seen} -type f -print0 | xargs -0 -n 500 cat >/dev/null && umount {seen}"""
 # What the server took, a line for each run.
 ASK = """if test -s {out}/ticks; then
-  printf '{{"served_s": %s, "server_peak_bytes": %s' $(echo "$(ticks) $(cat {out}/ticks)" | awk '{{ print ($1 - $2) / '$(getconf CLK_TCK)' }}') \\
+  served=$(echo "$(ticks) $(cat {out}/ticks) $(getconf CLK_TCK)" | awk '{{ print ($1 - $2) / $3 }}')
+  printf '{{"served_s": %s, "server_peak_bytes": %s' $served \\
     $(awk '/^VmHWM/ {{ print $2 * 1024 }}' /proc/$(cat {out}/pid)/status)
   if {stook} talk {seen} stats >{out}/stats 2>/dev/null; then
     printf ', "stats": %s' "$(tr -d '\\n' <{out}/stats)"
@@ -140,7 +143,8 @@ class MountBench(Bench):
         if names & {"url", "link", "line_s"}:
             values["compressed"] = self.made("compressed", pair.file_set, tree)
             values |= self.servers(Path(str(values["compressed"])))
-            values["line_s"] = sum(file.stat().st_size for file in Path(str(values["compressed"])).iterdir()) / LINE_BYTES_PER_S
+            sizes = (file.stat().st_size for file in Path(str(values["compressed"])).iterdir())
+            values["line_s"] = sum(sizes) / LINE_BYTES_PER_S
         if "filled" in names:
             values["filled"] = self.filled(pair.file_set, {name: str(value) for name, value in values.items()})
         return {name: str(value) for name, value in values.items()}
@@ -168,15 +172,16 @@ class MountBench(Bench):
         path = self.place.path("archives", f"{file_set}.filled")
         if not path.exists():
             self.place.path("mount").mkdir(exist_ok=True)
-            script = "{stook} mount --cache {target} {url} {seen} && find {seen} -type f -print0 | xargs -0 -n 500 cat >/dev/null; umount {seen}"
-            if failed := attempt(["sh", "-ec", script.format(**quoted(values | {"target": str(path)}))]):
+            script = FILL.format(**quoted(values | {"target": str(path)}))
+            if failed := attempt(["sh", "-ec", script]):
                 raise Refused(f"the block cache could not be filled: {failed}")
         return path
 
     def servers(self, archive: Path) -> dict[str, str]:
         """A web server for what is made here, and a link to it, for as long as this bench lives."""
         if self.ports is None:
-            port = self.held.enter_context(storage.nginx(self.place.path("nginx"), self.rivals.found["nginx"].path, archive.parent))
+            program = self.rivals.found["nginx"].path
+            port = self.held.enter_context(storage.nginx(self.place.path("nginx"), program, archive.parent))
             link = self.held.enter_context(storage.link(self.programs.stook.parent / "slowlink", port))
             self.ports = {"url": f"http://127.0.0.1:{port}", "link": link}
         return {name: f"{url}/{archive.name}" for name, url in self.ports.items()}
@@ -208,7 +213,8 @@ class MountBench(Bench):
         case = {name: "" for name in ("archive", "volume", "target", "tar")} | {"out": values["out"]}
         case |= {"tree": tree.path, "seen": values["seen"], "stdout": self.place.path("out", "stdout")}
         case |= {"same_tree": self.programs.same_tree, "files": tree.properties["files"], "sample": tree.sample[:50]}
-        evidence = [sys.executable, str(RUN), "evidence", side.evidence or pair.evidence or "nothing", json.dumps(case, default=str)]
+        shown = side.evidence or pair.evidence or "nothing"
+        evidence = [sys.executable, str(RUN), "evidence", shown, json.dumps(case, default=str)]
         load = [[values["python"], "-c", LIBRARY]] if pair.work == "import" else []
         load += [["sh", "-c", f"{program} --version"] for program in ("cat", "xargs", "find", "seq", "tar", "ls")]
         return {
@@ -259,7 +265,8 @@ class MountBench(Bench):
 
 def brief(scope: dict[str, Any]) -> dict[str, Any]:
     """A scope of timers and those below, without what raw results have no room for."""
-    return {name: scope[name] for name in ("name", "calls", "total_ns")} | {"children": [brief(one) for one in scope["children"]]}
+    children = [brief(one) for one in scope["children"]]
+    return {"name": scope["name"], "calls": scope["calls"], "total_ns": scope["total_ns"], "children": children}
 
 
 def quoted(values: dict[str, str]) -> dict[str, str]:
@@ -272,6 +279,6 @@ MADE = {
     "compressed": "{stook} create --quiet --zstd=3 {tree} {target}",
     "squashfs": "{mksquashfs} {tree} {target} -comp zstd -Xcompression-level 3 -quiet -no-progress",
     "dwarfsimage": "mkdwarfs -i {tree} -o {target}",
-    "ratarindex": "sh -ec '\"$1\" --index-file \"$2\" \"$3\" \"$4\"; umount \"$4\"' sh {ratarmount} {target} {volume} {seen}",
+    "ratarindex": """sh -ec '"$1" --index-file "$2" "$3" "$4"; umount "$4"' sh {ratarmount} {target} {volume} {seen}""",
     "volume": "",
 }

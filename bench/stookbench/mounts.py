@@ -7,6 +7,7 @@ are those of the mount's design; where it gives seconds, or a line's rate, the r
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from .pair import COLD, HOT, WARM, Goal, Pair, Side, template_names
 
@@ -53,13 +54,15 @@ OTHERS = (
 def pair(work: str, command: str, ours: Side, *rivals: Side, **facts: object) -> Pair:
     """The same command on all sides, but where one has its own."""
     sides = [side if side.command else replace(side, command=command) for side in (ours, *rivals)]
-    return Pair(work, sides[0], tuple(sides[1:]), **{"evidence": "sampled", "reads": "contents", **facts})  # type: ignore[arg-type]
+    said: dict[str, Any] = {"evidence": "sampled", "reads": "contents", **facts}
+    return Pair(work, sides[0], tuple(sides[1:]), **said)
 
 
 FIND = "find {seen} -printf '%s %T@ %p\\n'"
 READ = """sh -c 'cd "$1" && xargs -0 -n 500 cat <"$2/all" >/dev/null' sh {seen} {lists}"""
 READ_RANDOM = """sh -c 'cd "$1" && xargs -0 -n 500 cat <"$2/random" >/dev/null' sh {seen} {lists}"""
-READ_4 = """sh -c 'cd "$1" && seq 0 3 | xargs -P 4 -I @ sh -c "xargs -0 -n 500 cat <\\"\\$1/@\\" >/dev/null" sh "$2"' sh {seen} {lists}"""
+READ_4 = """sh -c 'cd "$1" && seq 0 3 | xargs -P 4 -I @ sh -c "xargs -0 -n 500 cat <\\"\\$1/@\\" >/dev/null" sh "$2"' sh
+    {seen} {lists}"""
 TAR = "sh -c '\"$1\" -cf - -C \"$2\" . | cat >/dev/null' sh {tar} {seen}"
 IMPORT = """env PYTHONPATH={seen} PYTHONDONTWRITEBYTECODE=1 {python} -c
     'import numpy, scipy.stats, scipy.sparse, scipy.optimize, pandas'"""
@@ -115,11 +118,14 @@ IMPORTS = [
         evidence="nothing", goals={HOT: Goal(ratio=1.1)},
     ).on("science", rounds=5),
 ]  # fmt: skip
+CREATE_THEN_ZSTD = """sh -c '"$1" create --quiet "$2" "$3" && exec "$4" -q -3 --rm "$3"/*.tar' sh
+    {stook} {tree} {made} {zstd}"""
+TAR_TO_ZSTD = """sh -c 'mkdir "$4" && "$1" -cf - -C "$2" . | "$3" -q -3 -T0 -o "$4/volume"' sh {tar} {tree} {zstd} {made}"""
 CREATE = pair(
     "create-zstd", "",
     Side("stook", "{stook} create --quiet --zstd=3 {tree} {made}"),
-    Side("create, zstd", "sh -c '\"$1\" create --quiet \"$2\" \"$3\" && exec \"$4\" -q -3 --rm \"$3\"/*.tar' sh {stook} {tree} {made} {zstd}"),
-    Side("tar, zstd", "sh -c 'mkdir \"$4\" && \"$1\" -cf - -C \"$2\" . | \"$3\" -q -3 -T0 -o \"$4/volume\"' sh {tar} {tree} {zstd} {made}"),
+    Side("create, zstd", CREATE_THEN_ZSTD),
+    Side("tar, zstd", TAR_TO_ZSTD),
     evidence="nothing", writes="volume",
     goals={HOT: Goal(
         against={"tar, zstd": 1.0},

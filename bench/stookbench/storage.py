@@ -89,7 +89,8 @@ def nginx(folder: Path, program: Path, root: Path) -> Iterator[int]:
     folder.mkdir()
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    temporary = "".join(f"{name}_temp_path {folder}/{name}; " for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+    names = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    temporary = "".join(f"{name}_temp_path {folder}/{name}; " for name in names)
     (folder / "conf").write_text(
         f"daemon off; master_process off; user root; pid {folder}/pid; error_log {folder}/error.log;\n"
         "events { worker_connections 256; }\n"

@@ -92,7 +92,7 @@ class Outcome:
         return (lines or [self.alone(first)]) + self.also()
 
     def figures(self, figure: str, side: str) -> list[float]:
-        """Another figure than the time, of each run: what the command and its server used of processors, or what was made."""
+        """Another figure than the time, of each run: processor time of the command and its server, or bytes that were made."""
         if figure == "cpu_s":
             return [run["user_s"] + run["sys_s"] + run.get("served_s", 0.0) for run in self.runs[side]]
         return [float(run.get(figure, 0)) for run in self.runs[side]]
@@ -116,16 +116,17 @@ class Outcome:
             return ""
         sides = [self.ours, *self.rivals()]
         size = self.runs[self.ours][0]["bytes"]
-        said = ", ".join(f"{side} {size / statistics.median(self.times(side)) * 60 / 1e9:.2f}" for side in sides if side in self.runs)
+        speeds = {side: size / statistics.median(self.times(side)) * 60 / 1e9 for side in sides}
+        said = ", ".join(f"{side} {speed:.2f}" for side, speed in speeds.items())
         return f"GB a minute, {self.pair['work']} {self.pair['set']}, {self.pair['state']}: {said}"
 
     def served(self) -> str:
         """Processor time and memory of each side's server, where there is one."""
-        said = [
-            f"{side} {statistics.median(self.figures('served_s', side)):.2f} s, {max(self.figures('server_peak_bytes', side)) / 1e6:.0f} MB"
-            for side in self.runs
-            if any("served_s" in run for run in self.runs[side])
-        ]
+        said = []
+        for side in self.runs:
+            if any("served_s" in run for run in self.runs[side]):
+                seconds, peak = statistics.median(self.figures("served_s", side)), max(self.figures("server_peak_bytes", side))
+                said.append(f"{side} {seconds:.2f} s, {peak / 1e6:.0f} MB")
         return f"servers, {self.pair['work']} {self.pair['set']}, {self.pair['state']}: {'; '.join(said)}" if said else ""
 
     def peak(self) -> int:
@@ -261,7 +262,8 @@ def waiting(found: list[Outcome]) -> list[str]:
     for one in (one for one in found if one.measured and one.pair["work"] == "decode"):
         for side, runs in one.runs.items():
             if shares := [share for run in runs if (share := waiting_share(run.get("timers"))) is not None]:
-                lines.append(f"waiting for a fetch, {side}: {statistics.median(shares):.1%} of the time in requests; the slides: 95.8%")
+                share = statistics.median(shares)
+                lines.append(f"waiting for a fetch, {side}: {share:.1%} of the time in requests; the slides: 95.8%")
     return lines
 
 
@@ -282,7 +284,9 @@ def waits(record: Record) -> int:
 def timer_trees(records: list[Record]) -> dict[str, str]:
     """Where the server's time went in the last run of each side that is compared for it, by the side's name."""
     trees = {}
-    for run in (one for one in records if one["kind"] == "run" and "timers" in one and str(one["pair"]).startswith("decode-")):
+    for run in (one for one in records if one["kind"] == "run" and str(one["pair"]).startswith("decode-")):
+        if "timers" not in run:
+            continue
         text = [f"{'calls':>12} {'seconds':>10}  scope", *(line for root in run["timers"] for line in tree_lines(root, 0))]
         trees[str(run["side"])] = "\n".join(text) + "\n"
     return trees
