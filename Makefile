@@ -27,7 +27,7 @@ stook := $(CARGO_TARGET_DIR)/release/stook
 PAIRS ?= *
 BENCH ?=
 
-.PHONY: help tools build demo bench bench-full bench-pool bench-programs test test-crash test-s3 lint fmt doc docs install ci clean
+.PHONY: help tools build demo bench bench-full bench-pool bench-mount bench-programs test test-crash test-s3 lint fmt doc docs install ci clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -50,6 +50,9 @@ bench-full: bench-programs ## Measure on 1,290,284 files, an hour or two (BENCH=
 bench-pool: bench-programs ## Measure the number of workers that stook finds against fixed ones, half an hour
 	bench/run.py measure --pool --pairs '$(PAIRS)' $(BENCH)
 
+bench-mount: bench-programs ## Measure mounted archives, half an hour; needs root (BENCH='--set arc10k' for minutes)
+	bench/run.py measure --mount --pairs '$(PAIRS)' $(BENCH)
+
 bench-programs: tools
 	$(CARGO) build --release --locked -p stook-cli -p stook-testkit
 
@@ -59,6 +62,7 @@ test: tools ## Run all tests, and list what could not be tested here
 
 test-crash: tools ## Kill the program at 200 points and see that nothing is lost
 	STOOK_CRASH_POINTS=200 $(CARGO) test --locked -p stook-cli --test it crash -- --nocapture
+	STOOK_CRASH_POINTS=20 $(CARGO) test --locked -p stook-cli --test it mount_kills -- --nocapture
 
 test-s3: tools ## Test against versitygw, an object store that checks signatures; it is built first, in ten minutes
 	STOOK_VERSITYGW="$$(.ci/versitygw)" $(CARGO) test --locked -p stook-store --test it versitygw -- --nocapture

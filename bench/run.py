@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures stook against its rivals. `make bench` and `make bench-full` call `measure`; see `bench/README.md`.
 
-  run.py measure [--full | --pool] [--pairs PATTERN] [--on DIR] [--sets DIR] [--rounds N] [--save DATE]
+  run.py measure [--full | --pool | --mount] [--pairs PATTERN] [--on DIR] [--sets DIR] [--rounds N] [--save DATE]
   run.py table RESULTS.jsonl [--markdown]     the table again, from raw results
   run.py rivals                               installs the rivals and lists their versions
   run.py pairs [--full]                       lists the pairs and their commands
@@ -23,8 +23,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from stookbench import evidence, machine, pairs, results, storage, table, workers
+from stookbench import evidence, machine, mounts, pairs, results, storage, table, workers
 from stookbench.measure import Bench, Programs
+from stookbench.mountbench import MountBench
 from stookbench.pair import SSHFS, Pair, Refused
 from stookbench.place import Mount, Place, scrub
 from stookbench.results import Results, timestamp
@@ -61,6 +62,8 @@ def arguments() -> argparse.ArgumentParser:
     listing = commands.add_parser("pairs", help="list the pairs")
     listing.add_argument("--full", action="store_true")
     listing.add_argument("--pool", action="store_true")
+    listing.add_argument("--mount", action="store_true")
+    listing.add_argument("--set", action="append")
     listing.set_defaults(command=list_pairs)
     drawn = commands.add_parser("workers", help="draw a pool's decisions, from what -vvv printed, as SVG")
     drawn.add_argument("printed", type=Path)
@@ -81,6 +84,8 @@ def measure_arguments(parser: argparse.ArgumentParser) -> None:
     budgets = f"default {pairs.SMALL_BUDGET_S:.0f}, with --full {pairs.FULL_BUDGET_S:.0f}, with --rounds none"
     parser.add_argument("--full", action="store_true", help="`arc` as well, and in memory")
     parser.add_argument("--pool", action="store_true", help="stook's own number of workers against fixed ones")
+    parser.add_argument("--mount", action="store_true", help="archives that are mounted")
+    parser.add_argument("--set", action="append", metavar="SET", help="of mounts: arc2k, arc10k, arc100k, names")
     parser.add_argument("--pairs", action="append", metavar="PATTERN", help="only these, such as 'walk*'; repeatable")
     parser.add_argument("--on", type=Path, action="append", metavar="DIR", help="where; default below /var/tmp")
     parser.add_argument("--sets", type=absolute, metavar="DIR", help="where file sets are kept; default as --on")
@@ -142,6 +147,8 @@ def measure(options: argparse.Namespace) -> int:
 def pair_list(options: argparse.Namespace) -> list[Pair]:
     if options.pool:
         return pairs.POOL
+    if options.mount:
+        return mounts.listed(options.set or ["arc100k"])
     return pairs.FULL if options.full else pairs.SMALL
 
 
@@ -182,7 +189,8 @@ def find_programs(folder: Path | None) -> Programs:
 def measure_all(options: argparse.Namespace, programs: Programs, work: list[Work], skipped: dict[str, str]) -> Results:
     """All pairs at all places. File sets stay for the next time, but in memory only where that was asked for."""
     rivals = Collection(cache_directory())
-    wanted = {"tar"}.union(*(pair.names() for one in work for pair in one.pairs))
+    names = mounts.names if options.mount else Pair.names
+    wanted = {"tar"}.union(*(names(pair) for one in work for pair in one.pairs))
     rivals.collect(not options.no_install, wanted)
     default = cache_directory().parent / "bench" / f"{timestamp().replace(':', '')}.jsonl"
     found = Results(options.results or default)
@@ -195,12 +203,13 @@ def measure_all(options: argparse.Namespace, programs: Programs, work: list[Work
         rivals=rivals.versions(),
         missing={name: scrub(reason, {}) for name, reason in rivals.missing.items()},
         skipped=skipped,
-        run="pool" if options.pool else "full" if options.full else "small",
+        run="mount" if options.mount else "pool" if options.pool else "full" if options.full else "small",
         seed=options.seed,
     )
     for one in work:
-        bench = Bench(one.place, one.set_place, programs, rivals, found, options.seed, options.rounds, budget(options))
-        with sshd(one, rivals) as bench.sshd:
+        kind = MountBench if options.mount else Bench
+        bench = kind(one.place, one.set_place, programs, rivals, found, options.seed, options.rounds, budget(options))
+        with sshd(one, rivals) as bench.sshd, ExitStack() as bench.held:
             try:
                 bench.release()
                 for pair in one.pairs:
@@ -227,8 +236,8 @@ def budget(options: argparse.Namespace) -> float | None:
     """Seconds for each pair; a number of rounds that is asked for is what counts, unless both are."""
     if options.budget or options.rounds:
         return options.budget and float(options.budget)
-    if options.pool:
-        return pairs.POOL_BUDGET_S
+    if options.pool or options.mount:
+        return pairs.MOUNT_BUDGET_S if options.mount else pairs.POOL_BUDGET_S
     return pairs.FULL_BUDGET_S if options.full else pairs.SMALL_BUDGET_S
 
 
@@ -237,7 +246,7 @@ def show(options: argparse.Namespace, raw: Path, records: list[results.Record]) 
     print(table.report(records, options.markdown))
     if options.save:
         said = table.report(records, as_markdown=True)
-        say(f"kept in {results.save(raw, options.save, said, table.commands(records))}")
+        say(f"kept in {results.save(raw, options.save, said, table.commands(records), table.timer_trees(records))}")
     return 1 if table.refusals(records) else 0
 
 
@@ -285,7 +294,7 @@ def remove_sets(options: argparse.Namespace) -> int:
     for directory in filter(Path.exists, [*everything, *options.sets]):
         place = Place(directory)
         with place.locked():
-            for name in ("sets", "archives", "out", "mount") if directory in everything else ("sets",):
+            for name in ("sets", "archives", "lists", "out", "mount") if directory in everything else ("sets",):
                 place.remove(place.path(name))
     return 0
 

@@ -42,11 +42,13 @@ class Case:
     same_tree: Path
     files: int
     """How many files the set has."""
+    sample: tuple[str, ...] = ()
+    """Some files, as paths below the set."""
 
     @staticmethod
     def parse(text: str) -> Case:
         values = json.loads(text)
-        return Case(**{name: value if name == "files" else Path(value) for name, value in values.items()})
+        return Case(**{name: value if name in ("files", "sample") else Path(value) for name, value in values.items()})
 
     def lines(self) -> Iterable[bytes]:
         """What the command printed."""
@@ -76,6 +78,24 @@ def walked(case: Case) -> Facts:
         if path := below(path, case.seen):
             entries.append(b"%s %s.%s %s" % (size, seconds, fraction[:9].ljust(9, b"0"), path))
     return digest("entries", entries)
+
+
+def walked_files(case: Case) -> Facts:
+    """Lines of `SIZE MTIME PATH` of a mount: paths alone, as rivals show other times and sizes of directories."""
+    return digest("entries", (below(line.split(b" ", 2)[2], case.seen) for line in case.lines()))
+
+
+def sampled(case: Case) -> Facts:
+    """The content of some files as the command saw them, which must be that of the set."""
+    for file in case.sample:
+        if (case.seen / file).read_bytes() != (case.tree / file).read_bytes():
+            raise Refused(f"`{file}` is not what it is in the set")
+    return {"equal": len(case.sample)}
+
+
+def nothing(_case: Case) -> Facts:
+    """Where the command's own success says enough."""
+    return {}
 
 
 def named(case: Case) -> Facts:

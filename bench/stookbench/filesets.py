@@ -20,6 +20,7 @@ from .place import Place
 SEED, VERSION = 7, 2
 SAMPLE = 200
 PARTIAL = ".partial"
+NAMES = f"{Path(__file__).parent.parent / 'sets/names.toml'}"
 FLAT = f"{Path(__file__).parent.parent / 'sets/flat.toml'}"
 
 
@@ -37,9 +38,11 @@ class Kind:
 
 KINDS = {
     "arc2k": Kind(2_000),
+    "arc10k": Kind(10_000),
     "arc20k": Kind(20_000),
     "arc100k": Kind(100_000),
     "arc": Kind(1_290_284),
+    "names": Kind(1_290_284, NAMES, 6_000),
     "flat100k": Kind(100_000, FLAT, 5_000),
     "flat200k": Kind(200_000, FLAT, 5_000),
 }

@@ -12,6 +12,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -64,10 +65,17 @@ class Bench:
     budget_s: float | None = None
     """For each pair."""
     sshd: Sshd | None = None
+    held: ExitStack = field(default_factory=ExitStack)
+    """Servers, for as long as it lives."""
     sets: dict[str, filesets.FileSet] = field(default_factory=dict)
+
+    def possible(self, pair: Pair) -> tuple[Pair, dict[str, str]]:
+        """The pair without the sides that may be left out and cannot be had here, and why; by default none may."""
+        return pair, {}
 
     def measure(self, pair: Pair) -> str:
         """Measures a pair and records it; returns its status."""
+        pair, skipped = self.possible(pair)
         status, reason, summary = NOT_MEASURED, self.hindrance(pair), {}
         if reason is None:
             try:
@@ -93,6 +101,7 @@ class Bench:
             budget_s=self.budget_s,
             status=status,
             reason=reason,
+            skipped=skipped,
             facts=summary.get("facts"),
             warnings=summary.get("warnings", []),
         )
@@ -148,7 +157,7 @@ class Bench:
             self.place.remove(self.place.path("out"))
         _header, *samples, summary = map(json.loads, lines)
         commands = {side.name: side.command for side in pair.sides}
-        for sample in samples:
+        for sample, extra in zip(samples, self.extras(len(samples)), strict=True):
             side, proof = sample["labels"]["side"], sample["proof"]
             self.record(
                 "run",
@@ -166,10 +175,15 @@ class Bench:
                 files=sample["files"],
                 bytes=sample["bytes"],
                 proof=proof,
+                **extra,
                 time=timestamp(),
             )
         found: dict[str, Any] = summary
         return found
+
+    def extras(self, count: int) -> list[dict[str, Any]]:
+        """What else is known of so many runs."""
+        return [{}] * count
 
     def stook(self, *arguments: str) -> str:
         """What the program under test prints, its progress shown as it comes; Refused with its error when it fails."""

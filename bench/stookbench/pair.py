@@ -17,6 +17,8 @@ from typing import Any
 # slowfs, that does not exist yet.
 PLACES = {"stook", "tree", "archive", "volume", "volume_size", "out", "target"}
 HOT, COLD, SLOW, SSHFS = "hot", "cold", "slow", "sshfs"
+# Of a mount: nothing in memory, but the block cache on the disk is full.
+WARM = "warm"
 # Those in which a side of the work is seen through a mount.
 MOUNTED = (SLOW, SSHFS)
 
@@ -34,6 +36,8 @@ class Goal:
     peak_bytes: int | None = None
     against: dict[str, float] = field(default_factory=dict)
     """Of these rivals."""
+    also: tuple[tuple[str, str, float], ...] = ()
+    """Of other figures than the wall time, `cpu_s` or `made_bytes`: the figure, the rival, and the multiple."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,10 @@ class Side:
     """Run before every run, untimed and outside slowfs: makes what the command consumes."""
     counts: bool = True
     """Whether it may be the fastest rival; otherwise it is only reported, or has a goal of its own."""
+    view: str = "tree"
+    """Of a pair of mounts: through what it sees the set, one of `mounts.VIEWS`."""
+    options: str = ""
+    """More options of that mount."""
 
 
 @dataclass(frozen=True)

@@ -63,19 +63,21 @@ def read(path: Path) -> list[Record]:
 
 def check(date: str, runs: Path = RUNS) -> Path:
     """Where a run of that date is to be kept; a date is used once."""
-    if not re.fullmatch(r"\d{4}-\d{2}-\d{2}[a-z]?", date):
+    if not re.fullmatch(r"\d{4}-\d{2}-\d{2}(?:[a-z]|-[a-z]+)?", date):
         raise SystemExit(f"error: `{date}` is not a date like 2026-11-21")
     if (runs / date).exists():
         raise SystemExit(f"error: the run {date} is kept already")
     return runs / date
 
 
-def save(raw: Path, date: str, table: str, commands: str, runs: Path = RUNS) -> Path:
-    """Copies the raw results and writes their README."""
+def save(raw: Path, date: str, table: str, commands: str, trees: dict[str, str], runs: Path = RUNS) -> Path:
+    """Copies the raw results, writes their README, and a file for each tree of timers."""
     folder = check(date, runs)
     folder.mkdir(parents=True)
     shutil.copyfile(raw, folder / "raw.jsonl")
     (folder / "README.md").write_text(README.format(date=date, table=table, commands=commands))
+    for side, tree in trees.items():
+        (folder / f"timers-{side.replace(' ', '-')}.txt").write_text(tree)
     return folder
 
 

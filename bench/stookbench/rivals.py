@@ -1,7 +1,7 @@
 """The rivals: where they come from, how they get here, and which version is measured.
 
-Only those that are asked for. Debian packages are installed by root alone; crates, and what is built from a source of ours by a
-compiler from PyPI, go into the user's cache, in fixed versions. A rival that cannot be had is missing, and the pairs
+Only those that are asked for. Debian packages are installed by root alone; crates, Python packages, and what is built from a source
+of ours by a compiler from PyPI, go into the user's cache, in fixed versions. A rival that cannot be had is missing, and the pairs
 that need it are listed as not measured; nothing else fails.
 """
 
@@ -29,6 +29,8 @@ class Rival:
     program: str
     debian: str = ""
     crate: str = ""
+    pypi: str = ""
+    """Packages for a Python environment of its own."""
     zig: str = ""
     """The compiler's package, for a program of ours, `bench/PROGRAM.zig`."""
     version_arguments: tuple[str, ...] = ("--version",)
@@ -48,6 +50,15 @@ RIVALS = (
     Rival("cpz", "cpz", crate="cpz@3.2.1"),
     Rival("md5sum", "md5sum", debian="coreutils"),
     Rival("sync", "sync", debian="coreutils"),
+    Rival("ratarmount", "ratarmount", pypi="ratarmount==1.3.0"),
+    Rival("squashfuse", "squashfuse_ll", debian="squashfuse", version_arguments=("--help",)),
+    Rival("mksquashfs", "mksquashfs", debian="squashfs-tools", version_arguments=("-version",)),
+    # In no release of Debian up to 12, nor on crates.io or PyPI: measured where somebody has installed it.
+    Rival("dwarfs", "dwarfs", debian="dwarfs", version_arguments=("--help",)),
+    Rival("zstd", "zstd", debian="zstd"),
+    # No rivals, but what a mount over HTTP needs, and a heavy import.
+    Rival("nginx", "nginx", debian="nginx-light", version_arguments=("-v",)),
+    Rival("science", "python", pypi="numpy==2.4.6 scipy==1.17.1 pandas==3.1.1"),
     # No rivals, but what a pair on sshfs needs.
     Rival("sshfs", "sshfs", debian="sshfs"),
     Rival("sshd", "sshd", debian="openssh-server", version_arguments=("-V",)),
@@ -93,6 +104,8 @@ class Collection:
         """Where it is kept, of its version and that of its source, so that another one is never taken for it."""
         if rival.crate:
             return self.cache / "crates" / rival.crate / "bin"
+        if rival.pypi:
+            return self.cache / "pypi" / rival.pypi.replace(" ", "-").replace("==", "-") / "bin"
         source = hashlib.sha256((SOURCES / f"{rival.program}.zig").read_bytes()).hexdigest()
         return self.cache / "zig" / f"{rival.zig}-{source[:16]}"
 
@@ -109,6 +122,10 @@ class Collection:
         if rival.crate:
             root = self.folder(rival).parent
             return attempt(["cargo", "install", "--quiet", "--locked", "--root", str(root), rival.crate])
+        if rival.pypi:
+            folder = self.folder(rival)
+            failed = attempt([sys.executable, "-m", "venv", str(folder.parent)])
+            return failed or attempt([str(folder / "python"), "-m", "pip", *QUIETLY, *rival.pypi.split()])
         return self.build_zig(rival)
 
     def build_zig(self, rival: Rival) -> str | None:

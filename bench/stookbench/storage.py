@@ -1,6 +1,6 @@
-"""Storage that a run makes for itself and takes away at its end: an xfs in a file, and an sshd for sshfs.
+"""Storage that a run makes for itself and takes away at its end: an xfs in a file, an sshd for sshfs, an nginx, a slow link.
 
-Both end with the run, however it ends: the sshd gets a signal when its parent dies, and a mount of xfs that was left is
+All end with the run, however it ends: servers get a signal when their parent dies, and a mount of xfs that was left is
 taken away by the next run.
 """
 
@@ -10,6 +10,7 @@ import os
 import shutil
 import socket
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -79,3 +80,46 @@ def sshd(folder: Path, program: Path) -> Iterator[Sshd]:
         finally:
             process.terminate()
     shutil.rmtree(folder)
+
+
+@contextmanager
+def nginx(folder: Path, program: Path, root: Path) -> Iterator[int]:
+    """The port of a web server of that directory, with its own files in the folder."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    names = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    temporary = "".join(f"{name}_temp_path {folder}/{name}; " for name in names)
+    (folder / "conf").write_text(
+        f"daemon off; master_process off; user root; pid {folder}/pid; error_log {folder}/error.log;\n"
+        "events { worker_connections 256; }\n"
+        f"http {{ access_log off; sendfile on; keepalive_requests 1000000; {temporary}\n"
+        f"server {{ listen 127.0.0.1:{port}; root {root}; }} }}\n"
+    )
+    command = ["setpriv", "--pdeathsig", "TERM", program, "-p", folder, "-c", folder / "conf"]
+    with subprocess.Popen([str(word) for word in command], stderr=subprocess.DEVNULL) as process:
+        try:
+            wait_for(port)
+            yield port
+        finally:
+            process.terminate()
+    shutil.rmtree(folder)
+
+
+def wait_for(port: int) -> None:
+    """Until something listens there, for ten seconds."""
+    for _ in range(1_000):
+        with socket.socket() as asking:
+            if asking.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.01)
+    raise Refused("nginx does not answer")
+
+
+@contextmanager
+def link(program: Path, port: int) -> Iterator[str]:
+    """The URL of that port behind a link of 20 ms and 1 Gbit/s, which ends when its input does."""
+    with subprocess.Popen([program, str(port)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        yield (process.stdout or [""]).readline().strip()  # type: ignore[union-attr]
+        process.communicate()

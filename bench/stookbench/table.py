@@ -11,10 +11,13 @@ import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from .mounts import SLIDES
 from .pair import SLOW, Pair
 from .results import MEASURED, REFUSED, Record
 
 RESAMPLES = 5_000
+# Works of mounts that read every byte of the set.
+READING = ("read", "read-4", "http-4", "link-4", "decode", "tar")
 HEADINGS = ["work", "on", "stook", "rival", "ratio", "goal", "result", "peak memory", "rounds"]
 
 
@@ -84,7 +87,61 @@ class Outcome:
         if not self.measured:
             return [[*head, f"{self.pair['status']}: {self.pair['reason']}"]]
         first = [*head, self.timing(self.ours)]
-        return [self.line(rival, ["", "", ""] if at else first, is_first=at == 0) for at, rival in enumerate(self.rivals())]
+        lines = [self.line(rival, ["", "", ""] if at else first, is_first=at == 0) for at, rival in enumerate(self.rivals())]
+        # Every rival may have been left out.
+        return (lines or [self.alone(first)]) + self.also()
+
+    def figures(self, figure: str, side: str) -> list[float]:
+        """Another figure than the time, of each run: processor time of the command and its server, or bytes that were made."""
+        if figure == "cpu_s":
+            return [run["user_s"] + run["sys_s"] + run.get("served_s", 0.0) for run in self.runs[side]]
+        return [float(run.get(figure, 0)) for run in self.runs[side]]
+
+    def also(self) -> list[list[str]]:
+        """The lines of goals that are not about the time."""
+        lines = []
+        for figure, rival, wanted in self.pair["goal"].get("also", ()):
+            if rival in self.runs:
+                ours, theirs = (self.figures(figure, side) for side in (self.ours, rival))
+                ratio, unit = Ratio.of(ours, theirs), ("s CPU", 1) if figure == "cpu_s" else ("MB", 1e6)
+                said = [f"{statistics.median(one) / unit[1]:.3f} {unit[0]}" for one in (ours, theirs)]
+                result = "met" if ratio.value <= wanted else "not met"
+                shown = f"{ratio.value:.3g} ({ratio.low:.3g}-{ratio.high:.3g})"
+                lines.append(["", "", said[0], f"{rival} {said[1]}", shown, f"{wanted:g}", result, "", ""])
+        return lines
+
+    def speed(self) -> str:
+        """GB a minute of each side, of pairs that read all."""
+        if not self.measured or self.pair["work"] not in READING:
+            return ""
+        sides = [self.ours, *self.rivals()]
+        size = self.runs[self.ours][0]["bytes"]
+        speeds = {side: size / statistics.median(self.times(side)) * 60 / 1e9 for side in sides}
+        said = ", ".join(f"{side} {speed:.2f}" for side, speed in speeds.items())
+        return f"GB a minute, {self.pair['work']} {self.pair['set']}, {self.pair['state']}: {said}"
+
+    def served(self) -> str:
+        """Processor time and memory of each side's server, where there is one."""
+        said = []
+        for side in self.runs:
+            if any("served_s" in run for run in self.runs[side]):
+                seconds, peak = statistics.median(self.figures("served_s", side)), max(self.figures("server_peak_bytes", side))
+                said.append(f"{side} {seconds:.2f} s, {peak / 1e6:.0f} MB")
+        return f"servers, {self.pair['work']} {self.pair['set']}, {self.pair['state']}: {'; '.join(said)}" if said else ""
+
+    def peak(self) -> int:
+        """The most that our process held; of a mount, its server."""
+        return max(int(run.get("server_peak_bytes") or run["max_rss_bytes"]) for run in self.runs[self.ours])
+
+    def memory(self) -> str:
+        limit = self.pair["goal"]["peak_bytes"]
+        return f"{self.peak() / 1e6:.0f} MB" + (f" of {limit / 1e6:.0f}" if limit else "")
+
+    def alone(self, head: list[str]) -> list[str]:
+        """The line of a pair that has no rivals here."""
+        limit = self.pair["goal"]["peak_bytes"]
+        result = "" if limit is None else "not met: memory" if self.peak() > limit else "met"
+        return [*head, "", "", "", result, self.memory(), str(len(self.runs[self.ours]))]
 
     def line(self, rival: str, head: list[str], is_first: bool) -> list[str]:
         """One rival beside us. Our memory is compared with its goal in the first line, and shown there with the rounds."""
@@ -92,8 +149,7 @@ class Outcome:
         shown = f"{ratio.value:.3g} ({ratio.low:.3g}-{ratio.high:.3g})"
         goal = self.pair["goal"]
         wanted = goal.get("against", {}).get(rival, goal["ratio"] if is_first else None)
-        limit = goal["peak_bytes"] if is_first else None
-        peak = max(int(run["max_rss_bytes"]) for run in self.runs[self.ours])
+        limit, peak = goal["peak_bytes"] if is_first else None, self.peak()
         missed = {
             "time": wanted is not None and ratio.value > wanted,
             "memory": limit is not None and peak > limit,
@@ -102,7 +158,7 @@ class Outcome:
         result = f"not met: {result}" if result else "met" if wanted is not None else ""
         if wanted is not None and ratio.low <= wanted <= ratio.high:
             result += ", unsure"
-        memory = f"{peak / 1e6:.0f} MB" + (f" of {limit / 1e6:.0f}" if limit else "")
+        memory = self.memory()
         count, planned = len(self.runs[self.ours]), self.pair.get("rounds")
         rounds = f"{count} of {planned}" if planned and planned > count else str(count)
         return [
@@ -176,11 +232,70 @@ def notes(found: list[Outcome], machine: Record) -> list[str]:
         lines.append("tar does not make its volume durable, stook does; `tar, sync` is tar and then `sync -d`")
     lines += sorted({f"volumes of {v.pair['volume_size']}: {v.pair['pair']}" for v in found if v.pair["volume_size"]})
     lines += [f"not measured on {place}: {reason}" for place, reason in machine.get("skipped", {}).items()]
+    lines += list(filter(None, [text for one in found for text in (one.speed(), one.served())]))
+    left_out = {f"{side}: {why}" for one in found for side, why in one.pair.get("skipped", {}).items()}
+    lines += [f"left out: {text}" for text in sorted(left_out)]
+    lines += import_ratios(found) + waiting(found)
     average, cores = float(machine["load_average"]), int(machine["cores"])
     if average > cores:
         lines.append(f"warning: the load average was {average:.1f} on {cores} cores before the start")
     warned = [(one, text) for one in found for text in one.pair.get("warnings", [])]
     return lines + [f"warning: {one.pair['pair']} on {one.places}: {text}" for one, text in warned]
+
+
+def import_ratios(found: list[Outcome]) -> list[str]:
+    """How much longer an import takes than a hot one, beside what the slides say of their file system."""
+    times = {one.pair["state"]: one for one in found if one.measured and one.pair["work"] == "import"}
+    lines = []
+    for names, slides in SLIDES.items():
+        first, second = names.split(" / ")
+        if first in times and second in times:
+            pairs = [(side, *(times[state].times(side) for state in (first, second))) for side in times[first].runs]
+            said = ", ".join(f"{side} {Ratio.of(one, other).value:.2f}" for side, one, other in pairs)
+            lines.append(f"import, {names}: {said}; the slides: {slides}")
+    return lines
+
+
+def waiting(found: list[Outcome]) -> list[str]:
+    """The share of the servers' time in requests that waits for a fetch, by side."""
+    lines = []
+    for one in (one for one in found if one.measured and one.pair["work"] == "decode"):
+        for side, runs in one.runs.items():
+            if shares := [share for run in runs if (share := waiting_share(run.get("timers"))) is not None]:
+                share = statistics.median(shares)
+                lines.append(f"waiting for a fetch, {side}: {share:.1%} of the time in requests; the slides: 95.8%")
+    return lines
+
+
+def waiting_share(timers: list[Record] | None) -> float | None:
+    """Of what the timers hold of requests, the part that waits for a fetch; None if nothing is known of it."""
+    requests = [root for root in timers or [] if root["name"].startswith("mount.")]
+    waited, total = sum(map(waits, requests)), sum(root["total_ns"] for root in requests)
+    return waited / total if waited else None
+
+
+def waits(record: Record) -> int:
+    """Nanoseconds below a scope that wait for a fetch, or fetch."""
+    if record["name"] in ("wait for a fetch", "fetch"):
+        return int(record["total_ns"])
+    return sum(map(waits, record["children"]))
+
+
+def timer_trees(records: list[Record]) -> dict[str, str]:
+    """Where the server's time went in the last run of each side that is compared for it, by the side's name."""
+    trees = {}
+    for run in (one for one in records if one["kind"] == "run" and str(one["pair"]).startswith("decode-")):
+        if "timers" not in run:
+            continue
+        text = [f"{'calls':>12} {'seconds':>10}  scope", *(line for root in run["timers"] for line in tree_lines(root, 0))]
+        trees[str(run["side"])] = "\n".join(text) + "\n"
+    return trees
+
+
+def tree_lines(scope: Record, depth: int) -> list[str]:
+    below = sorted(scope["children"], key=lambda child: -int(child["total_ns"]))
+    line = f"{scope['calls']:>12,} {scope['total_ns'] / 1e9:>10.3f}  {'  ' * depth}{scope['name']}"
+    return [line, *(text for child in below for text in tree_lines(child, depth + 1))]
 
 
 def refusals(records: list[Record]) -> list[str]:

@@ -149,7 +149,9 @@ class Others(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             raw, runs = Path(folder, "raw"), Path(folder, "runs")
             raw.write_text("{}")
-            self.assertIn("a table", (results.save(raw, "2026-11-21b", "a table", "", runs) / "README.md").read_text())
+            kept = results.save(raw, "2026-11-21b", "a table", "", {"1 thread": "tree"}, runs)
+            self.assertIn("a table", (kept / "README.md").read_text())
+            self.assertEqual((kept / "timers-1-thread.txt").read_text(), "tree")
             for date in ("2026-11-21b", "today"):
                 with self.assertRaises(SystemExit):
                     results.check(date, runs)

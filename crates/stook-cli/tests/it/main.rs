@@ -32,6 +32,7 @@ mod json_schema;
 mod layers;
 mod long_paths;
 mod mount;
+mod mount_kills;
 mod mount_stores;
 mod native;
 mod no_locks;

@@ -41,7 +41,7 @@ pub(crate) fn has_fuse() -> bool {
     is_there
 }
 
-fn is_mounted(place: &Place) -> bool {
+pub(crate) fn is_mounted(place: &Place) -> bool {
     let mounts = fs::read_to_string("/proc/mounts").unwrap();
     let point = place.path("point");
     mounts
@@ -332,6 +332,55 @@ print(sum(importlib.import_module(f'm{n}').VALUE for n in range(50)), sys.prefix
         "1225 True\n",
         "{stderr}"
     );
+    place.stdout(&["talk", "point", "quit"]);
+}
+
+/// Sources, a build script and data are read from the mount; what is built lies elsewhere.
+#[test]
+fn a_rust_crate_is_built_from_its_sources_in_the_mount() {
+    if !has_fuse() {
+        return;
+    }
+    let place = Place::new();
+    let source = place.path("src/crate");
+    fs::create_dir_all(source.join("src")).unwrap();
+    fs::create_dir(place.path("point")).unwrap();
+    let mut main = String::new();
+    for number in 0..30 {
+        let module =
+            format!("pub fn value() -> usize {{ include_bytes!(\"../d{number}\").len() }}\n");
+        fs::write(source.join(format!("src/m{number}.rs")), module).unwrap();
+        fs::write(source.join(format!("d{number}")), vec![7; number * 1000]).unwrap();
+        main += &format!("mod m{number};\n");
+    }
+    let sum: String = (0..30).map(|n| format!(" + m{n}::value()")).collect();
+    main += &format!("fn main() {{ println!(\"{{}} {{}}\", env!(\"BUILT\"), 0{sum}); }}\n");
+    fs::write(source.join("src/main.rs"), main).unwrap();
+    let script = "fn main() { println!(\"cargo::rustc-env=BUILT={}\", include_str!(\"word\")); }\n";
+    fs::write(source.join("build.rs"), script).unwrap();
+    fs::write(source.join("word"), "mounted").unwrap();
+    let manifest =
+        "[package]\nname = \"inside\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[workspace]\n";
+    fs::write(source.join("Cargo.toml"), manifest).unwrap();
+    let cargo = |folder: &str, words: &[&str]| {
+        Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+            .args(words)
+            .args(["--offline", "--quiet"])
+            .current_dir(place.path(folder))
+            .env("CARGO_TARGET_DIR", place.path("target"))
+            .output()
+    };
+    let locked = cargo("src/crate", &["generate-lockfile"]);
+    if !locked.is_ok_and(|output| output.status.success()) {
+        return skip!("cargo is not here");
+    }
+    place.stdout(&["create", "--zstd", "src", "archive"]);
+    let _point = Point(&place);
+    place.stdout(&["mount", "archive", "point"]);
+    let ran = cargo("point/crate", &["run", "--locked"]).unwrap();
+    let stderr = String::from_utf8_lossy(&ran.stderr);
+    let stdout = String::from_utf8_lossy(&ran.stdout);
+    assert_eq!(stdout, "mounted 435000\n", "{stderr}");
     place.stdout(&["talk", "point", "quit"]);
 }
 
