@@ -44,6 +44,9 @@ pub(crate) fn of_mount(error: &MountError) -> Option<String> {
             "only its user and root can talk to the server of a mount, and only if it is an archive"
                 .into()
         }
+        MountError::NameTaken => {
+            "mount it without --all-versions; `stook list --all` lists them".into()
+        }
         MountError::HidesArchive { .. } => "take another directory to mount on".into(),
         MountError::Sys(error) if error.source.to_string().contains("user_allow_other") => {
             "the administrator can allow it there; without --allow-other only you see the mount"

@@ -31,6 +31,9 @@ pub enum MountError {
         /// The mount point.
         path: PathBuf,
     },
+    /// The archive has the name under which all versions would be shown.
+    #[error("cannot show all versions: the archive has a `.stook` of its own")]
+    NameTaken,
     /// The mount point is no directory.
     #[error("cannot mount on `{}`: it is not a directory", display_path(path))]
     NotADirectory {

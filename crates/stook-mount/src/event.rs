@@ -59,7 +59,7 @@ impl fmt::Display for Event {
             Self::NotPrefetched { cause } => write!(f, "nothing is prefetched: {cause}"),
             Self::LeftOut { names, path } => write!(
                 f,
-                "{names} names of more than 1,024 bytes are left out, such as `{}`",
+                "left out, for names of more than 1,024 bytes: {names}, such as `{}`",
                 display_bytes(path)
             ),
         }

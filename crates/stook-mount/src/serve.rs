@@ -25,7 +25,7 @@ use crate::workers::Workers;
 use crate::xattrs::{self, Value};
 
 /// The name of the directory of versions, in the root.
-const VERSIONS_NAME: &[u8] = b".stook";
+pub(crate) const VERSIONS_NAME: &[u8] = b".stook";
 
 /// Requests that the kernel sends ahead of readers at a time.
 const MOST_BACKGROUND: u16 = 64;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
 use fuser::{Config, Session, SessionACL};
-use stook_archive::Catalogue;
+use stook_archive::{Catalogue, EntryId};
 use stook_sys::{
     Context, FileKind, FuseMount, Holder, MountPoint, SysError, Unmount, free_space, holders_of,
     is_busy, is_without_server, look_at,
@@ -19,7 +19,7 @@ use crate::error::MountError;
 use crate::event::{Event, Log};
 use crate::nodes::VERSION;
 use crate::prefetch::prefetch;
-use crate::serve::Requests;
+use crate::serve::{Requests, VERSIONS_NAME};
 use crate::server::Server;
 use crate::statistics::Statistics;
 use crate::tree::Tree;
@@ -84,7 +84,7 @@ impl Mounted {
     /// kernel checks.
     ///
     /// # Errors
-    /// `Stale` if the server of an earlier mount there has ended, `NotADirectory`; `Sys` if it cannot be mounted.
+    /// `Stale` if the server of an earlier mount there has ended, `NotADirectory`, `NameTaken`; `Sys` if it cannot be mounted.
     pub fn mount(
         shown: Shown,
         point: &Path,
@@ -94,6 +94,9 @@ impl Mounted {
         let point = usable(point)?;
         let statistics = Arc::new(Statistics::default());
         let Shown { main, versions } = shown;
+        if versions.is_some() && main.child(EntryId::ROOT, VERSIONS_NAME).is_some() {
+            return Err(MountError::NameTaken);
+        }
         let server = |catalogue: Catalogue, tag| {
             let catalogue = Arc::new(catalogue);
             let tree = Tree::new(Arc::clone(&catalogue), tag);

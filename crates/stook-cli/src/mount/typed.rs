@@ -8,8 +8,10 @@ use crate::exit::CliError;
 use crate::stores::is_url;
 
 /// Options of `mount(8)` and fstab that ask for what is so in any case, or are for other programs.
-const KNOWN: [&str; 25] = [
+const KNOWN: [&str; 26] = [
     "ro",
+    // What mount(8) makes of `defaults`; a mount is read-only all the same.
+    "rw",
     "nosuid",
     "nodev",
     "default_permissions",
@@ -37,8 +39,7 @@ const KNOWN: [&str; 25] = [
 ];
 
 /// Options that cannot be had.
-const REFUSED: [(&str, &str); 4] = [
-    ("rw", "an archive is mounted read-only"),
+const REFUSED: [(&str, &str); 3] = [
     ("suid", "set-id bits are never heeded in a mount"),
     ("dev", "devices are never heeded in a mount"),
     ("remount", "unmount it, then mount it again"),
@@ -203,14 +204,7 @@ mod tests {
 
     #[test]
     fn options_that_cannot_be_had_are_refused() {
-        for option in [
-            "rw",
-            "suid",
-            "dev",
-            "nonsense",
-            "verify=1",
-            "decode_threads=0",
-        ] {
+        for option in ["suid", "dev", "nonsense", "verify=1", "decode_threads=0"] {
             assert!(typed(option).is_err(), "{option}");
         }
     }

@@ -120,8 +120,8 @@ fn what_keeps_it_from_being_mounted_is_said_by_the_command() {
         (&["mount", "archive", "missing"], "`missing`"),
         (&["mount", "archive", "archive"], "the archive lies in it"),
         (
-            &["mount", "-o", "rw", "archive", "point"],
-            "an archive is mounted read-only",
+            &["mount", "-o", "suid", "archive", "point"],
+            "set-id bits are never heeded in a mount",
         ),
         (&["mount", "--as-of", "99", "archive", "point"], "99"),
     ] {
@@ -130,6 +130,25 @@ fn what_keeps_it_from_being_mounted_is_said_by_the_command() {
         assert!(ran.stderr.contains(text), "{arguments:?}: {}", ran.stderr);
         assert!(!is_mounted(&place));
     }
+}
+
+#[test]
+fn all_versions_need_the_name_that_they_are_shown_under() {
+    if !has_fuse() {
+        return;
+    }
+    let place = Place::with(&tree! { ".stook/own" => file(b"content") });
+    place.stderr(&["create", "src", "archive"]);
+    std::fs::create_dir(place.path("point")).unwrap();
+    let ran = place.run(&["mount", "--all-versions", "archive", "point"]);
+    assert_eq!(
+        (ran.status, &*ran.stderr),
+        (
+            Some(1),
+            "error: cannot show all versions: the archive has a `.stook` of its own\n\
+             hint: mount it without --all-versions; `stook list --all` lists them\n"
+        )
+    );
 }
 
 #[test]

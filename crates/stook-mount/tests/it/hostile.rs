@@ -119,7 +119,7 @@ fn names_that_lead_elsewhere_are_left_out_and_counted() {
     let lines = mount.lines();
     assert_eq!(lines.len(), 1, "{lines:?}");
     assert!(
-        lines[0].starts_with("1 names of more than 1,024 bytes are left out"),
+        lines[0].starts_with("left out, for names of more than 1,024 bytes: 1, such as"),
         "{lines:?}"
     );
 }

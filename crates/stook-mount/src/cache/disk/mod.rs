@@ -21,8 +21,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use stook_sys::{
-    Context, Directory, FileKind, Links, append_at, effective_user, lock, metadata, set_mtime,
-    try_lock, utc_now,
+    Context, Directory, FileKind, Links, SysError, append_at, effective_user, lock, metadata,
+    set_mtime, try_lock, utc_now,
 };
 
 use super::block::{Block, HEADER_BYTES, Origin};
@@ -82,10 +82,25 @@ impl DiskCache {
         // make room in the shards that they go to.
         if layout::read(&opened.root, directory)? != Some(layout) {
             opened.fit(&blocks)?;
-            layout::write(&opened.root, &layout).context("write", blocks.join("layout"))?;
+            opened.record_layout(&blocks)?;
         }
         drop(lock);
         Ok(opened)
+    }
+
+    /// On a full disk nothing is written for now, as with blocks; the next one to open the cache records the layout.
+    fn record_layout(&self, blocks: &Path) -> Result<(), SysError> {
+        match layout::write(&self.root, &self.layout) {
+            Err(error) if is_full(&error) => {
+                self.pause();
+                Ok(())
+            }
+            written => written.context("write", blocks.join("layout")),
+        }
+    }
+
+    fn pause(&self) {
+        *lock(&self.pause_end) = Some(Instant::now() + PAUSE);
     }
 
     /// Returns a block if it is there, of this length and undamaged, and came from where it may come from.
@@ -181,7 +196,7 @@ impl DiskCache {
             written = self.in_shard(number, write);
         }
         if matches!(&written, Err(error) if is_full(error)) {
-            *lock(&self.pause_end) = Some(Instant::now() + PAUSE);
+            self.pause();
         }
         matches!(written, Ok(Some(Written::Done)))
     }

@@ -272,6 +272,9 @@ fn a_full_disk_makes_room_and_then_keeps_nothing() {
     write(&cache, 200, &content(200));
     assert!(!has(&cache, 200));
     assert_eq!(cache.counters.not_written.get(), before + 1);
+    let late = DiskCache::open(&disk.0.join("late"), 64 << 20, Arc::default()).unwrap();
+    write(&late, 200, &content(200));
+    assert!(!has(&late, 200));
     std::fs::remove_file(disk.0.join("other")).unwrap();
     *lock(&cache.pause_end) = None;
     write(&cache, 200, &content(200));
