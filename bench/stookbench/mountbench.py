@@ -74,7 +74,7 @@ class MountBench(Bench):
 
     def extras(self, count: int) -> list[dict[str, Any]]:
         """What servers took, run by run. A sample's proof holds the rest."""
-        found = [json.loads(line) for line in self.served.read_text().splitlines()]
+        found = [json.loads(line) for line in self.scrub(self.served.read_text()).splitlines()]
         if len(found) != count:
             raise Refused(f"{count} runs, and {len(found)} answers of servers")
         for one in found:

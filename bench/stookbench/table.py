@@ -259,11 +259,11 @@ def import_ratios(found: list[Outcome]) -> list[str]:
 def waiting(found: list[Outcome]) -> list[str]:
     """The share of the servers' time in requests that waits for a fetch, by side."""
     lines = []
-    for one in (one for one in found if one.measured and one.pair["work"] == "decode"):
+    for one in (one for one in found if one.measured and one.pair["work"] in ("decode", "link-4")):
         for side, runs in one.runs.items():
             if shares := [share for run in runs if (share := waiting_share(run.get("timers"))) is not None]:
                 share = statistics.median(shares)
-                lines.append(f"waiting for a fetch, {side}: {share:.1%} of the time in requests; the slides: 95.8%")
+                lines.append(f"waiting for a fetch, {one.pair['work']}, {side}: {share:.1%} of the time in requests; the slides: 95.8%")
     return lines
 
 
