@@ -34,6 +34,7 @@ mod timings;
 mod transfer;
 mod walk;
 mod written;
+mod zodb;
 mod zstash;
 
 use std::process::ExitCode;

@@ -301,6 +301,9 @@ fn printed() -> Vec<Value> {
     let place = Place::with(&small());
     place.write("src/bad", "flipped");
     place.write("spec.json", pair_spec());
+    let database = crate::zodb::database();
+    place.write("broken.fs", &database[..database.len() - 9]);
+    place.write("Data.fs", database);
     let mut lines = Vec::new();
     let mut print = |line: &str| {
         let arguments: Vec<&str> = line.split(' ').collect();
@@ -339,6 +342,10 @@ fn printed() -> Vec<Value> {
         "bench pair spec.json",
         "bench pair none.json",
         "list none",
+        "zodb reindex Data.fs",
+        "zodb analyze Data.fs",
+        "zodb references Data.fs --to 0x1",
+        "zodb check broken.fs",
     ];
     before.into_iter().for_each(&mut print);
     place.sql(
