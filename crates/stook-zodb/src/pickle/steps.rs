@@ -64,10 +64,10 @@ impl Walker {
             b'G' => self.number(8, input)?,
             0x85..=0x87 => self.last_as_tuple(usize::from(operation - 0x84))?,
             b'u' | b'e' | b't' | b'l' | b'd' | b'1' | 0x90 | 0x91 | b'o' => {
-                self.step_marked(operation)?
+                self.step_marked(operation)?;
             }
             b's' | b'a' | b'b' | b'R' | 0x81 | 0x92 | 0x93 | b'0' | b'2' => {
-                self.step_few(operation)?
+                self.step_few(operation)?;
             }
             0x80 => match input.take()? {
                 [protocol] if protocol <= NEWEST => {}
@@ -93,7 +93,7 @@ impl Walker {
                 return self.append(from + 1);
             }
             b'o' if self.stack.len() == from => return Err(PickleError::Underflow),
-            b'u' | b'd' if (self.stack.len() - from) % 2 != 0 => {
+            b'u' | b'd' if !(self.stack.len() - from).is_multiple_of(2) => {
                 return Err(PickleError::Underflow);
             }
             _ => self.stack.truncate(from),

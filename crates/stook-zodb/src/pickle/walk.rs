@@ -174,7 +174,7 @@ impl Walker {
             Value::Letter(byte) => name.push(byte),
             Value::Eight(number) => name.extend_from_slice(&number.to_be_bytes()),
             Value::Text { offset, len } if len <= LONGEST_NAME => {
-                input.copy(offset, len.into(), name)?
+                input.copy(offset, len.into(), name)?;
             }
             Value::Quoted { offset, len } if len <= LONGEST_NAME => {
                 let mut quoted = Vec::new();
