@@ -10,6 +10,7 @@ use stook_export::ExportError;
 use stook_mount::{CacheError, MountError};
 use stook_store::StoreError;
 use stook_sys::display_bytes;
+use stook_zodb::ZodbError;
 
 use crate::hints;
 use crate::output::{self, Data};
@@ -70,6 +71,7 @@ pub(crate) enum CliError {
     Cache(CacheError),
     Export(ExportError),
     Mount(MountError),
+    Zodb(ZodbError),
     Sys(stook_sys::SysError),
     /// An option's value is invalid: the option, the value, the reason.
     Option {
@@ -137,6 +139,15 @@ impl From<MountError> for CliError {
         match error {
             MountError::Archive(error) => error.into(),
             other => Self::Mount(other),
+        }
+    }
+}
+
+impl From<ZodbError> for CliError {
+    fn from(error: ZodbError) -> Self {
+        match error {
+            ZodbError::Sys(error) => Self::Sys(error),
+            other => Self::Zodb(other),
         }
     }
 }
@@ -226,6 +237,14 @@ impl CliError {
                 ending_of_export(error),
             ),
             Self::Mount(error) => (error.to_string(), hints::of_mount(error), Ending::Failed),
+            Self::Zodb(ZodbError::Interrupted) => {
+                let text = ZodbError::Interrupted.to_string();
+                (text, None, Ending::Interrupted)
+            }
+            Self::Zodb(error) => {
+                let hint = hints::of_zodb(error).map(ToOwned::to_owned);
+                (error.to_string(), hint, Ending::Failed)
+            }
             Self::Archive(error) => {
                 let ending = ending_of_archive(error);
                 (error.to_string(), hints::of_archive(error), ending)

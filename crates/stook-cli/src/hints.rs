@@ -16,6 +16,7 @@ use stook_mount::{CacheError, MountError};
 use stook_store::{Advice, StoreCause, StoreError};
 use stook_sys::{display_bytes, display_path, is_not_permitted};
 use stook_tree::Reason;
+use stook_zodb::ZodbError;
 
 /// Advice after an interrupted removal.
 pub(crate) const REMOVAL_GOES_ON: &str = "what is gone is gone; the same command goes on";
@@ -32,6 +33,19 @@ pub(crate) const INTERRUPTED: &str =
 /// What to do where a process may open too few files.
 pub(crate) const OPEN_FILES: &str =
     "the limit is the one of `ulimit -Hn`; the administrator can raise it";
+
+/// Advice where a database has a transaction that is not perfect.
+pub(crate) const ZODB_IMPERFECT: &str =
+    "`stook zodb check` lists all damage; ZODB decides about the rest when it opens the database";
+
+/// Returns advice about an error of a database.
+pub(crate) fn of_zodb(error: &ZodbError) -> Option<&'static str> {
+    Some(match error {
+        ZodbError::Locked { .. } => "stop that process first; `--dry-run` needs no lock",
+        ZodbError::Changed { .. } => "try again; it was packed, perhaps",
+        _ => return None,
+    })
+}
 
 /// Returns advice about a mount.
 pub(crate) fn of_mount(error: &MountError) -> Option<String> {

@@ -35,6 +35,7 @@ mod timings;
 mod transfer;
 mod walk;
 mod written;
+mod zodb;
 mod zstash;
 
 use std::process::ExitCode;

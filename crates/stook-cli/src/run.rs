@@ -24,7 +24,7 @@ use crate::stores::Opened;
 use crate::written::print_written;
 use crate::{
     bench, copy, descriptors, export, mount, patterns, plan, profile, reference, remove, timings,
-    transfer, walk, zstash,
+    transfer, walk, zodb, zstash,
 };
 
 pub(crate) fn run(args: Args) -> ExitCode {
@@ -95,6 +95,7 @@ fn dispatch(command: Command, common: &Common) -> Result<Ending, CliError> {
         Command::Copy(args) => copy_tree(&args, common),
         Command::Remove(args) => remove_trees(&args, common),
         Command::Bench(args) => bench::bench(&args, common),
+        Command::Zodb(args) => zodb::zodb(&args, common),
         Command::Profile(args) => profile::profile(&args, common),
         Command::Zstash(args) => Ok(zstash::run(&zstash::words(args.arguments))),
         Command::Completions(args) => {

@@ -14,6 +14,7 @@ mod plan;
 mod profile;
 mod store;
 mod walk;
+mod zodb;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -35,6 +36,7 @@ pub(crate) use store::{
     FetchArgs, ProofArg, PullArgs, PushArgs, SendArgs, SourceArgs, StatusArgs, StoreCacheArgs,
 };
 pub(crate) use walk::{KindLetter, WalkArgs};
+pub(crate) use zodb::{ZodbArgs, ZodbCommand, ZodbDataArgs, ZodbReferencesArgs, ZodbReindexArgs};
 
 /// How every command ends.
 pub(crate) const EXIT_STATUS: &str = "\
@@ -244,6 +246,8 @@ pub(crate) enum Command {
     Remove(RemoveArgs),
     /// Measure file systems and commands
     Bench(BenchArgs),
+    /// Rebuild, check and explain a ZODB database, Data.fs
+    Zodb(ZodbArgs),
     /// Show where a command spends its time
     ///
     /// Runs CMD once to record where its threads run and where they are blocked, and once more to count its system calls;
@@ -288,10 +292,10 @@ impl Command {
 
     /// Returns true if the command may have an archive open, a bench for instance.
     pub(crate) fn has_archive(&self) -> bool {
-        use Command::{Completions, Copy, Man, Reference, Remove, Talk, Walk};
+        use Command::{Completions, Copy, Man, Reference, Remove, Talk, Walk, Zodb};
         match self {
             Remove(args) => args.archived_in.is_some(),
-            Walk(_) | Copy(_) | Talk(_) | Completions(_) | Man(_) | Reference => false,
+            Walk(_) | Copy(_) | Talk(_) | Zodb(_) | Completions(_) | Man(_) | Reference => false,
             _ => true,
         }
     }
@@ -332,6 +336,12 @@ impl Command {
                 // Without a file, stdout is for the references.
                 ExportCommand::Refs(args) if args.to.is_some() => "export refs",
                 ExportCommand::Refs(_) => return None,
+            },
+            Self::Zodb(args) => match args.command {
+                ZodbCommand::Reindex(_) => "zodb reindex",
+                ZodbCommand::Check(_) => "zodb check",
+                ZodbCommand::Analyze(_) => "zodb analyze",
+                ZodbCommand::References(_) => "zodb references",
             },
             Self::Cat(_)
             | Self::Mount(_)

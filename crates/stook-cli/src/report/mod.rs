@@ -13,6 +13,7 @@ pub(crate) mod profile;
 mod row;
 mod summary;
 mod transfer;
+mod zodb;
 
 use serde::Serialize;
 use stook_archive::Mtime;
@@ -32,6 +33,11 @@ pub(crate) use row::{
 pub(crate) use summary::{
     Checked, Compared, Copied, Extracted, Filled, Indexed, Listed, ListedRuns, Measured, Page,
     Paired, Removed, Summary, Walked, Written,
+};
+
+pub(crate) use zodb::{
+    ZodbAnalyzed, ZodbChecked, ZodbClass, ZodbDamage, ZodbDay, ZodbObject, ZodbReference,
+    ZodbReferenced, ZodbReindexed,
 };
 
 pub(crate) use transfer::{ArchiveStatus, Pulled, Sent, StoredVolume};
@@ -99,6 +105,16 @@ pub(crate) enum Line<'a> {
     /// A line of a Python function.
     #[serde(rename = "line")]
     Source(SourceLine<'a>),
+    /// Damage in a database.
+    ZodbDamage(ZodbDamage),
+    /// A class of a database.
+    ZodbClass(ZodbClass<'a>),
+    /// An object of a database.
+    ZodbObject(ZodbObject<'a>),
+    /// A day of a database.
+    ZodbDay(ZodbDay),
+    /// A reference in a database.
+    ZodbReference(ZodbReference),
     /// What was done.
     Summary(Summary),
 }

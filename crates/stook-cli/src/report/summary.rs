@@ -19,6 +19,7 @@ use super::export::{Imaged, Referred};
 use super::plan::{Abandoned, Built, Committed, Planned};
 use super::profile::{Profiled, Timed};
 use super::transfer::{ArchiveStatus, Pulled, Sent};
+use super::zodb::{ZodbAnalyzed, ZodbChecked, ZodbReferenced, ZodbReindexed};
 use crate::number::{count, grouped, size};
 use crate::walk::Figures;
 
@@ -80,6 +81,14 @@ pub(crate) enum Summary {
     Fileset(Box<Properties>),
     /// `bench report`.
     Page(Page),
+    /// `zodb reindex`.
+    ZodbReindexed(ZodbReindexed),
+    /// `zodb check`.
+    ZodbChecked(ZodbChecked),
+    /// `zodb analyze`.
+    ZodbAnalyzed(ZodbAnalyzed),
+    /// `zodb references`.
+    ZodbReferenced(ZodbReferenced),
 }
 
 /// Entries of which nothing else changed.

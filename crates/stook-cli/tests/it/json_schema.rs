@@ -312,6 +312,17 @@ fn stores_and_plan(print: &mut impl FnMut(&str)) {
 /// What writes views of an archive.
 const EXPORTS: [&str; 2] = ["export refs arc --to refs.json", "export erofs arc image"];
 
+/// Lines about databases, a sound one and one that is cut off.
+fn databases(place: &Place, print: &mut impl FnMut(&str)) {
+    let database = crate::zodb::database();
+    place.write("broken.fs", &database[..database.len() - 9]);
+    place.write("Data.fs", database);
+    print("zodb reindex Data.fs");
+    print("zodb analyze Data.fs");
+    print("zodb references Data.fs --to 0x1");
+    print("zodb check broken.fs");
+}
+
 /// Many kinds of lines, from every command.
 fn printed() -> Vec<Value> {
     let place = Place::with(&small());
@@ -357,6 +368,7 @@ fn printed() -> Vec<Value> {
         "list none",
     ];
     before.into_iter().chain(EXPORTS).for_each(&mut print);
+    databases(&place, &mut print);
     place.sql(
         "arc/index.db",
         "update files set md5 = '00000000000000000000000000000000' where name = 'bad'",

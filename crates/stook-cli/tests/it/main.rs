@@ -55,6 +55,7 @@ mod two_writers;
 mod walk;
 mod walk_select;
 mod walk_summary;
+mod zodb;
 mod zstash_defects;
 mod zstash_front;
 mod zstash_stores;
