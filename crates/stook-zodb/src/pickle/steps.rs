@@ -15,7 +15,7 @@ const LONGEST_OID_LINE: u64 = 34;
 const NEWEST: u8 = 5;
 
 impl Walker {
-    #[inline]
+    #[inline(always)]
     pub(super) fn step(
         &mut self,
         operation: u8,
@@ -49,6 +49,7 @@ impl Walker {
     }
 
     /// Operations that make a value of nothing, or of others.
+    #[inline(always)]
     fn step_plain(
         &mut self,
         operation: u8,
