@@ -87,6 +87,8 @@ pub(crate) struct Reader<'a> {
     buffer: Vec<u8>,
     start: u64,
     filled: u64,
+    /// Bytes before what is asked for that are read, too.
+    back: u64,
 }
 
 impl<'a> Reader<'a> {
@@ -106,7 +108,14 @@ impl<'a> Reader<'a> {
             buffer: vec![0; window],
             start: 0,
             filled: 0,
+            back: 0,
         }
+    }
+
+    /// Keeps so many bytes in front of what is asked for, for a reader that goes back a little now and then.
+    pub(crate) fn keep_back(mut self, bytes: u64) -> Self {
+        self.back = bytes;
+        self
     }
 
     /// Returns the size of the file.
@@ -170,7 +179,10 @@ impl<'a> Reader<'a> {
             return Ok(false);
         }
         let _scope = stook_timers::scope!("read");
-        self.start = position - position % PAGE;
+        // As far as there is room behind it.
+        let back = self.back.min(self.window() - len);
+        let first = position.saturating_sub(back);
+        self.start = first - first % PAGE;
         let room = self.buffer.len().min(to_index(self.data.size - self.start));
         let read = read_up_to_at(&self.data.file, &mut self.buffer[..room], self.start);
         self.filled = 0;

@@ -105,7 +105,7 @@ impl PickleReader {
             read => read,
         };
         match read {
-            Err(Fault::Error(error)) => Err(error),
+            Err(Fault::Error(error)) => Err(*error),
             Err(Fault::Pickle(_)) => {
                 name.clear();
                 Ok(())

@@ -16,6 +16,9 @@ use crate::transaction::{Halt, Imperfection, Reason, Transaction};
 /// Records whose headers are read before the index takes them: time of both is measured apart.
 const BATCH: usize = 64;
 
+/// A transaction up to this length is in the window still when it is shown to a visitor.
+const SHOWN_AGAIN: u64 = 24 << 10;
+
 /// Where a scan begins, and what is known there.
 #[derive(Debug, Default, Clone)]
 pub struct Start {
@@ -82,6 +85,9 @@ pub(crate) fn scan_with(
     visitor: &mut impl Visitor,
 ) -> Result<Scan, ZodbError> {
     let mut scanner = Scanner::new(data, start, stop);
+    if visitor.is_interested() {
+        scanner.reader = Reader::new(data).keep_back(SHOWN_AGAIN);
+    }
     let mut progress = Progress::new(observer, scanner.found.position);
     let mut records = 0;
     let end = loop {

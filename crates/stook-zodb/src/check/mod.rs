@@ -286,7 +286,7 @@ impl<'a> Checker<'a> {
             .references(&mut self.reader, record, &mut |_| {})
         {
             Ok(()) => Ok(()),
-            Err(Fault::Error(error)) => Err(error),
+            Err(Fault::Error(error)) => Err(*error),
             Err(Fault::Pickle(error)) => self.tell_pickle(record, error),
         }
     }

@@ -9,7 +9,8 @@ use super::PickleError;
 #[derive(Debug)]
 pub(crate) enum Fault {
     Pickle(PickleError),
-    Error(ZodbError),
+    /// Boxed, so that the result of every step is small.
+    Error(Box<ZodbError>),
 }
 
 impl From<PickleError> for Fault {
@@ -20,7 +21,7 @@ impl From<PickleError> for Fault {
 
 impl From<ZodbError> for Fault {
     fn from(error: ZodbError) -> Self {
-        Self::Error(error)
+        Self::Error(Box::new(error))
     }
 }
 

@@ -5,7 +5,7 @@
 
 use super::PickleError;
 use super::input::{Fault, Input};
-use super::value::{List, Reference, Value};
+use super::value::{Reference, Span, Value};
 use super::walk::Walker;
 
 /// The number of an object in a line: 8 bytes, each as `\x00`, in quotes.
@@ -15,7 +15,7 @@ const LONGEST_OID_LINE: u64 = 34;
 const NEWEST: u8 = 5;
 
 impl Walker {
-    #[inline]
+    #[inline(always)]
     pub(super) fn step(
         &mut self,
         operation: u8,
@@ -49,6 +49,7 @@ impl Walker {
     }
 
     /// Operations that make a value of nothing, or of others.
+    #[inline(always)]
     fn step_plain(
         &mut self,
         operation: u8,
@@ -57,7 +58,7 @@ impl Walker {
     ) -> Result<(), Fault> {
         match operation {
             b'N' | b'}' | b')' | 0x88 | 0x89 | 0x8f | 0x97 => self.push(Value::Other)?,
-            b']' => self.push(Value::List(List::Empty))?,
+            b']' => self.push(Value::EmptyList)?,
             b'K' | 0x82 => self.number(1, input)?,
             b'M' | 0x83 => self.number(2, input)?,
             b'J' | 0x84 => self.number(4, input)?,
@@ -89,7 +90,7 @@ impl Walker {
             b't' => return self.tuple(from),
             b'e' => return self.append(from),
             b'l' => {
-                self.stack.insert(from, Value::List(List::Empty));
+                self.stack.insert(from, Value::EmptyList);
                 return self.append(from + 1);
             }
             b'o' if self.stack.len() == from => return Err(PickleError::Underflow),
@@ -207,18 +208,12 @@ impl Walker {
         len: u64,
         input: &mut impl Input,
     ) -> Result<Value, Fault> {
-        let Some(short_len) = short(len) else {
+        let Some(span) = Span::new(offset, len) else {
             return Ok(Value::Other);
         };
         let value = match operation {
-            b'S' => Value::Quoted {
-                offset,
-                len: short_len,
-            },
-            _ => Value::Text {
-                offset,
-                len: short_len,
-            },
+            b'S' => Value::Quoted(span),
+            _ => Value::Text(span),
         };
         if len > LONGEST_OID_LINE {
             return Ok(value);
@@ -226,7 +221,7 @@ impl Walker {
         let mut bytes = Vec::new();
         self.name_of(input, value, &mut bytes)?;
         Ok(match bytes[..] {
-            [kind] => Value::Letter(kind),
+            [kind] => Value::Letter(kind.into()),
             _ => match <[u8; 8]>::try_from(&bytes[..]) {
                 Ok(eight) => Value::Eight(u64::from_be_bytes(eight)),
                 Err(_) => value,
@@ -246,11 +241,11 @@ impl Walker {
     fn text(&mut self, len: u64, input: &mut impl Input) -> Result<(), Fault> {
         let offset = input.offset();
         let value = match len {
-            1 => Value::Letter(input.take::<1>()?[0]),
+            1 => Value::Letter(input.take::<1>()?[0].into()),
             8 => Value::Eight(u64::from_be_bytes(input.take()?)),
             _ => {
                 input.skip(len)?;
-                short(len).map_or(Value::Other, |len| Value::Text { offset, len })
+                Span::new(offset, len).map_or(Value::Other, Value::Text)
             }
         };
         Ok(self.push(value)?)
@@ -263,7 +258,7 @@ impl Walker {
             .skip_line()?
             .saturating_add(input.skip_line()?)
             .saturating_add(1);
-        Ok(self.push(short(len).map_or(Value::Other, |len| Value::Class { offset, len }))?)
+        Ok(self.push(Span::new(offset, len).map_or(Value::Other, Value::Class))?)
     }
 
     #[inline]
@@ -284,10 +279,6 @@ impl Walker {
         let value = self.memo.get(number as usize);
         self.push(value.ok_or(PickleError::Memo(number.into()))?)
     }
-}
-
-fn short(len: u64) -> Option<u32> {
-    u32::try_from(len).ok()
 }
 
 /// Reads a line that is a number.

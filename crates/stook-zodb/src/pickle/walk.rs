@@ -3,7 +3,7 @@
 use super::PickleError;
 use super::input::{Fault, Input};
 use super::memo::Memo;
-use super::value::{List, Reference, Value};
+use super::value::{Reference, Value};
 
 /// Values on the stack, and marks: 16 MiB at most.
 const MOST: usize = 1 << 20;
@@ -12,7 +12,7 @@ const MOST: usize = 1 << 20;
 const MOST_PAIRS: usize = 4096;
 
 /// Strings that are longer name no class.
-const LONGEST_NAME: u32 = 4096;
+const LONGEST_NAME: u64 = 4096;
 
 /// Goes through pickles; keeps its memory for the next one.
 #[derive(Debug, Default)]
@@ -133,7 +133,7 @@ impl Walker {
         let tuple = match self.stack[from..] {
             [first, second, ..] if self.keeps_pairs && self.pairs.len() < MOST_PAIRS => {
                 self.pairs.push((first, second));
-                Value::Pair(u32::try_from(self.pairs.len() - 1).expect("4,096 pairs at most"))
+                Value::Pair(self.pairs.len() as u64 - 1)
             }
             [Value::Eight(number), ..] => Value::EightTuple(number),
             _ => Value::Other,
@@ -146,21 +146,28 @@ impl Walker {
     pub(super) fn append(&mut self, from: usize) -> Result<(), PickleError> {
         let values = self.stack.drain(from..);
         let added: Vec<Value> = values.take(3).collect();
-        let list = match self.top()? {
-            Value::List(list) => added.into_iter().fold(list, List::with),
-            _ => return Ok(()),
-        };
-        self.replace(1, Value::List(list))
+        let added = added.into_iter().try_fold(self.top()?, Value::with);
+        match added {
+            Some(list) => self.replace(1, list),
+            None => Ok(()),
+        }
     }
 
     /// Tells of a reference.
     #[inline]
     pub(super) fn refer(&self, value: Value, found: &mut impl FnMut(Reference)) {
         let value = match value {
-            Value::Pair(pair) => self.pairs[pair as usize].0,
+            Value::Pair(pair) => self.pair(pair).0,
             other => other,
         };
         found(Reference::of(value));
+    }
+
+    fn pair(&self, number: u64) -> (Value, Value) {
+        let found = usize::try_from(number)
+            .ok()
+            .and_then(|at| self.pairs.get(at));
+        found.copied().unwrap_or((Value::Other, Value::Other))
     }
 
     /// Adds the text that a value is, or the name of the class that it is.
@@ -171,19 +178,19 @@ impl Walker {
         name: &mut Vec<u8>,
     ) -> Result<(), Fault> {
         match value {
-            Value::Letter(byte) => name.push(byte),
+            Value::Letter(byte) => name.extend(u8::try_from(byte)),
             Value::Eight(number) => name.extend_from_slice(&number.to_be_bytes()),
-            Value::Text { offset, len } if len <= LONGEST_NAME => {
-                input.copy(offset, len.into(), name)?;
+            Value::Text(span) if span.len() <= LONGEST_NAME => {
+                input.copy(span.offset(), span.len(), name)?;
             }
-            Value::Quoted { offset, len } if len <= LONGEST_NAME => {
+            Value::Quoted(span) if span.len() <= LONGEST_NAME => {
                 let mut quoted = Vec::new();
-                input.copy(offset, len.into(), &mut quoted)?;
+                input.copy(span.offset(), span.len(), &mut quoted)?;
                 unquote(&quoted, name);
             }
-            Value::Class { offset, len } if len <= LONGEST_NAME => {
+            Value::Class(span) if span.len() <= LONGEST_NAME => {
                 let start = name.len();
-                input.copy(offset, len.into(), name)?;
+                input.copy(span.offset(), span.len(), name)?;
                 for byte in name[start..].iter_mut().filter(|byte| **byte == b'\n') {
                     *byte = b'.';
                 }
@@ -198,20 +205,19 @@ impl Walker {
     fn name_of_pair(
         &self,
         input: &mut impl Input,
-        pair: u32,
+        pair: u64,
         name: &mut Vec<u8>,
     ) -> Result<(), Fault> {
-        let (mut first, mut second) = self.pairs[pair as usize];
+        let (mut first, mut second) = self.pair(pair);
         if let Value::Pair(inner) = first {
-            (first, second) = self.pairs[inner as usize];
+            (first, second) = self.pair(inner);
         }
         // A pair within a pair within a pair names nothing.
         if matches!(first, Value::Pair(_)) {
             return Ok(());
         }
         self.name_of(input, first, name)?;
-        if !matches!(first, Value::Class { .. } | Value::Other) && !matches!(second, Value::Pair(_))
-        {
+        if !matches!(first, Value::Class(_) | Value::Other) && !matches!(second, Value::Pair(_)) {
             name.push(b'.');
             self.name_of(input, second, name)?;
         }

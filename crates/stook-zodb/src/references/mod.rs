@@ -249,7 +249,7 @@ impl<'a> Collector<'a> {
         match self.pickles.references(reader, record, &mut found) {
             Ok(()) => {}
             Err(Fault::Pickle(_)) => self.counts.damaged += 1,
-            Err(Fault::Error(error)) => return Err(error),
+            Err(Fault::Error(error)) => return Err(*error),
         }
         if let Some(slot) = self.numbering.slot(self.index, from) {
             self.rows.set(slot, &mut self.targets);
