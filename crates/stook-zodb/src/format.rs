@@ -17,7 +17,7 @@ use crate::id::{Oid, Tid};
 /// What every file begins with.
 pub(crate) const MAGIC: [u8; 4] = *b"FS30";
 
-/// Bytes of [`MAGIC`]: where the first transaction begins.
+/// Bytes of `MAGIC`: where the first transaction begins.
 pub const FIRST_TRANSACTION: u64 = 4;
 
 /// Bytes of a transaction's header, without its texts.

@@ -396,5 +396,5 @@ fn one_text_explains_patterns_everywhere() {
     }
     let reference = place.stdout(&["reference"]);
     assert_eq!(reference.matches("\n## Patterns\n").count(), 1);
-    assert_eq!(reference.matches("See [Patterns](#patterns).").count(), 11);
+    assert_eq!(reference.matches("See [Patterns](#patterns).").count(), 12);
 }

@@ -5,7 +5,7 @@
 //!                        ├────────> Claimed ──> disk ──> one request for adjacent ones ──> memory, then disk
 //!                        └────────> Loading ──> wait for that block
 //! ```
-//! Whoever claims blocks fetches them before it waits for those of others, so nobody waits in a circle. A block is given as
+//! A thread fetches the blocks it has claimed before it waits for those of others, so threads cannot wait in a circle. A block is given as
 //! soon as it has arrived, not when the request that it came with is over.
 
 use std::collections::VecDeque;

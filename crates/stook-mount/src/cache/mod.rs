@@ -7,7 +7,7 @@
 //!                 └──> read_ahead.rs ──> queue.rs ──> fetchers, which ask the loader
 //! ```
 //! A reader does its own fetching, on its own thread: no reader waits for another one's block, and there is no thread that
-//! all bytes go through. Whoever calls has as many threads as it wants to wait at a time.
+//! all bytes go through. A caller brings as many threads as may wait at a time.
 //!
 //! What is *not* promised: that a block has the bytes that its volume had when the MD5 of the index was taken. A
 //! volume that is replaced by another one of the same length before it is first looked at is found out by the MD5s of its

@@ -1,9 +1,9 @@
-//! What a cache is told when it is opened.
+//! Options of a cache.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What a cache is told when it is opened; every field has a default.
+/// Options of a cache; every field has a default.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CacheOptions {
     /// The directory for blocks on disk (`--cache`); it is made, for this user alone, if it is missing. Several processes

@@ -1,9 +1,9 @@
-//! Blocks in memory, and those on their way: whoever needs a block finds it, waits for it, or is the one to fetch it.
+//! Blocks in memory, and those on their way: a thread that needs a block finds it, waits for it, or is the one to fetch it.
 //!
 //! ```text
 //!   claim ──> Here(block)
 //!        ├──> Loading(flight)   another thread has claimed it: wait for that block, and no other
-//!        └──> Claimed(claim)    fetch it: arrived(block), failed(error), or dropped: whoever waits claims it anew
+//!        └──> Claimed(claim)    fetch it: arrived(block), failed(error), or dropped: a waiting thread claims it anew
 //! ```
 //! Blocks that were fetched ahead and that nobody has read yet are counted: so much may be fetched ahead that none of them is dropped
 //! unread. Of all blocks in memory the one that was used longest ago goes first; of two parts of a large table. Parts are locked apart

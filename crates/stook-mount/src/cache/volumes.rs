@@ -316,7 +316,7 @@ impl Shared {
         true
     }
 
-    /// Has fetched ahead what whoever reads these blocks will probably read next.
+    /// Fetches ahead what a reader of these blocks will probably read next.
     fn visit(&self, file: &Arc<CachedFile>, numbers: &Range<u64>) {
         let room = || self.room_ahead();
         if let Some(ahead) = self.read_ahead.visit(file.key, numbers, room) {

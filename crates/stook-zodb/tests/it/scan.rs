@@ -94,7 +94,7 @@ fn a_flipped_bit_in_a_header_stops_there_or_changes_what_no_header_tells() {
             let found = scanned(&bytes);
             match found.end {
                 ScanEnd::Imperfect(imperfection) => {
-                    assert_eq!(imperfection.transaction, from, "{at} {bit}")
+                    assert_eq!(imperfection.transaction, from, "{at} {bit}");
                 }
                 end => assert_eq!(
                     (end, found.position),
