@@ -7,6 +7,10 @@
 //! Nothing is unpickled or imported: pickles are gone through as far as classes and references need it. No file but the
 //! index is ever written, and nothing here prints.
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    test,
+    allow(clippy::disallowed_methods, reason = "tests make their own files")
+)]
 
 mod analyze;
 mod check;

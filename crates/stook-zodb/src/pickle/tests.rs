@@ -13,7 +13,7 @@ fn class(data: &[u8]) -> Result<String, PickleError> {
 fn references(data: &[u8]) -> Result<Vec<Reference>, PickleError> {
     let mut found = Vec::new();
     match Walker::default().references(&mut Slice::new(data), &mut |reference| {
-        found.push(reference)
+        found.push(reference);
     }) {
         Ok(len) => {
             assert_eq!(len, data.len() as u64);
