@@ -116,7 +116,7 @@ impl Requests {
         };
         let (server, notifier) = (Arc::clone(server), Arc::clone(&self.notifier));
         self.workers.submit(move || {
-            let _scope = scope!("mount.send ahead");
+            let _scope = scope!("send ahead");
             if let Some(notifier) = notifier.get() {
                 server.send(entries, notifier);
             }
