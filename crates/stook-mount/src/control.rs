@@ -1,4 +1,4 @@
-//! The control socket: what a mount tells of itself, and what it is told.
+//! The control socket: questions to a mount, and requests.
 //!
 //! A request is one line with a JSON object, `{"command": "stats"}`, and so is its answer, `{"stats": {...}}` or
 //! `{"error": "..."}`; empty lines before it say that it takes a while. The socket lies in a directory that only its user can enter, under a name that both sides make from the

@@ -14,7 +14,7 @@
 //! than it gives, since each request then wakes another one. What it can answer from memory it answers; what would wait goes
 //! to a worker.
 //!
-//! The state that is shown is that of the moment of mounting. The kernel may keep all that it was told: names, attributes and
+//! The state that is shown is that of the moment of mounting. The kernel may keep all answers: names, attributes and
 //! content never change.
 
 #![forbid(unsafe_code)]

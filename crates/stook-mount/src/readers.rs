@@ -1,6 +1,6 @@
 //! Files that are being read: their readers, and how far ahead of each it was read.
 //!
-//! The kernel does not say when a file is opened or closed (it is told not to), so both are kept by file, and expire.
+//! The kernel does not say when a file is opened or closed (the answer ENOSYS ends that), so both are kept by file, and expire.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};

@@ -1,6 +1,6 @@
 //! FUSE's side: takes requests, answers from memory, and has workers answer what would wait.
 //!
-//! The kernel is told not to ask for opening and closing, and may keep names, attributes, directories and content for ever: a
+//! The kernel does not ask for opening and closing, and may keep names, attributes, directories and content for ever: a
 //! second walk or read costs this process nothing. Permissions are the kernel's to check (`default_permissions`).
 
 use std::ffi::OsStr;
@@ -50,7 +50,7 @@ pub(crate) struct Requests {
     versions: Option<Arc<Server>>,
     statistics: Arc<Statistics>,
     workers: Workers,
-    /// How the kernel is told what it has not asked for; set once it is mounted.
+    /// Sends the kernel what it has not asked for; set once it is mounted.
     pub(crate) notifier: Arc<OnceLock<Notifier>>,
     /// The kernel does without opening and closing files, and directories.
     without_open: bool,

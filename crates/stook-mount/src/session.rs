@@ -122,7 +122,7 @@ impl Mounted {
             no_exec: options.no_exec,
         };
         let device = mount.mount_on(&point)?;
-        // The kernel keeps other users out, unless it was told not to.
+        // The kernel keeps other users out by default.
         let started = Session::from_fd(requests, device, SessionACL::All, Config::default())
             .and_then(|session| {
                 // It is not set yet.

@@ -78,7 +78,7 @@ fn files_read_in_order_are_not_asked_for() {
     }
     let scene = scene();
     for verify in [false, true] {
-        // Whoever drops the caches of the machine meanwhile has the kernel forget what it was told: then all are asked for.
+        // Dropping the caches of the machine makes the kernel forget names; then it asks for all files.
         let is_spared = (0..5).any(|_| read_all(&scene, verify) < 25);
         assert!(is_spared, "verify: {verify}");
     }

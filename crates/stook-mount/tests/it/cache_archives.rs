@@ -118,7 +118,7 @@ impl Scene {
 
     fn reads_alike(&self, stores: &[Arc<dyn Store>]) {
         let cold = self.extract(stores, false);
-        // Every block was fetched once, whoever needed it.
+        // Every block was fetched once, for all readers.
         let blocks = |record: &VolumeIdentity| record.size.unwrap().div_ceil(BLOCK_BYTES);
         let records = VolumeIdentity::of_archive(&self.open(stores, false).0).unwrap();
         let all: u64 = records.iter().map(blocks).sum();

@@ -32,7 +32,7 @@ fn server(
 }
 
 fn send(stream: &mut TcpStream, head: &str, body: &[u8]) {
-    // Whoever asked may be gone.
+    // The client may be gone.
     let _ = write!(stream, "HTTP/1.1 {head}\r\nConnection: close\r\n\r\n");
     let _ = stream.write_all(body);
 }

@@ -126,7 +126,7 @@ fn a_sequential_reader_finds_blocks_there_into_the_next_volume() {
         for offset in (0..sample.bytes.len()).step_by(BLOCK / 4) {
             let end = sample.bytes.len().min(offset + BLOCK / 4);
             assert!(read(&*volume, offset, BLOCK / 4) == sample.bytes[offset..end]);
-            // Whoever fetches ahead is to get a processor meanwhile.
+            // The thread that fetches ahead gets a processor meanwhile.
             std::thread::sleep(Duration::from_millis(2));
         }
     }

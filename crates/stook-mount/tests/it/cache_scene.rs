@@ -139,7 +139,7 @@ pub(crate) fn serve(request: &Request, stream: &mut TcpStream, bytes: &[u8], tag
         "HTTP/1.1 {status}\r\n{extra}ETag: {tag}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
         range.len()
     );
-    // Whoever asked may be gone.
+    // The client may be gone.
     let _ = stream.write_all(head.as_bytes());
     if request.method != "HEAD" {
         let _ = stream.write_all(&bytes[range]);

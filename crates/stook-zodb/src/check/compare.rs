@@ -19,7 +19,7 @@ pub(super) struct IndexComparison {
 }
 
 impl IndexComparison {
-    /// Opens the saved index; damage at its beginning is told.
+    /// Opens the saved index; damage at its beginning is reported.
     pub(super) fn open(data: &Path, found: &mut Found<'_>) -> Result<Self, ZodbError> {
         let compared = None;
         match BucketReader::open(&index_path(data)) {

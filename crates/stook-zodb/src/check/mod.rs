@@ -1,7 +1,7 @@
 //! Checks a database: every header, every length, every pointer, every pickle, and the saved index for every object.
 //!
 //! Goes on behind damage: a transaction whose lengths agree is passed whatever is in it; else the next one that can be
-//! believed is searched byte by byte ([`search`]). So all damage is told, with its position, in the order of the file.
+//! believed is searched byte by byte ([`search`]). So all damage is reported, with its position, in the order of the file.
 
 mod compare;
 mod search;
@@ -105,7 +105,7 @@ pub struct Checked {
     /// How much damage there is.
     pub damages: u64,
     /// The database ends with a transaction that was never committed, or is cut off: ZODB removes it when it opens the
-    /// database for writing. It is told as damage, too.
+    /// database for writing. It is reported as damage, too.
     pub has_torn_end: bool,
 }
 
@@ -147,7 +147,7 @@ struct Checker<'a> {
     checked: Checked,
 }
 
-/// Where damage is told.
+/// Where damage is reported.
 struct Found<'a> {
     on_damage: &'a mut dyn FnMut(&Damage),
     count: u64,
